@@ -1,0 +1,71 @@
+# Everything sets itself up: Python 3.11+, make and a package index are enough.
+PYTHON ?= python3
+VENV := .venv
+REFERENCE := .venv-reference
+# Which databases `make conformance` runs on.
+CONFORMANCE_DATABASES ?= sqlite postgresql
+SERVE ?= --demo
+PYTEST ?=
+BENCH ?=
+
+.PHONY: help run test check format conformance bench clean
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+run: $(VENV)/.serves ## Serve a demo cloud at http://127.0.0.1:8778 (SERVE='...' for other options)
+	$(VENV)/bin/roost serve $(SERVE)
+
+test: $(VENV)/.develops ## Run all tests, on every database that this machine has
+	$(VENV)/bin/pytest $(PYTEST)
+
+check: $(VENV)/.develops ## Format, lint, types, layers
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format: $(VENV)/.develops ## Format the code and mend what the linter can
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+conformance: $(VENV)/.serves $(REFERENCE)/.installed ## Run the reference's API suite against Roost
+	$(REFERENCE)/bin/python conformance/schema.py --roost $(VENV)/bin/roost \
+		$(foreach kind,$(CONFORMANCE_DATABASES),--database $(kind))
+	$(REFERENCE)/bin/python conformance/run.py --roost $(VENV)/bin/roost \
+		$(foreach kind,$(CONFORMANCE_DATABASES),--database $(kind))
+
+bench: $(VENV)/.serves $(REFERENCE)/.measures ## Measure Roost against the reference
+	$(REFERENCE)/bin/python bench/run.py --roost $(VENV)/bin/roost $(BENCH)
+
+clean: ## Remove what was set up
+	rm -rf $(VENV) $(REFERENCE) .*_cache .hypothesis build dist
+
+$(VENV)/bin/python:
+	@echo "== Making a virtual environment in $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Roost needs Python 3.11 or newer; choose one with: make run PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ rm -rf $(VENV); \
+		echo "Python has no working venv module; on Debian: apt install python3-venv"; exit 1; }
+
+$(VENV)/.serves: pyproject.toml | $(VENV)/bin/python
+	@echo "== Installing Roost (once; about half a minute)"
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -e '.[postgresql,mysql]' || \
+		{ echo "pip could not install Roost; is a package index reachable (PIP_INDEX_URL)?"; exit 1; }
+	@touch $@
+
+$(VENV)/.develops: pyproject.toml $(VENV)/.serves
+	@echo "== Installing the tools of development (once; about a minute)"
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(REFERENCE)/.installed: conformance/requirements.txt
+	@echo "== Installing the reference for comparison (once; about a minute)"
+	$(PYTHON) -m venv $(REFERENCE)
+	$(REFERENCE)/bin/python -m pip install --disable-pip-version-check -r $<
+	@touch $@
+
+$(REFERENCE)/.measures: bench/requirements.txt $(REFERENCE)/.installed
+	$(REFERENCE)/bin/python -m pip install --disable-pip-version-check -r $<
+	@touch $@

@@ -1,0 +1,1 @@
+"""The WSGI application: microversions, routes, schemas, representations, errors, policy."""

@@ -1,0 +1,1 @@
+"""The routes' handlers: from a request to a use case, from its result to a representation."""

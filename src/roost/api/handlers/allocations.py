@@ -1,0 +1,149 @@
+"""`/allocations`, the allocations of a provider, and `/reshaper`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec
+
+from sqlalchemy import Connection
+
+from roost.api.errors import HttpError
+from roost.api.handlers.inventories import parse_inventory
+from roost.api.requests import Request
+from roost.api.responses import Response, json_response, no_content, now, with_cache_headers
+from roost.api.schemas import allocations as schemas
+from roost.api.validation import parse_body
+from roost.model.consumers import ANY_GENERATION, UNKNOWN_CONSUMER_TYPE, Claim
+from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.service import allocations, claims
+from roost.service.errors import ErrorCode
+from roost.service.reshape import NewInventories, reshape
+from roost.store.errors import Contention
+
+P = ParamSpec("P")
+
+
+def show(request: Request) -> Response:
+    """What a consumer holds; nothing is an answer, too."""
+    found = request.read(allocations.get_consumer_allocations, request.parameters["consumer"])
+    if found is None:
+        return with_cache_headers(json_response({"allocations": {}}), request, now())
+    body: dict[str, Any] = {
+        "allocations": {
+            item.provider_uuid: {
+                "generation": item.provider_generation,
+                "resources": item.resources,
+            }
+            for item in found.allocations
+        }
+    }
+    if request.at_least(1, 12):
+        body |= {"project_id": found.project, "user_id": found.user}
+    if request.at_least(1, 28):
+        body["consumer_generation"] = found.generation
+    if request.at_least(1, 38):
+        body["consumer_type"] = found.consumer_type or UNKNOWN_CONSUMER_TYPE
+    return with_cache_headers(json_response(body), request, found.modified_at)
+
+
+def list_for_provider(request: Request) -> Response:
+    """Who holds what of a provider."""
+    found = request.read(allocations.list_provider_allocations, request.parameters["uuid"])
+    with_generation = request.at_least(1, 28)
+    body = {
+        "allocations": {
+            item.consumer_uuid: {"resources": item.resources}
+            | ({"consumer_generation": item.consumer_generation} if with_generation else {})
+            for item in found.consumers
+        },
+        "resource_provider_generation": found.generation,
+    }
+    return with_cache_headers(json_response(body), request, found.modified_at or now())
+
+
+def replace(request: Request) -> Response:
+    """Replace what one consumer holds."""
+    consumer = _consumer(request.parameters["consumer"])
+    body = parse_body(request.body(), schemas.PUT.at(request.version))
+    _write(request, claims.claim_for_one, _claim(request, consumer, body))
+    return no_content()
+
+
+def replace_several(request: Request) -> Response:
+    """Replace what several consumers hold, as one change."""
+    body = parse_body(request.body(), schemas.POST.at(request.version))
+    _write(request, claims.claim_for_several, _claims(request, body))
+    return no_content()
+
+
+def delete(request: Request) -> Response:
+    """Take everything from a consumer."""
+    _write(request, claims.delete_allocations, request.parameters["consumer"])
+    return no_content()
+
+
+def reshape_providers(request: Request) -> Response:
+    """Change inventories and allocations together."""
+    body = parse_body(request.body(), schemas.RESHAPE.at(request.version))
+    wanted = {
+        uuid: NewInventories(
+            generation=record["resource_provider_generation"],
+            inventories=[
+                parse_inventory(name, inventory)
+                for name, inventory in record["inventories"].items()
+            ],
+        )
+        for uuid, record in body["inventories"].items()
+    }
+    request.write(reshape, wanted, _claims(request, body["allocations"]))
+    return no_content()
+
+
+def _write(
+    request: Request,
+    work: Callable[Concatenate[Connection, P], None],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> None:
+    try:
+        request.write(work, *args, **kwargs)
+    except Contention as contention:
+        raise HttpError(
+            409,
+            "Inventory and/or allocations changed while attempting to allocate: "
+            f"{contention}. Try again.",
+            ErrorCode.CONCURRENT_UPDATE,
+        ) from contention
+
+
+def _consumer(text: str) -> str:
+    if not is_uuid(text):
+        raise HttpError(400, f"Malformed consumer_uuid: {text}")
+    return canonical_uuid(text)
+
+
+def _claims(request: Request, body: Mapping[str, Any]) -> list[Claim]:
+    """The claims of several consumers; two spellings of one uuid are one consumer, the last."""
+    found = {}
+    for key, record in body.items():
+        consumer = _consumer(key)
+        found[consumer] = _claim(request, consumer, record)
+    return list(found.values())
+
+
+def _claim(request: Request, consumer: str, body: Mapping[str, Any]) -> Claim:
+    entries = body["allocations"]
+    if isinstance(entries, list):
+        # Below 1.12; a provider that is named twice counts with its last entry.
+        entries = {entry["resource_provider"]["uuid"]: entry for entry in entries}
+    return Claim(
+        consumer=consumer,
+        allocations={
+            uuid: {name: int(amount) for name, amount in entry["resources"].items()}
+            for uuid, entry in entries.items()
+        },
+        project=body.get("project_id", request.settings.incomplete_project),
+        user=body.get("user_id", request.settings.incomplete_user),
+        generation=body.get("consumer_generation", ANY_GENERATION),
+        consumer_type=body.get("consumer_type"),
+    )

@@ -1,0 +1,132 @@
+"""A request, as the handlers see it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import parse_qsl, quote
+
+from sqlalchemy import Connection
+
+from roost.api.context import Context
+from roost.api.errors import HttpError
+from roost.api.microversions import MIN_VERSION, Microversion
+from roost.configuration.settings import Settings
+from roost.store.database import Database
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BODY_BYTES_MAX = 16 * 1024 * 1024
+_GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+
+
+class Request:
+    """One request: its parts, who sent it, and the database to answer from."""
+
+    __slots__ = (
+        "context",
+        "database",
+        "environ",
+        "id",
+        "method",
+        "parameters",
+        "path",
+        "settings",
+        "version",
+    )
+
+    def __init__(self, environ: dict[str, Any], database: Database, settings: Settings) -> None:
+        self.environ = environ
+        self.database = database
+        self.settings = settings
+        self.id = f"req-{uuid.uuid4()}"
+        self.method: str = environ["REQUEST_METHOD"]
+        self.path: str = environ.get("PATH_INFO", "")
+        self.version: Microversion = MIN_VERSION
+        self.context: Context = Context()
+        # The variable parts of the path, by name.
+        self.parameters: dict[str, str] = {}
+
+    def header(self, name: str) -> str | None:
+        """The value of a header, if it was sent."""
+        value: str | None = self.environ.get("HTTP_" + name.upper().replace("-", "_"))
+        return value
+
+    @property
+    def content_type(self) -> str | None:
+        """The media type of the body, without parameters; null if none was sent."""
+        value: str = self.environ.get("CONTENT_TYPE") or ""
+        return value.split(";", maxsplit=1)[0].strip() or None
+
+    @property
+    def prefix(self) -> str:
+        """Where the application is mounted: what every link begins with."""
+        return quote(self.environ.get("SCRIPT_NAME", "").encode("latin-1")).rstrip("/")
+
+    @property
+    def global_id(self) -> str | None:
+        """The id that a calling service gave to the whole operation."""
+        value = self.header("x-openstack-request-id")
+        return value if value and _GLOBAL_ID.match(value) else None
+
+    def at_least(self, major: int, minor: int) -> bool:
+        """Whether the request speaks this microversion or a later one."""
+        return self.version >= (major, minor)
+
+    def location(self, path: str) -> str:
+        """The absolute URL of a path of this service."""
+        host = self.environ.get("HTTP_HOST") or (
+            f"{self.environ['SERVER_NAME']}:{self.environ['SERVER_PORT']}"
+        )
+        return f"{self.environ['wsgi.url_scheme']}://{host}{self.prefix}{path}"
+
+    def body(self) -> bytes:
+        """The whole body; 413 if it is larger than any sensible request."""
+        length = self.environ.get("CONTENT_LENGTH")
+        if length and int(length) > BODY_BYTES_MAX:
+            raise _too_large()
+        stream = self.environ["wsgi.input"]
+        data: bytes = stream.read(int(length)) if length else stream.read(BODY_BYTES_MAX + 1)
+        if len(data) > BODY_BYTES_MAX:
+            raise _too_large()
+        if length and len(data) < int(length):
+            raise HttpError(
+                400, f"The body ended after {len(data)} of {length} bytes; nothing was done."
+            )
+        return data
+
+    def query(self) -> list[tuple[str, str]]:
+        """The query string as pairs, in its order; 400 if it is not UTF-8."""
+        raw: str = self.environ.get("QUERY_STRING", "")
+        try:
+            text = raw.encode("latin-1").decode("utf-8")
+            pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+        except ValueError:
+            raise HttpError(
+                400, "Invalid query string parameters: the query string is not UTF-8."
+            ) from None
+        for key, value in pairs:
+            if "\0" in key or "\0" in value:
+                raise HttpError(400, f"Invalid query string parameters: NUL character in {key!r}.")
+        return pairs
+
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a use case that only reads."""
+        return self.database.read(work, *args, **kwargs)
+
+    def write(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a use case that writes, in one transaction."""
+        return self.database.write(work, *args, **kwargs)
+
+
+def _too_large() -> HttpError:
+    return HttpError(
+        413, f"A body may have {BODY_BYTES_MAX} bytes; split the request into several."
+    )

@@ -1,0 +1,189 @@
+"""The route table: every path, method and version there is, and who may use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from roost.api.handlers import (
+    aggregates,
+    allocations,
+    inventories,
+    providers,
+    resource_classes,
+    root,
+    traits,
+    usages,
+)
+from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
+from roost.api.requests import Request
+from roost.api.responses import Response
+
+Handler: TypeAlias = Callable[[Request], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One thing that can be done with one path."""
+
+    method: str
+    path: str
+    handler: Handler
+    # The policy rule; none: open to everybody, even without a token.
+    rule: str | None
+    since: Microversion = MIN_VERSION
+    until: Microversion = MAX_VERSION
+    # A body of JSON is needed (415 otherwise), or answered (406 if that is not welcome).
+    takes_json: bool = False
+    gives_json: bool = False
+    # Media types are looked at before the version, not after it.
+    media_first: bool = False
+    # What a version that does not know the route is told.
+    unknown_status: int = 404
+    # Whose project the rule is about, if not the caller's own.
+    target_project: Callable[[Request], str | None] | None = None
+
+
+def _route(
+    method: str,
+    path: str,
+    handler: Handler,
+    rule: str,
+    *,
+    since: int = 0,
+    json: bool = True,
+    media_first: bool = False,
+) -> Route:
+    """A route of the usual kind: GET answers JSON, POST and PUT take it, unless said otherwise."""
+    return Route(
+        method,
+        path,
+        handler,
+        f"placement:{rule}",
+        since=Microversion(1, since),
+        takes_json=json and method in ("POST", "PUT"),
+        gives_json=json and method == "GET",
+        media_first=media_first,
+    )
+
+
+_CLASS = "/resource_classes/{name}"
+_PROVIDER = "/resource_providers/{uuid}"
+_INVENTORIES = "/resource_providers/{uuid}/inventories"
+_INVENTORY = "/resource_providers/{uuid}/inventories/{resource_class}"
+_AGGREGATES = "/resource_providers/{uuid}/aggregates"
+_PROVIDER_TRAITS = "/resource_providers/{uuid}/traits"
+_TRAIT = "/traits/{name}"
+_CONSUMER = "/allocations/{consumer}"
+
+# fmt: off
+# The order within a path is the order of its `allow` header.
+ROUTES: tuple[Route, ...] = (
+    Route("GET", "/", root.home, rule=None),
+    Route("GET", "", root.home, rule=None),
+
+    _route("GET", "/resource_classes", resource_classes.list_all, "resource_classes:list", since=2),
+    _route("POST", "/resource_classes", resource_classes.create, "resource_classes:create",
+           since=2),
+    _route("GET", _CLASS, resource_classes.show, "resource_classes:show", since=2),
+    Route("PUT", _CLASS, resource_classes.rename, "placement:resource_classes:update",
+          since=Microversion(1, 2), until=Microversion(1, 6), takes_json=True),
+    _route("PUT", _CLASS, resource_classes.ensure, "resource_classes:update", since=7, json=False),
+    _route("DELETE", _CLASS, resource_classes.delete, "resource_classes:delete", since=2),
+
+    _route("GET", "/resource_providers", providers.list_all, "resource_providers:list"),
+    _route("POST", "/resource_providers", providers.create, "resource_providers:create"),
+    _route("GET", _PROVIDER, providers.show, "resource_providers:show"),
+    _route("DELETE", _PROVIDER, providers.delete, "resource_providers:delete"),
+    _route("PUT", _PROVIDER, providers.update, "resource_providers:update"),
+
+    _route("GET", _INVENTORIES, inventories.list_all, "resource_providers:inventories:list"),
+    _route("POST", _INVENTORIES, inventories.create, "resource_providers:inventories:create"),
+    _route("PUT", _INVENTORIES, inventories.replace_all, "resource_providers:inventories:update"),
+    Route("DELETE", _INVENTORIES, inventories.delete_all,
+          "placement:resource_providers:inventories:delete",
+          since=Microversion(1, 5), unknown_status=405),
+    _route("GET", _INVENTORY, inventories.show, "resource_providers:inventories:show"),
+    _route("PUT", _INVENTORY, inventories.replace_one, "resource_providers:inventories:update"),
+    _route("DELETE", _INVENTORY, inventories.delete_one,
+           "resource_providers:inventories:delete"),
+
+    _route("GET", "/resource_providers/{uuid}/usages", inventories.usages,
+           "resource_providers:usages"),
+    _route("GET", _AGGREGATES, aggregates.list_all, "resource_providers:aggregates:list",
+           since=1, media_first=True),
+    _route("PUT", _AGGREGATES, aggregates.replace, "resource_providers:aggregates:update",
+           since=1, media_first=True),
+    _route("GET", "/resource_providers/{uuid}/allocations", allocations.list_for_provider,
+           "resource_providers:allocations:list"),
+    _route("GET", _PROVIDER_TRAITS, traits.list_for_provider, "resource_providers:traits:list",
+           since=6),
+    _route("PUT", _PROVIDER_TRAITS, traits.replace_for_provider,
+           "resource_providers:traits:update", since=6),
+    _route("DELETE", _PROVIDER_TRAITS, traits.delete_for_provider,
+           "resource_providers:traits:delete", since=6),
+
+    _route("GET", "/traits", traits.list_all, "traits:list", since=6),
+    _route("GET", _TRAIT, traits.show, "traits:show", since=6, json=False),
+    _route("PUT", _TRAIT, traits.ensure, "traits:update", since=6, json=False),
+    _route("DELETE", _TRAIT, traits.delete, "traits:delete", since=6),
+
+    _route("POST", "/allocations", allocations.replace_several, "allocations:manage", since=13),
+    _route("GET", _CONSUMER, allocations.show, "allocations:list"),
+    _route("PUT", _CONSUMER, allocations.replace, "allocations:update"),
+    _route("DELETE", _CONSUMER, allocations.delete, "allocations:delete"),
+
+    Route("GET", "/usages", usages.list_all, "placement:usages", since=Microversion(1, 9),
+          gives_json=True, target_project=usages.target_project),
+    _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
+)
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """All routes of the path that was asked for, and the variable parts of that path."""
+
+    routes: Sequence[Route]
+    parameters: dict[str, str]
+
+    @property
+    def allow(self) -> str:
+        """The methods that the path knows, in any version."""
+        return ", ".join(dict.fromkeys(route.method for route in self.routes))
+
+
+class Router:
+    """Finds the routes of a path."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        by_path: dict[str, list[Route]] = {}
+        for route in routes:
+            by_path.setdefault(route.path, []).append(route)
+        # Paths differ in length or in a fixed part, so trying the few of one length is enough.
+        self._by_length: dict[int, list[tuple[list[str], list[Route]]]] = {}
+        for path, members in by_path.items():
+            parts = path.split("/")
+            self._by_length.setdefault(len(parts), []).append((parts, members))
+
+    def find(self, path: str) -> Match | None:
+        """The routes of this path; nothing if there is no such path."""
+        parts = path.split("/")
+        for template, routes in self._by_length.get(len(parts), ()):
+            parameters = _fill(template, parts)
+            if parameters is not None:
+                return Match(routes, parameters)
+        return None
+
+
+def _fill(template: list[str], parts: list[str]) -> dict[str, str] | None:
+    parameters = {}
+    for expected, part in zip(template, parts, strict=True):
+        if expected.startswith("{"):
+            if not part:
+                return None
+            parameters[expected[1:-1]] = part
+        elif expected != part:
+            return None
+    return parameters

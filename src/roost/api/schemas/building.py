@@ -1,0 +1,77 @@
+"""The words in which schemas are written, and the choice of one by version."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from roost.api.microversions import Microversion
+from roost.api.validation import Schema
+
+Document: TypeAlias = dict[str, Any]
+
+CLASS_NAME = "^[A-Z0-9_]+$"
+CUSTOM_CLASS_NAME = "^CUSTOM_[A-Z0-9_]+$"
+UUID_KEY = "^[0-9a-fA-F-]{36}$"
+
+UUID: Document = {"type": "string", "format": "uuid"}
+UUID_OR_NULL: Document = {"type": ["string", "null"], "format": "uuid"}
+INTEGER: Document = {"type": "integer"}
+EXTERNAL_ID: Document = {"type": "string", "minLength": 1, "maxLength": 255}
+
+
+def integer(minimum: int, maximum: int | None = None) -> Document:
+    """A whole number within bounds."""
+    bounds = {"type": "integer", "minimum": minimum}
+    return bounds if maximum is None else bounds | {"maximum": maximum}
+
+
+def text(
+    pattern: str | None = None, minimum: int | None = None, maximum: int | None = None
+) -> Document:
+    """A string of a form and length."""
+    limits = {"pattern": pattern, "minLength": minimum, "maxLength": maximum}
+    return {"type": "string"} | {key: value for key, value in limits.items() if value is not None}
+
+
+def list_of(items: Document, minimum: int = 0, unique: bool = False) -> Document:
+    """A list; `minimum` says how many there are at least."""
+    limits: Document = {"minItems": minimum} if minimum else {}
+    if unique:
+        limits["uniqueItems"] = True
+    return {"type": "array", "items": items} | limits
+
+
+def record(required: Document, optional: Document | None = None) -> Document:
+    """An object with these members and no others."""
+    return {
+        "type": "object",
+        "properties": required | (optional or {}),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def mapping(key_pattern: str, value: Document, minimum: int = 0) -> Document:
+    """An object whose keys are of one form and whose values are of one kind."""
+    limits = {"minProperties": minimum} if minimum else {}
+    return {
+        "type": "object",
+        "patternProperties": {key_pattern: value},
+        "additionalProperties": False,
+    } | limits
+
+
+class Versions:
+    """The schema of a request in each version, given as (first version, document)."""
+
+    def __init__(self, *documents: tuple[str, Document]) -> None:
+        self._schemas = [
+            (Microversion(*map(int, since.split("."))), Schema(document))
+            for since, document in documents
+        ]
+        starts = [since for since, _ in self._schemas]
+        assert starts == sorted(starts), "versions are listed in their order"
+
+    def at(self, version: Microversion) -> Schema:
+        """The schema that holds in this version."""
+        return next(schema for since, schema in reversed(self._schemas) if since <= version)

@@ -1,0 +1,166 @@
+"""`roost serve`: the service, in the foreground."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from dataclasses import replace
+
+import click
+from rich.console import Console
+
+from roost.api.application import Application
+from roost.api.authentication import strategy as check_strategy
+from roost.bootstrap import open_database
+from roost.cli.options import configuration_options
+from roost.configuration.settings import (
+    CONFIG_FILES_VARIABLE,
+    ConfigurationError,
+    Settings,
+    load_settings,
+)
+from roost.demo.load import DemoSummary, load_demo
+from roost.store.database import Database
+from roost.store.schema import shown_url
+
+_WORKERS_MAX = 4
+# Requests wait for the database, and for slow clients, most of the time: enough threads that a
+# few dozen that wait do not keep the others from being answered.
+_THREADS = 64
+_STOP_SECONDS = 30
+
+
+@click.command(
+    short_help="Serve the Placement API.",
+    epilog="""\b
+Examples:
+  roost serve --demo
+  roost serve --db postgresql://roost@db.example/placement --workers 4
+  roost serve --config-file /etc/placement/placement.conf --host 0.0.0.0
+""",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--port", default=8778, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=lambda: min(_WORKERS_MAX, os.cpu_count() or 1),
+    show_default=f"one per core, at most {_WORKERS_MAX}",
+    help="Processes that answer requests.",
+)
+@click.option("--demo", is_flag=True, help="Fill an empty database with a demo cloud.")
+@click.option(
+    "--let-anybody-in-without-authentication",
+    "open_to_all",
+    is_flag=True,
+    help="Serve noauth2 on an address that others can reach.",
+)
+@configuration_options
+def serve(
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    demo: bool,
+    open_to_all: bool,
+    config_files: tuple[str, ...],
+    database_url: str | None,
+) -> None:
+    """Serve the Placement API until SIGTERM or Ctrl-C, which let requests in flight finish."""
+    settings = load_settings(config_files, database_url)
+    strategy = settings.auth_strategy or "noauth2"
+    if strategy == "noauth2" and not _is_loopback(host) and not open_to_all:
+        raise ConfigurationError(
+            f"With noauth2 everybody who can reach {host} may do everything. Listen at 127.0.0.1, "
+            "configure [api]auth_strategy, or say --let-anybody-in-without-authentication."
+        )
+    check_strategy(strategy)
+    _check_port(host, port)
+    database = open_database(settings)
+    # What the workers will do, done once here: what is wrong shows now, and once.
+    Application(replace(settings, auth_strategy=strategy), database)
+    console = Console(stderr=True)
+    if demo:
+        console.print(_demo_line(load_demo(database), database), highlight=False, soft_wrap=True)
+    console.print(
+        f"[bold]Roost[/] at [link]http://{host}:{port}[/] on {shown_url(database)}, "
+        f"{workers} worker{'s' if workers > 1 else ''}, {strategy}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    database.close()
+    _tell_workers(settings, strategy)
+    _run(host, port, workers)
+
+
+def _demo_line(summary: DemoSummary, database: Database) -> str:
+    if summary.loaded:
+        return f"Demo cloud: {summary.providers} providers, {summary.consumers} consumers"
+    return (
+        "The database has providers already, so the demo cloud was not loaded. To start afresh, "
+        f"stop the server and remove {shown_url(database)}"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuse a port that another server has: the kernel would let both share it silently."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ConfigurationError(
+            f"Roost cannot listen at {host}:{port}: {error.strerror}. Choose another --host or "
+            "--port."
+        ) from None
+
+
+def _tell_workers(settings: Settings, strategy: str) -> None:
+    """Workers import `roost.wsgi` like under any other server: through the environment."""
+    os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
+    os.environ["OS_PLACEMENT_DATABASE__CONNECTION"] = settings.database.url
+    os.environ["OS_API__AUTH_STRATEGY"] = strategy
+
+
+def _run(host: str, port: int, workers: int) -> None:
+    # Importing the server takes a while: other commands do without it.
+    from granian.constants import Interfaces  # noqa: PLC0415
+    from granian.log import LogLevels  # noqa: PLC0415
+    from granian.server.mp import MPServer  # noqa: PLC0415
+
+    from roost.cli.worker import load_application  # noqa: PLC0415
+
+    class StoppingServer(MPServer):
+        """Takes SIGHUP, which a closed terminal sends, for what it is, not for a reload."""
+
+        def signal_handler_reload(self, *_args: object, **_kwargs: object) -> None:
+            self.signal_handler_interrupt()  # type: ignore[no-untyped-call]  # granian's own
+
+    server = StoppingServer(
+        "roost.wsgi:application",
+        address=host,
+        port=port,
+        interface=Interfaces.WSGI,
+        workers=workers,
+        blocking_threads=_THREADS,
+        # Without this, one dead worker takes the whole service down.
+        respawn_failed_workers=True,
+        respawn_interval=1,
+        workers_kill_timeout=_STOP_SECONDS,
+        log_level=LogLevels.error,
+        websockets=False,
+    )
+    server.serve(target_loader=load_application)

@@ -1,0 +1,104 @@
+"""The options that `placement.conf` can set, by the names operators know."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+_NIL_UUID = "00000000-0000-0000-0000-000000000000"
+
+DATABASE = (
+    cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
+    cfg.StrOpt("connection_parameters", default="", help="Appended to the URL: a=b&c=d."),
+    cfg.BoolOpt("sqlite_synchronous", default=True, help="False: faster, loses data on a crash."),
+    cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="The session's SQL mode on MySQL."),
+    cfg.IntOpt("connection_recycle_time", default=3600, help="Seconds a connection is kept."),
+    cfg.IntOpt("max_pool_size", help="Connections kept by each worker."),
+    cfg.IntOpt("max_overflow", help="Connections on top of these under load."),
+    cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
+    cfg.IntOpt("max_retries", default=10, help="Attempts to connect at start; -1: for ever."),
+    cfg.IntOpt("retry_interval", default=10, help="Seconds between these attempts."),
+    cfg.IntOpt("connection_debug", default=0, help="50 and more: log every statement."),
+    cfg.BoolOpt("sync_on_startup", help="Upgrade an older schema at start. SQLite: true."),
+)
+
+API = (
+    cfg.StrOpt(
+        "auth_strategy",
+        choices=("keystone", "noauth2"),
+        deprecated_group="DEFAULT",
+        help="Who may talk to the service. noauth2 believes what the token says.",
+    ),
+)
+
+PLACEMENT = (
+    cfg.StrOpt("incomplete_consumer_project_id", default=_NIL_UUID, help="For claims below 1.8."),
+    cfg.StrOpt("incomplete_consumer_user_id", default=_NIL_UUID, help="For claims below 1.8."),
+    cfg.IntOpt(
+        "allocation_conflict_retry_count", default=10, help="How often a write is attempted."
+    ),
+)
+
+CORS = (
+    cfg.ListOpt("allowed_origin", help="Origins whose pages may use the API; switches CORS on."),
+    cfg.BoolOpt("allow_credentials", default=True, help="Whether pages may send credentials."),
+    cfg.IntOpt("max_age", default=3600, help="Seconds for which browsers remember the answer."),
+    cfg.ListOpt(
+        "allow_methods", default=["GET", "PUT", "POST", "DELETE", "PATCH"], help="Methods."
+    ),
+    cfg.ListOpt(
+        "allow_headers",
+        default=[
+            "X-Auth-Token",
+            "X-Openstack-Request-Id",
+            "X-Identity-Status",
+            "X-Roles",
+            "X-Service-Catalog",
+            "X-User-Id",
+            "X-Tenant-Id",
+            "OpenStack-API-Version",
+        ],
+        help="Request headers that pages may send.",
+    ),
+    cfg.ListOpt(
+        "expose_headers",
+        default=[
+            "X-Auth-Token",
+            "X-Openstack-Request-Id",
+            "X-Subject-Token",
+            "X-Service-Token",
+            "OpenStack-API-Version",
+        ],
+        help="Response headers that pages may read.",
+    ),
+)
+
+MIDDLEWARE = (
+    cfg.BoolOpt(
+        "enable_proxy_headers_parsing",
+        default=False,
+        help="Believe X-Forwarded-* and Forwarded: only behind a proxy that sets them.",
+    ),
+)
+
+# Options of the reference that change nothing here: accepted, and named in the log when set.
+WITHOUT_EFFECT = {
+    "placement_database": (
+        cfg.StrOpt("slave_connection", secret=True),
+        cfg.BoolOpt("connection_trace"),
+    ),
+    "placement": (
+        cfg.BoolOpt("randomize_allocation_candidates"),
+        cfg.IntOpt("max_allocation_candidates"),
+        cfg.StrOpt("allocation_candidates_generation_strategy"),
+    ),
+    "workarounds": (cfg.BoolOpt("optimize_for_wide_provider_trees"),),
+    "DEFAULT": (cfg.StrOpt("tempdir"), cfg.StrOpt("pybasedir"), cfg.StrOpt("state_path")),
+}
+
+GROUPS = {
+    "placement_database": DATABASE,
+    "api": API,
+    "placement": PLACEMENT,
+    "cors": CORS,
+    "oslo_middleware": MIDDLEWARE,
+}

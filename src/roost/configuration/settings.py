@@ -1,0 +1,194 @@
+"""The settings of a running service, as plain values: nothing reads options on a request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from oslo_config import cfg
+from oslo_log import log
+from oslo_policy import opts as policy_opts
+
+from roost.configuration import options
+from roost.store.database import (
+    POOL_OVERFLOW,
+    POOL_SIZE,
+    POOL_TIMEOUT_SECONDS,
+    DatabaseOptions,
+)
+
+# How `roost serve` tells its workers which files to read.
+CONFIG_FILES_VARIABLE = "ROOST_CONFIG_FILES"
+
+
+class ConfigurationError(Exception):
+    """The configuration cannot be used; the message names the option and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorsSettings:
+    """Which pages of other origins may use the API, and how."""
+
+    allowed_origins: frozenset[str]
+    allow_credentials: bool
+    max_age_seconds: int
+    allow_methods: tuple[str, ...]
+    allow_headers: tuple[str, ...]
+    expose_headers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that an operator can choose."""
+
+    config_files: tuple[str, ...]
+    database: DatabaseOptions
+    upgrade_schema: bool
+    connect_attempts: int
+    connect_interval_seconds: int
+    auth_strategy: str | None
+    incomplete_project: str
+    incomplete_user: str
+    cors: CorsSettings | None
+    parse_proxy_headers: bool
+    # What oslo.policy and oslo.log read their own options from.
+    oslo: Any
+
+
+def load_settings(
+    config_files: Sequence[str] | None = None, database_url: str | None = None
+) -> Settings:
+    """Read the files, then the environment, then what was given on the command line.
+
+    Without files: those named by the environment, or in the usual places of `placement.conf`.
+    With no file at all this is somebody's own machine: an SQLite file in the user's data
+    directory, and `admin` may do everything.
+    """
+    files = list(config_files) if config_files else _default_files()
+    missing = [name for name in files if not Path(name).is_file()]
+    if missing:
+        raise ConfigurationError(f"There is no configuration file {missing[0]}.")
+    conf = _parse(files)
+    url = database_url or conf.placement_database.connection or default_database_url()
+    group = conf.placement_database
+    upgrade = group.sync_on_startup
+    return Settings(
+        config_files=tuple(files),
+        database=DatabaseOptions(
+            url=url,
+            connection_parameters=group.connection_parameters,
+            sqlite_synchronous=group.sqlite_synchronous,
+            mysql_sql_mode=group.mysql_sql_mode,
+            recycle_seconds=group.connection_recycle_time,
+            pool_size=_given(group.max_pool_size, POOL_SIZE),
+            pool_overflow=_given(group.max_overflow, POOL_OVERFLOW),
+            pool_timeout_seconds=_given(group.pool_timeout, POOL_TIMEOUT_SECONDS),
+            # The second run is the one that words a conflict, so fewer would say less.
+            attempts=max(3, conf.placement.allocation_conflict_retry_count),
+            echo=group.connection_debug >= 50,
+        ),
+        upgrade_schema=url.startswith("sqlite") if upgrade is None else upgrade,
+        connect_attempts=group.max_retries,
+        connect_interval_seconds=group.retry_interval,
+        auth_strategy=conf.api.auth_strategy or ("keystone" if files else None),
+        incomplete_project=conf.placement.incomplete_consumer_project_id,
+        incomplete_user=conf.placement.incomplete_consumer_user_id,
+        cors=_cors(conf),
+        parse_proxy_headers=conf.oslo_middleware.enable_proxy_headers_parsing,
+        oslo=conf,
+    )
+
+
+def default_database_url() -> str:
+    """The SQLite file that is used when nothing else is said."""
+    return f"sqlite:///{platformdirs.user_data_path('roost') / 'placement.db'}"
+
+
+def options_without_effect(settings: Settings) -> list[str]:
+    """The options in the configuration that Roost knows but has no use for."""
+    conf = settings.oslo
+    return [
+        f"[{group}]{option.name}"
+        for group, members in options.WITHOUT_EFFECT.items()
+        for option in members
+        if _value(conf, group, option.name) is not None
+    ]
+
+
+def _value(conf: Any, group: str, name: str) -> Any:
+    return conf[name] if group == "DEFAULT" else conf[group][name]
+
+
+def _given(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _default_files() -> list[str]:
+    named = os.environ.get(CONFIG_FILES_VARIABLE)
+    if named:
+        return named.split(os.pathsep)
+    directory = os.environ.get("OS_PLACEMENT_CONFIG_DIR")
+    if directory:
+        path = Path(directory) / "placement.conf"
+        if not path.is_file():
+            raise ConfigurationError(
+                f"OS_PLACEMENT_CONFIG_DIR names {directory}, where there is no placement.conf."
+            )
+        return [str(path)]
+    usual = [Path.home() / ".placement", Path.home(), Path("/etc/placement"), Path("/etc")]
+    main = next((d / "placement.conf" for d in usual if (d / "placement.conf").is_file()), None)
+    found = [] if main is None else [str(main)]
+    for directory_path in usual:
+        found += sorted(str(path) for path in directory_path.glob("placement.conf.d/*.conf"))
+    return found
+
+
+def _parse(files: Sequence[str]) -> Any:
+    conf = cfg.ConfigOpts()
+    log.register_options(conf)
+    for group, members in options.GROUPS.items():
+        conf.register_opts(members, group=group)
+    for group, members in options.WITHOUT_EFFECT.items():
+        conf.register_opts(members, group=None if group == "DEFAULT" else group)
+    for group, policy_options in policy_opts.list_opts():
+        conf.register_opts(policy_options, group=group)
+    if not files:
+        conf.set_default("enforce_new_defaults", False, group="oslo_policy")
+    try:
+        conf(
+            args=[],
+            project="placement",
+            default_config_files=list(files),
+            default_config_dirs=[],
+        )
+    except cfg.Error as error:
+        raise ConfigurationError(f"{', '.join(files)}: {error}") from error
+    try:
+        _touch_all(conf)
+    except (ValueError, cfg.Error) as error:
+        raise ConfigurationError(f"{', '.join(files) or 'environment'}: {error}") from error
+    return conf
+
+
+def _touch_all(conf: Any) -> None:
+    """Read every option once: a value of the wrong type shows now, not at a request."""
+    for group, members in options.GROUPS.items():
+        for option in members:
+            _value(conf, group, option.name)
+
+
+def _cors(conf: Any) -> CorsSettings | None:
+    if not conf.cors.allowed_origin:
+        return None
+    return CorsSettings(
+        allowed_origins=frozenset(conf.cors.allowed_origin),
+        allow_credentials=conf.cors.allow_credentials,
+        max_age_seconds=conf.cors.max_age,
+        allow_methods=tuple(conf.cors.allow_methods),
+        allow_headers=tuple(conf.cors.allow_headers),
+        expose_headers=tuple(conf.cors.expose_headers),
+    )

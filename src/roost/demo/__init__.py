@@ -1,0 +1,1 @@
+"""A demo cloud, so that there is something to ask."""

@@ -1,0 +1,146 @@
+"""Filling an empty database with the demo cloud."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import Progress
+from sqlalchemy import Connection
+
+from roost.demo.world import ConsumerSpec, ProviderSpec, World
+from roost.demo.worlds import demo_worlds
+from roost.model.consumers import Claim
+from roost.model.identifiers import is_custom
+from roost.service.aggregates import replace_aggregates
+from roost.service.claims import claim_for_several
+from roost.service.inventories import replace_inventories
+from roost.service.providers import create_provider
+from roost.service.resource_classes import ensure_resource_class
+from roost.service.traits import ensure_trait, replace_provider_traits
+from roost.store.database import Database
+from roost.store.provider_search import any_provider
+from roost.store.vocabulary import lock_resource_class
+
+# Is told how many providers are there so far.
+Report = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSummary:
+    """How much was loaded: nothing at all if the database had providers already."""
+
+    providers: int = 0
+    consumers: int = 0
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the database was empty and now has the demo cloud."""
+        return self.providers > 0
+
+
+def load_demo(database: Database, worlds: Sequence[World] | None = None) -> DemoSummary:
+    """Load the demo cloud, or these worlds of it, unless the database has providers.
+
+    All of it is loaded or nothing. Several processes may do this at the same time: one loads,
+    the others find its providers. On a terminal, a bar shows the progress.
+    """
+    worlds = demo_worlds() if worlds is None else worlds
+    with _progress(sum(len(world.providers) for world in worlds)) as report:
+        return database.write(_load_if_empty, worlds, report)
+
+
+def load_worlds(
+    connection: Connection, worlds: Sequence[World], report: Report | None = None
+) -> dict[str, str]:
+    """Load these worlds; the uuids of their providers.
+
+    Each stands under the name that the database knows, such as `sharing/CN1`, and also under
+    the drawn one, `CN1`, unless several of the worlds draw that.
+    """
+    _make_names(connection, [provider for world in worlds for provider in world.providers])
+    uuids: dict[str, str] = {}
+    for world in worlds:
+        for provider in world.providers:
+            uuids[world.full_name(provider.name)] = _load_provider(connection, world, provider)
+            if report is not None:
+                report(len(uuids))
+    claims = [_claim(world, consumer) for world in worlds for consumer in world.consumers]
+    if claims:
+        claim_for_several(connection, claims)
+    times_drawn = Counter(provider.name for world in worlds for provider in world.providers)
+    drawn = {
+        provider.name: world.uuid(provider.name)
+        for world in worlds
+        for provider in world.providers
+        if times_drawn[provider.name] == 1
+    }
+    return uuids | drawn
+
+
+def _load_if_empty(connection: Connection, worlds: Sequence[World], report: Report) -> DemoSummary:
+    # Any row that is always there would do: who comes second waits here for the first to
+    # finish, and sees its providers then.
+    lock_resource_class(connection, "VCPU")
+    if any_provider(connection, ()):
+        return DemoSummary()
+    load_worlds(connection, worlds, report)
+    return DemoSummary(
+        providers=sum(len(world.providers) for world in worlds),
+        consumers=sum(len(world.consumers) for world in worlds),
+    )
+
+
+def _make_names(connection: Connection, providers: Iterable[ProviderSpec]) -> None:
+    """The custom resource classes and traits that the providers have."""
+    classes, traits = set(), set()
+    for provider in providers:
+        classes |= {inventory.resource_class for inventory in provider.inventories}
+        traits |= set(provider.traits)
+    for name in sorted(filter(is_custom, classes)):
+        ensure_resource_class(connection, name)
+    for name in sorted(filter(is_custom, traits)):
+        ensure_trait(connection, name)
+
+
+def _load_provider(connection: Connection, world: World, spec: ProviderSpec) -> str:
+    uuid = world.uuid(spec.name)
+    parent_uuid = None if spec.parent is None else world.uuid(spec.parent)
+    generation = create_provider(
+        connection, world.full_name(spec.name), uuid, parent_uuid
+    ).generation
+    if spec.inventories:
+        generation = replace_inventories(
+            connection, uuid, generation, spec.inventories, may_reserve_all=True
+        ).generation
+    if spec.traits:
+        generation, _ = replace_provider_traits(connection, uuid, generation, spec.traits)
+    if spec.aggregates:
+        aggregates = [world.uuid(aggregate) for aggregate in spec.aggregates]
+        replace_aggregates(connection, uuid, aggregates, generation)
+    return uuid
+
+
+def _claim(world: World, consumer: ConsumerSpec) -> Claim:
+    return Claim(
+        world.uuid(consumer.name),
+        {world.uuid(name): resources for name, resources in consumer.allocations.items()},
+        consumer.project,
+        consumer.user,
+        generation=None,
+        consumer_type=consumer.consumer_type,
+    )
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Report]:
+    """A bar on the terminal, if there is one; it comes with the first provider."""
+    console = Console(stderr=True)
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task("Loading the demo cloud", total=total, visible=False)
+    with bar:
+        # The count so far and not a step: a transaction that is run again begins anew.
+        yield lambda count: bar.update(task, completed=count, visible=True)

@@ -1,0 +1,155 @@
+"""Who already runs on the demo hosts: instances of three projects, and a few migrations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from roost.demo.hosts import (
+    HOST_COUNT,
+    HUGE_PAGES,
+    NODE_COUNT,
+    Dice,
+    host_name,
+    node_name,
+    pool_name,
+    rack_of,
+)
+from roost.demo.world import ConsumerSpec, ProviderSpec
+from roost.model.inventory import Inventory
+
+INSTANCE_COUNT: Final = 140
+MIGRATION_COUNT: Final = 10
+
+_SEED = 1791
+
+Allocations = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """What one instance takes: from a NUMA node, from a device below it, and disk."""
+
+    node: Mapping[str, int]
+    disk_gb: int
+    device: Mapping[str, int] = field(default_factory=dict)
+    shared_disk: bool = False
+
+
+# More than the cards that face the inside can carry.
+_PORT = {
+    "SRIOV_NET_VF": 2,
+    "NET_BW_EGR_KILOBIT_PER_SEC": 40_000_000,
+    "NET_BW_IGR_KILOBIT_PER_SEC": 40_000_000,
+}
+_SMALL = Flavor({"VCPU": 4, "MEMORY_MB": 8_192}, disk_gb=40)
+_LARGE = Flavor({"VCPU": 24, "MEMORY_MB": 65_536}, disk_gb=200)
+_DATABASE = Flavor({"VCPU": 32, "MEMORY_MB": 131_072}, disk_gb=2_000, shared_disk=True)
+_PINNED = Flavor({"PCPU": 12, "MEMORY_MB": 49_152}, disk_gb=100)
+_ROUTER = Flavor({"PCPU": 10, HUGE_PAGES: 24}, disk_gb=20, device=_PORT)
+_TRAINING = Flavor({"PCPU": 6, "MEMORY_MB": 61_440}, disk_gb=500, device={"PGPU": 1})
+_DESKTOP = Flavor({"VCPU": 8, "MEMORY_MB": 16_384}, disk_gb=80, device={"VGPU": 2})
+_ENCODING = Flavor({"PCPU": 4, "MEMORY_MB": 16_384}, disk_gb=100, device={"FPGA": 1})
+
+# Project, its users, and the flavors it takes, each as often as it is listed.
+_PROJECTS: Final = (
+    ("demo-shop", ("demo-ada", "demo-grace"), (_SMALL, _SMALL, _LARGE, _DATABASE)),
+    ("demo-telecom", ("demo-hedy",), (_ROUTER, _ROUTER, _PINNED)),
+    (
+        "demo-research",
+        ("demo-emmy", "demo-lise"),
+        (_TRAINING, _TRAINING, _DESKTOP, _ENCODING, _PINNED),
+    ),
+)
+
+
+class Room:
+    """What the hosts have and what is in use of it, while instances are put there."""
+
+    def __init__(self, providers: Iterable[ProviderSpec]) -> None:
+        self._inventories: dict[tuple[str, str], Inventory] = {}
+        self._used: dict[tuple[str, str], int] = defaultdict(int)
+        self._below: dict[str, list[str]] = {}
+        for provider in providers:
+            if provider.parent is not None:
+                self._below.setdefault(provider.parent, []).append(provider.name)
+            for inventory in provider.inventories:
+                self._inventories[provider.name, inventory.resource_class] = inventory
+
+    def fits(self, provider: str, resources: Mapping[str, int]) -> bool:
+        """Whether the provider can give all of this."""
+        for name, amount in resources.items():
+            inventory = self._inventories.get((provider, name))
+            if inventory is None or not inventory.allows(amount):
+                return False
+            if self._used[provider, name] + amount > inventory.capacity:
+                return False
+        return True
+
+    def find(self, flavor: Flavor, host: int) -> Allocations | None:
+        """Where on the host the flavor fits: all of it in one NUMA node, but for the disk."""
+        root = host_name(host)
+        storage = pool_name(rack_of(host)) if flavor.shared_disk else root
+        disk = {"DISK_GB": flavor.disk_gb}
+        if not self.fits(storage, disk):
+            return None
+        for number in range(NODE_COUNT):
+            node = node_name(root, number)
+            if not self.fits(node, flavor.node):
+                continue
+            found = {storage: disk, node: dict(flavor.node)}
+            if not flavor.device:
+                return found
+            for device in self._below[node]:
+                if self.fits(device, flavor.device):
+                    return found | {device: dict(flavor.device)}
+        return None
+
+    def take(self, allocations: Allocations) -> None:
+        """Let an instance have what was found for it."""
+        for provider, resources in allocations.items():
+            for name, amount in resources.items():
+                self._used[provider, name] += amount
+
+
+def build_tenants(providers: Iterable[ProviderSpec]) -> tuple[ConsumerSpec, ...]:
+    """All consumers of these hosts; together they never hold more than there is."""
+    dice = Dice(_SEED)
+    room = Room(providers)
+    instances, migrations = [], []
+    for number in range(INSTANCE_COUNT):
+        project, users, flavors = _PROJECTS[number % len(_PROJECTS)]
+        flavor, user = dice.pick(flavors), dice.pick(users)
+        host, allocations = _place(flavor, room, dice)
+        instance = ConsumerSpec(
+            f"demo-instance-{number:03}", "INSTANCE", project, user, allocations
+        )
+        instances.append(instance)
+        if number % (INSTANCE_COUNT // MIGRATION_COUNT) == 0:
+            # While an instance moves, its migration holds the same on the host that it leaves.
+            _, allocations = _place(flavor, room, dice, but_not=host)
+            migrations.append(
+                replace(
+                    instance,
+                    name=f"demo-migration-{number:03}",
+                    consumer_type="MIGRATION",
+                    allocations=allocations,
+                )
+            )
+    return (*instances, *migrations)
+
+
+def _place(
+    flavor: Flavor, room: Room, dice: Dice, but_not: int | None = None
+) -> tuple[int, Allocations]:
+    """The host that takes the flavor, and what it gives."""
+    # Squared: hosts with small numbers fill up first, those at the end stay rather empty.
+    first = int(HOST_COUNT * dice.fraction() ** 2)
+    for host in (*range(first, HOST_COUNT), *range(first)):
+        found = None if host == but_not else room.find(flavor, host)
+        if found is not None:
+            room.take(found)
+            return host, found
+    raise AssertionError(f"the demo hosts have no room for {flavor}")

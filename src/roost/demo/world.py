@@ -1,0 +1,80 @@
+"""What a demo world is made of: providers as they are drawn, and who consumes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID, uuid5
+
+from roost.model.inventory import Inventory
+
+# Fixed, so that every uuid of the demo cloud can be printed in documentation.
+NAMESPACE: Final = UUID("3c589151-986c-5f2c-869a-ebccd6a57607")
+
+
+def demo_uuid(name: str) -> str:
+    """The uuid of whatever has this name in the demo cloud, the same in every database.
+
+    >>> demo_uuid("sharing/CN1")
+    'f8111404-40bd-5e9a-b3b0-82147670b90a'
+    """
+    return str(uuid5(NAMESPACE, name))
+
+
+def totals(**amounts: int) -> tuple[Inventory, ...]:
+    """Inventories of which a drawing tells the total only.
+
+    >>> [inventory.total for inventory in totals(VCPU=8, MEMORY_MB=1024)]
+    [8, 1024]
+    """
+    return tuple(Inventory(name, total) for name, total in amounts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSpec:
+    """One box of a drawing. `parent` and `aggregates` are names in the same drawing."""
+
+    name: str
+    parent: str | None = None
+    inventories: tuple[Inventory, ...] = ()
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """One consumer and what it holds: amounts by provider, as drawn, and resource class."""
+
+    name: str
+    consumer_type: str
+    project: str
+    user: str
+    allocations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One drawing: its providers, each parent before its children, and their consumers.
+
+    Many drawings have a `CN1`, but a database has room for one provider of a name. Hence the
+    world's name goes before every name in it, unless `prefixed` is false.
+    """
+
+    name: str
+    title: str
+    providers: tuple[ProviderSpec, ...]
+    consumers: tuple[ConsumerSpec, ...] = ()
+    prefixed: bool = True
+
+    def full_name(self, drawn: str) -> str:
+        """What the database calls that which the drawing calls so.
+
+        >>> World("sharing", "", ()).full_name("CN1")
+        'sharing/CN1'
+        """
+        return f"{self.name}/{drawn}" if self.prefixed else drawn
+
+    def uuid(self, drawn: str) -> str:
+        """The uuid of the provider, aggregate or consumer of this name in the drawing."""
+        return demo_uuid(self.full_name(drawn))

@@ -1,0 +1,37 @@
+"""Membership of providers in aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from roost.service.errors import generation_conflict
+from roost.service.providers import get_locked_provider, get_provider
+from roost.store import aggregates
+
+
+def list_aggregates(connection: Connection, uuid: str) -> tuple[int, list[str]]:
+    """The provider's generation and the aggregates that it is a member of itself."""
+    provider = get_provider(connection, uuid)
+    return provider.generation, aggregates.list_provider_aggregates(connection, provider.id)
+
+
+def replace_aggregates(
+    connection: Connection, uuid: str, wanted: Sequence[str], generation: int | None
+) -> int:
+    """Make the provider a member of exactly these; the generation afterwards.
+
+    Without a generation (below 1.19) none is checked, nor moved on.
+    """
+    provider = get_locked_provider(connection, uuid)
+    if generation is not None and provider.generation != generation:
+        raise generation_conflict()
+    ids = aggregates.ensure_aggregates(connection, wanted)
+    aggregates.replace_provider_aggregates(
+        connection,
+        provider,
+        [found[0] for found in ids.values()],
+        moves_generation=generation is not None,
+    )
+    return provider.generation if generation is None else provider.generation + 1

@@ -1,0 +1,62 @@
+"""Domain errors, and the error codes that clients match on. Once a code is set, it is set."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """Every `code` that an error body can carry (from microversion 1.23 on)."""
+
+    UNDEFINED = "placement.undefined_code"
+    INVENTORY_IN_USE = "placement.inventory.inuse"
+    CONCURRENT_UPDATE = "placement.concurrent_update"
+    DUPLICATE_NAME = "placement.duplicate_name"
+    PROVIDER_IN_USE = "placement.resource_provider.inuse"
+    PROVIDER_CANNOT_DELETE_PARENT = "placement.resource_provider.cannot_delete_parent"
+    PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
+    QUERY_DUPLICATE_KEY = "placement.query.duplicate_key"
+    QUERY_BAD_VALUE = "placement.query.bad_value"
+    QUERY_MISSING_VALUE = "placement.query.missing_value"
+
+
+class DomainError(Exception):
+    """A request that cannot be done; the message is the sentence that the client reads."""
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.UNDEFINED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+class NotFound(DomainError):
+    """The thing that the request is about does not exist."""
+
+
+class Invalid(DomainError):
+    """The request contradicts itself, the rules, or names something that does not exist."""
+
+
+class Conflict(DomainError):
+    """The request is fine, but not with what is there now."""
+
+
+class UnknownResourceClass(Invalid):
+    """A request names a resource class that does not exist."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"No such resource class {name}.")
+
+
+def provider_not_found(uuid: str) -> NotFound:
+    """The sentence that clients look for when a provider is missing."""
+    return NotFound(f"No resource provider with uuid {uuid} found")
+
+
+def generation_conflict() -> Conflict:
+    """The sentence for a stale generation of a provider's traits or aggregates."""
+    return Conflict(
+        "Resource provider's generation already changed. Please update the generation and try "
+        "again.",
+        ErrorCode.CONCURRENT_UPDATE,
+    )

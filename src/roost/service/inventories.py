@@ -1,0 +1,241 @@
+"""What a provider has to give: show, add, replace, remove inventories; show their usage."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from roost.model.inventory import Inventory
+from roost.model.providers import Provider
+from roost.service.errors import (
+    Conflict,
+    ErrorCode,
+    Invalid,
+    NotFound,
+    UnknownResourceClass,
+)
+from roost.service.providers import get_locked_provider, get_provider
+from roost.store import inventories, providers, vocabulary
+from roost.store.errors import Retry
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInventories:
+    """Inventories by class, and the provider's generation that goes with them."""
+
+    generation: int
+    inventories: Mapping[str, Inventory]
+
+
+def list_inventories(connection: Connection, uuid: str) -> ProviderInventories:
+    """All inventories of the provider."""
+    # The generation is read first: should a write slip in between, the client's next write
+    # with that generation is refused instead of undoing it.
+    provider = get_provider(connection, uuid)
+    return ProviderInventories(
+        provider.generation, inventories.list_inventories(connection, provider.id)
+    )
+
+
+def get_inventory(connection: Connection, uuid: str, resource_class: str) -> ProviderInventories:
+    """One inventory of the provider."""
+    found = list_inventories(connection, uuid)
+    if resource_class not in found.inventories:
+        raise NotFound(f"No inventory of class {resource_class} for {uuid}")
+    return ProviderInventories(
+        found.generation, {resource_class: found.inventories[resource_class]}
+    )
+
+
+def add_inventory(
+    connection: Connection, uuid: str, inventory: Inventory, may_reserve_all: bool
+) -> ProviderInventories:
+    """Give the provider an inventory of a class that it does not have yet."""
+    provider = get_locked_provider(connection, uuid)
+    prefix = f"Unable to create inventory for resource provider {uuid}: "
+    _check_capacity(provider, [inventory], may_reserve_all, prefix)
+    try:
+        class_ids = hold_classes(connection, [inventory.resource_class])
+    except UnknownResourceClass as unknown:
+        raise Invalid(prefix + unknown.message) from None
+    if inventory.resource_class in inventories.list_inventories(connection, provider.id):
+        raise Conflict(
+            f"Update conflict: resource provider {uuid} already has inventory of class "
+            f"{inventory.resource_class}; change it with PUT.",
+            ErrorCode.CONCURRENT_UPDATE,
+        )
+    inventories.change_inventories(connection, provider, wanted=[inventory], class_ids=class_ids)
+    return _written(connection, provider, [inventory])
+
+
+def replace_inventories(
+    connection: Connection,
+    uuid: str,
+    generation: int,
+    wanted: Collection[Inventory],
+    may_reserve_all: bool,
+) -> ProviderInventories:
+    """Make these the provider's only inventories."""
+    provider = get_locked_provider(connection, uuid)
+    _check_generation(provider, generation)
+    _check_capacity(
+        provider,
+        wanted,
+        may_reserve_all,
+        f"Unable to update inventory for resource provider {uuid}: ",
+    )
+    try:
+        class_ids = hold_classes(connection, [inventory.resource_class for inventory in wanted])
+    except UnknownResourceClass as unknown:
+        raise Invalid(
+            f"Unknown resource class in inventory for resource provider {uuid}: {unknown.message}"
+        ) from None
+    present = inventories.list_inventories(connection, provider.id)
+    removed = unused_class_ids(
+        connection, provider, present.keys() - class_ids.keys(), prefix="update conflict: "
+    )
+    inventories.change_inventories(
+        connection,
+        provider,
+        wanted=wanted,
+        class_ids=class_ids,
+        present=present,
+        removed=removed,
+    )
+    return _written(connection, provider, wanted)
+
+
+def replace_inventory(
+    connection: Connection,
+    uuid: str,
+    generation: int,
+    inventory: Inventory,
+    may_reserve_all: bool,
+) -> ProviderInventories:
+    """Change one inventory that the provider has."""
+    provider = get_locked_provider(connection, uuid)
+    _check_generation(provider, generation)
+    prefix = f"Unable to update inventory for resource provider {uuid}: "
+    _check_capacity(provider, [inventory], may_reserve_all, prefix)
+    name = inventory.resource_class
+    class_ids = vocabulary.hold_resource_classes(connection, [name])
+    if name not in class_ids:
+        raise NotFound(f"No such resource class {name}")
+    if name not in inventories.list_inventories(connection, provider.id):
+        raise Invalid(
+            f"No inventory record with resource class for resource provider {uuid} and class "
+            f"{name}: add it with POST."
+        )
+    inventories.change_inventories(
+        connection, provider, wanted=[inventory], class_ids=class_ids, present={name}
+    )
+    return _written(connection, provider, [inventory])
+
+
+def delete_inventory(connection: Connection, uuid: str, resource_class: str) -> None:
+    """Take one inventory away that nobody uses."""
+    provider = get_locked_provider(connection, uuid)
+    missing = f"No inventory of class {resource_class} found for delete"
+    if vocabulary.find_resource_class(connection, resource_class) is None:
+        raise NotFound(f"{missing}: No such resource class {resource_class}.")
+    if resource_class not in inventories.list_inventories(connection, provider.id):
+        raise NotFound(missing)
+    removed = unused_class_ids(
+        connection,
+        provider,
+        {resource_class},
+        prefix=f"Unable to delete inventory of class {resource_class}: ",
+        # Sic: clients of the reference may look for this code here.
+        code=ErrorCode.CONCURRENT_UPDATE,
+    )
+    inventories.change_inventories(connection, provider, removed=removed)
+    providers.increment_generations(connection, [provider.id])
+
+
+def delete_inventories(connection: Connection, uuid: str) -> None:
+    """Take all inventories away, if nobody uses any."""
+    provider = get_locked_provider(connection, uuid)
+    present = inventories.list_inventories(connection, provider.id)
+    removed = unused_class_ids(connection, provider, present.keys(), prefix="")
+    inventories.change_inventories(connection, provider, removed=removed)
+    providers.increment_generations(connection, [provider.id])
+
+
+def list_usages(connection: Connection, uuid: str) -> tuple[int, Mapping[str, int]]:
+    """The provider's generation, and how much of each of its classes is in use."""
+    provider = get_provider(connection, uuid)
+    return provider.generation, inventories.usages(connection, provider.id)
+
+
+def hold_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """The ids of these classes, which cannot be deleted before this transaction ends."""
+    wanted = list(names)
+    class_ids = vocabulary.hold_resource_classes(connection, wanted)
+    for name in wanted:
+        if name not in class_ids:
+            raise UnknownResourceClass(name)
+    return class_ids
+
+
+def unused_class_ids(
+    connection: Connection,
+    provider: Provider,
+    names: Collection[str],
+    prefix: str,
+    code: ErrorCode = ErrorCode.INVENTORY_IN_USE,
+) -> list[int]:
+    """The ids of classes whose inventory a locked provider is to lose; a conflict if in use."""
+    if not names:
+        return []
+    class_ids = vocabulary.resource_class_ids(connection, names)
+    if class_ids.keys() != set(names):
+        # One of them was renamed since its inventory was read.
+        raise Retry
+    ordered = sorted(names, key=class_ids.__getitem__)
+    allocated = inventories.allocated_classes(connection, provider.id)
+    in_use = [name for name in ordered if name in allocated]
+    if in_use:
+        raise Conflict(
+            f"{prefix}Inventory for '{', '.join(in_use)}' on resource provider "
+            f"'{provider.uuid}' in use.",
+            code,
+        )
+    return [class_ids[name] for name in ordered]
+
+
+def _check_generation(provider: Provider, generation: int) -> None:
+    if provider.generation != generation:
+        raise Conflict(
+            f"resource provider generation conflict: provider {provider.uuid} is at generation "
+            f"{provider.generation}, the request was made for {generation}. Read it again, then "
+            "repeat the change.",
+            ErrorCode.CONCURRENT_UPDATE,
+        )
+
+
+def _check_capacity(
+    provider: Provider, wanted: Iterable[Inventory], may_reserve_all: bool, prefix: str
+) -> None:
+    """Refuse inventories that could never give anything.
+
+    The integer part is what counts, so reserving a little more than there is may pass.
+    """
+    for inventory in wanted:
+        capacity = int(inventory.capacity)
+        if capacity < 0 or (capacity == 0 and not may_reserve_all):
+            relation = "greater than" if may_reserve_all else "greater than or equal to"
+            raise Invalid(
+                f"{prefix}Invalid inventory for '{inventory.resource_class}' on resource provider "
+                f"'{provider.uuid}'. The reserved value is {relation} total."
+            )
+
+
+def _written(
+    connection: Connection, provider: Provider, wanted: Iterable[Inventory]
+) -> ProviderInventories:
+    providers.increment_generations(connection, [provider.id])
+    return ProviderInventories(
+        provider.generation + 1, {inventory.resource_class: inventory for inventory in wanted}
+    )

@@ -1,0 +1,143 @@
+"""Resource providers: create, show, rename, move, delete."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from roost.model.identifiers import new_uuid
+from roost.model.providers import Provider
+from roost.service.errors import Conflict, ErrorCode, Invalid, NotFound, provider_not_found
+from roost.store import providers
+from roost.store.errors import Retry
+
+
+class Keep:
+    """Says that an update leaves the parent as it is."""
+
+
+KEEP_PARENT = Keep()
+
+
+def create_provider(
+    connection: Connection, name: str, uuid: str | None = None, parent_uuid: str | None = None
+) -> Provider:
+    """A new provider, as a root or below a parent."""
+    uuid = uuid or new_uuid()
+    prefix = f'Unable to create resource provider "{name}", {uuid}: '
+    if not name:
+        raise Invalid("name is required: give the provider a name of 1 to 200 characters")
+    parent = None
+    if parent_uuid is not None:
+        if parent_uuid == uuid:
+            raise Invalid(
+                f"{prefix}parent provider UUID cannot be same as UUID. Leave "
+                "parent_provider_uuid out to make a root."
+            )
+        parent = _find_parent(connection, parent_uuid, prefix)
+        providers.lock_trees(connection, [parent])
+    if providers.is_taken(connection, uuid=uuid):
+        raise Conflict(
+            f"Conflicting resource provider uuid: {uuid} already exists.", ErrorCode.DUPLICATE_NAME
+        )
+    if providers.is_taken(connection, name=name):
+        raise Conflict(
+            f"Conflicting resource provider name: {name} already exists.", ErrorCode.DUPLICATE_NAME
+        )
+    return providers.insert_provider(connection, uuid, name, parent)
+
+
+def get_provider(connection: Connection, uuid: str) -> Provider:
+    """The provider with this uuid."""
+    provider = providers.find_provider(connection, uuid)
+    if provider is None:
+        raise provider_not_found(uuid)
+    return provider
+
+
+def get_locked_provider(connection: Connection, uuid: str) -> Provider:
+    """The provider with this uuid, which nobody else can change before this transaction ends."""
+    provider = providers.lock_provider(connection, uuid)
+    if provider is None:
+        raise provider_not_found(uuid)
+    return provider
+
+
+def update_provider(
+    connection: Connection,
+    uuid: str,
+    name: str,
+    parent_uuid: str | Keep | None = KEEP_PARENT,
+    may_reparent: bool = True,
+) -> Provider:
+    """Rename the provider and, unless the parent is kept, hang it elsewhere with its subtree."""
+    provider = get_provider(connection, uuid)
+    prefix = f"Unable to save resource provider {uuid}: "
+    if not name:
+        raise Invalid(f"{prefix}name is required: give the provider 1 to 200 characters")
+    if not isinstance(parent_uuid, Keep):
+        _move(connection, provider, parent_uuid, may_reparent, prefix)
+    if name != provider.name:
+        if providers.is_taken(connection, name=name, other_than=provider):
+            raise Conflict(
+                f"Conflicting resource provider {name} already exists.", ErrorCode.DUPLICATE_NAME
+            )
+        providers.rename_provider(connection, provider, name)
+    return get_provider(connection, uuid)
+
+
+def _move(
+    connection: Connection,
+    provider: Provider,
+    parent_uuid: str | None,
+    may_reparent: bool,
+    prefix: str,
+) -> None:
+    if parent_uuid == provider.parent_uuid:
+        return
+    if provider.parent_uuid is not None and not may_reparent:
+        if parent_uuid is None:
+            raise Invalid(
+                f"{prefix}un-parenting a provider is not currently allowed: it needs "
+                "microversion 1.37."
+            )
+        _find_parent(connection, parent_uuid, prefix)
+        raise Invalid(
+            f"{prefix}re-parenting a provider is not currently allowed: it needs microversion 1.37."
+        )
+    parent = None if parent_uuid is None else _find_parent(connection, parent_uuid, prefix)
+    # All rows that will change are locked at once, in one order: claims may wait for some of them.
+    subtree = providers.subtree_ids(connection, provider)
+    both = [provider] if parent is None else [provider, parent]
+    providers.lock_trees(connection, both, also=subtree)
+    if providers.subtree_ids(connection, provider) != subtree:
+        raise Retry
+    if parent is not None and parent.id in subtree:
+        raise Invalid(f"{prefix}creating loop in the provider tree is not allowed.")
+    providers.move_provider(connection, provider, subtree, parent)
+
+
+def _find_parent(connection: Connection, parent_uuid: str, prefix: str) -> Provider:
+    parent = providers.find_provider(connection, parent_uuid)
+    if parent is None:
+        raise Invalid(f"{prefix}parent provider UUID does not exist. ({parent_uuid})")
+    return parent
+
+
+def delete_provider(connection: Connection, uuid: str) -> None:
+    """Remove a provider that has neither children nor allocations."""
+    provider = providers.find_provider(connection, uuid)
+    if provider is None:
+        raise NotFound(f"No resource provider with uuid {uuid} found for delete")
+    # The tree's lock keeps children from coming, the provider's own keeps claims away.
+    providers.lock_trees(connection, [provider])
+    if providers.has_children(connection, provider):
+        raise Conflict(
+            f"Unable to delete parent resource provider {uuid}: It has child resource providers.",
+            ErrorCode.PROVIDER_CANNOT_DELETE_PARENT,
+        )
+    if providers.has_allocations(connection, provider):
+        raise Conflict(
+            f"Unable to delete resource provider {uuid}: Resource provider has allocations.",
+            ErrorCode.PROVIDER_IN_USE,
+        )
+    providers.delete_provider(connection, provider)

@@ -1,0 +1,66 @@
+"""Resource classes: the kinds of things that providers have."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from roost.model.names import Name
+from roost.service.errors import Conflict, Invalid, NotFound
+from roost.store import vocabulary
+from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
+
+
+def list_resource_classes(connection: Connection) -> list[Name]:
+    """All classes, standard and custom."""
+    return vocabulary.list_resource_classes(connection)
+
+
+def get_resource_class(connection: Connection, name: str) -> Name:
+    """The class of this name."""
+    return _found(vocabulary.find_resource_class(connection, name), name)
+
+
+def create_resource_class(connection: Connection, name: str) -> None:
+    """A new custom class."""
+    if vocabulary.find_resource_class(connection, name) is not None:
+        raise Conflict(f"Conflicting resource class already exists: {name}")
+    vocabulary.insert_resource_class(connection, name)
+
+
+def ensure_resource_class(connection: Connection, name: str) -> bool:
+    """Make the custom class if it does not exist; whether it had to be made."""
+    if vocabulary.find_resource_class(connection, name) is not None:
+        return False
+    vocabulary.insert_resource_class(connection, name)
+    return True
+
+
+def rename_resource_class(connection: Connection, name: str, new_name: str) -> Name:
+    """Give a custom class another name; what uses it follows."""
+    resource_class = get_resource_class(connection, name)
+    if resource_class.id < FIRST_CUSTOM_CLASS_ID:
+        raise Invalid(f"Cannot update standard resource class {name}")
+    if new_name != name:
+        if vocabulary.find_resource_class(connection, new_name) is not None:
+            raise Conflict(f"Resource class already exists: {new_name}")
+        vocabulary.rename_resource_class(connection, resource_class, new_name)
+    return get_resource_class(connection, new_name)
+
+
+def delete_resource_class(connection: Connection, name: str) -> None:
+    """Remove a custom class of which no inventory exists."""
+    resource_class = _found(vocabulary.lock_resource_class(connection, name), name)
+    prefix = "Error in delete resource class: "
+    if resource_class.id < FIRST_CUSTOM_CLASS_ID:
+        raise Invalid(f"{prefix}Cannot delete standard resource class {name}.")
+    if vocabulary.resource_class_is_used(connection, resource_class):
+        raise Conflict(
+            f"{prefix}Cannot delete resource class {name}. Class is in use in inventory."
+        )
+    vocabulary.delete_resource_class(connection, resource_class)
+
+
+def _found(resource_class: Name | None, name: str) -> Name:
+    if resource_class is None:
+        raise NotFound(f"No such resource class {name}")
+    return resource_class

@@ -1,0 +1,103 @@
+"""Traits: their names, and which providers have them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from roost.model.identifiers import is_custom, is_custom_name
+from roost.model.names import Name
+from roost.model.providers import Provider
+from roost.service.errors import Conflict, Invalid, NotFound, generation_conflict
+from roost.service.providers import get_locked_provider, get_provider
+from roost.store import providers, traits, vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class TraitNameFilter:
+    """Which names `GET /traits` lists: those in `among`, or those that begin with `prefix`."""
+
+    among: frozenset[str] | None = None
+    prefix: str | None = None
+
+    def matches(self, name: str) -> bool:
+        """Whether the name passes; compared exactly, letter by letter."""
+        if self.among is not None:
+            return name in self.among
+        return self.prefix is None or name.startswith(self.prefix)
+
+
+def list_traits(
+    connection: Connection, names: TraitNameFilter, associated: bool | None
+) -> list[Name]:
+    """All traits that pass the filters."""
+    # A few hundred rows: filtering here is exact on every database, unlike SQL's LIKE.
+    found = vocabulary.list_traits(connection, associated)
+    return [trait for trait in found if names.matches(trait.name)]
+
+
+def get_trait(connection: Connection, name: str) -> Name:
+    """The trait of this name."""
+    trait = vocabulary.find_trait(connection, name)
+    if trait is None:
+        raise NotFound(f"No such trait(s): {name}.")
+    return trait
+
+
+def ensure_trait(connection: Connection, name: str) -> tuple[Name, bool]:
+    """The custom trait of this name, and whether it had to be made."""
+    if not is_custom_name(name):
+        raise Invalid(
+            "The trait is invalid. A valid trait must be no longer than 255 characters, start "
+            'with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
+        )
+    found = vocabulary.find_trait(connection, name)
+    if found is not None:
+        return found, False
+    vocabulary.insert_trait(connection, name)
+    return get_trait(connection, name), True
+
+
+def delete_trait(connection: Connection, name: str) -> None:
+    """Remove a custom trait that no provider has."""
+    trait = get_trait(connection, name)
+    if not is_custom(name):
+        raise Invalid(f"Cannot delete standard trait {name}.")
+    if vocabulary.trait_is_used(connection, trait):
+        raise Conflict(f"The trait {name} is in use by a resource provider.")
+    vocabulary.delete_trait(connection, trait)
+
+
+def list_provider_traits(connection: Connection, uuid: str) -> tuple[int, list[Name]]:
+    """The provider's generation and its traits."""
+    provider = get_provider(connection, uuid)
+    return provider.generation, traits.list_provider_traits(connection, provider.id)
+
+
+def replace_provider_traits(
+    connection: Connection, uuid: str, generation: int, wanted: Collection[str]
+) -> tuple[int, list[Name]]:
+    """Give the provider exactly these traits; the generation moves only if they differ."""
+    provider = get_locked_provider(connection, uuid)
+    if provider.generation != generation:
+        raise generation_conflict()
+    known = vocabulary.trait_ids(connection, wanted)
+    unknown = [name for name in dict.fromkeys(wanted) if name not in known]
+    if unknown:
+        raise Invalid(f"No such trait {', '.join(unknown)}")
+    return _change(connection, provider, set(known.values()))
+
+
+def delete_provider_traits(connection: Connection, uuid: str) -> None:
+    """Take all traits from the provider."""
+    _change(connection, get_locked_provider(connection, uuid), set())
+
+
+def _change(connection: Connection, provider: Provider, wanted: set[int]) -> tuple[int, list[Name]]:
+    present = {trait.id for trait in traits.list_provider_traits(connection, provider.id)}
+    if present != wanted:
+        traits.change_provider_traits(connection, provider, wanted - present, present - wanted)
+        providers.increment_generations(connection, [provider.id])
+    return list_provider_traits(connection, provider.uuid)

@@ -1,0 +1,210 @@
+"""Allocations: what consumers hold on providers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
+
+from roost.model.consumers import ConsumerAllocations, ProviderAllocation, ProviderConsumer
+from roost.model.identifiers import uuid_spellings
+from roost.model.inventory import Inventory
+from roost.store.clock import utc_now
+from roost.store.errors import Retry
+from roost.store.rows import chunks
+from roost.store.statements import InsertRows, Statement
+from roost.store.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    inventories,
+    projects,
+    resource_classes,
+    resource_providers,
+    users,
+)
+
+_BY_CONSUMER = (
+    select(
+        resource_providers.c.uuid.label("provider_uuid"),
+        resource_providers.c.generation.label("provider_generation"),
+        resource_classes.c.name.label("resource_class"),
+        allocations.c.used,
+        projects.c.external_id.label("project"),
+        users.c.external_id.label("user"),
+        consumers.c.generation,
+        consumer_types.c.name.label("consumer_type"),
+        func.coalesce(allocations.c.updated_at, allocations.c.created_at).label("modified_at"),
+    )
+    .select_from(
+        allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_id)
+        .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
+        .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
+        .join(projects, projects.c.id == consumers.c.project_id)
+        .join(users, users.c.id == consumers.c.user_id)
+        .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
+    )
+    .where(allocations.c.consumer_id.in_(bindparam("uuids", expanding=True)))
+    .order_by(resource_providers.c.id, allocations.c.resource_class_id)
+)
+_BY_PROVIDER = (
+    select(
+        allocations.c.consumer_id,
+        consumers.c.generation,
+        resource_classes.c.name.label("resource_class"),
+        allocations.c.used,
+        func.coalesce(allocations.c.updated_at, allocations.c.created_at).label("modified_at"),
+    )
+    .select_from(
+        allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_id).join(
+            resource_classes, resource_classes.c.id == allocations.c.resource_class_id
+        )
+    )
+    .where(allocations.c.resource_provider_id == bindparam("provider_id"))
+    .order_by(allocations.c.id)
+)
+_HELD = select(
+    allocations.c.resource_provider_id,
+    resource_providers.c.uuid,
+    allocations.c.consumer_id,
+    allocations.c.resource_class_id,
+    allocations.c.used,
+).select_from(
+    allocations.outerjoin(
+        resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
+    )
+)
+_HELD_BY = Statement(
+    lambda uuids: _HELD.where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
+)
+_STOCK = select(
+    inventories.c.resource_provider_id,
+    inventories.c.resource_class_id,
+    resource_classes.c.name,
+    inventories.c.total,
+    inventories.c.reserved,
+    inventories.c.min_unit,
+    inventories.c.max_unit,
+    inventories.c.step_size,
+    inventories.c.allocation_ratio,
+    select(func.coalesce(func.sum(allocations.c.used), literal_column("0")))
+    .where(
+        allocations.c.resource_provider_id == inventories.c.resource_provider_id,
+        allocations.c.resource_class_id == inventories.c.resource_class_id,
+    )
+    .scalar_subquery(),
+).join_from(inventories, resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+_STOCK_OF = Statement(
+    lambda provider_ids, class_ids: _STOCK.where(
+        inventories.c.resource_provider_id.in_(provider_ids),
+        inventories.c.resource_class_id.in_(class_ids),
+    ),
+    lists=["provider_ids", "class_ids"],
+)
+_DELETE_HELD = Statement(
+    lambda uuids: delete(allocations).where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
+)
+_INSERT = InsertRows(allocations)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One stored allocation."""
+
+    provider_id: int
+    provider_uuid: str | None
+    consumer_uuid: str
+    class_id: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """An inventory and how much of it all consumers together hold."""
+
+    inventory: Inventory
+    used: int
+
+
+def consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocations | None:
+    """All that the consumer holds, read in one statement; nothing if it holds nothing."""
+    rows = connection.execute(_BY_CONSUMER, {"uuids": uuid_spellings(uuid)}).all()
+    if not rows:
+        return None
+    resources: dict[str, dict[str, int]] = defaultdict(dict)
+    generations = {}
+    for row in rows:
+        resources[row.provider_uuid][row.resource_class] = row.used
+        generations[row.provider_uuid] = row.provider_generation
+    first = rows[0]
+    return ConsumerAllocations(
+        allocations=tuple(
+            ProviderAllocation(provider, generations[provider], held)
+            for provider, held in resources.items()
+        ),
+        project=first.project,
+        user=first.user,
+        generation=first.generation,
+        consumer_type=first.consumer_type,
+        modified_at=max(row.modified_at for row in rows),
+    )
+
+
+def provider_allocations(
+    connection: Connection, provider_id: int
+) -> tuple[tuple[ProviderConsumer, ...], Any]:
+    """Who holds what of the provider, and when that was last written (none: nobody)."""
+    rows = connection.execute(_BY_PROVIDER, {"provider_id": provider_id}).all()
+    resources: dict[str, dict[str, int]] = defaultdict(dict)
+    generations = {}
+    for row in rows:
+        resources[row.consumer_id][row.resource_class] = row.used
+        generations[row.consumer_id] = row.generation
+    found = tuple(
+        ProviderConsumer(consumer, generations[consumer], held)
+        for consumer, held in resources.items()
+    )
+    return found, max((row.modified_at for row in rows), default=None)
+
+
+def held_by(connection: Connection, consumer_uuids: Iterable[str]) -> list[Held]:
+    """What these consumers hold now; uuids as they are stored."""
+    return [
+        Held(*row)
+        for chunk in chunks(consumer_uuids)
+        for row in _HELD_BY.run(connection, {"uuids": chunk})
+    ]
+
+
+def stock(
+    connection: Connection, provider_ids: Sequence[int], class_ids: Mapping[str, int]
+) -> dict[tuple[int, int], Stock]:
+    """(provider id, class id) -> inventory and total usage, for all that exist.
+
+    Must be read after the providers are locked: only then it cannot change any more.
+    """
+    names = {id_: name for name, id_ in class_ids.items()}
+    found = {}
+    for chunk in chunks(provider_ids):
+        for row in _STOCK_OF.run(connection, {"provider_ids": chunk, "class_ids": list(names)}):
+            provider_id, class_id, name, *numbers, used = row
+            if name != names[class_id]:
+                # The class was deleted since its name was looked up, and its number used again.
+                raise Retry
+            found[provider_id, class_id] = Stock(Inventory(name, *numbers), int(used))
+    return found
+
+
+def delete_held(connection: Connection, consumer_uuids: Iterable[str]) -> None:
+    """Remove all that these consumers hold."""
+    for chunk in chunks(consumer_uuids):
+        _DELETE_HELD.run(connection, {"uuids": chunk})
+
+
+def insert_allocations(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write allocations: rows of provider id, consumer uuid, class id and amount."""
+    now = utc_now()
+    _INSERT.run(connection, [{"created_at": now, **row} for row in rows])

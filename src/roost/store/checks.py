@@ -1,0 +1,294 @@
+"""Whether the rows of a database fit together: what no constraint of the tables makes sure of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import os_resource_classes
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, Select
+
+from roost.store.schema import SYNC_COMMAND, SchemaState, SchemaStatus, read_status
+from roost.store.schema_repair import REPAIR_COMMAND
+from roost.store.tables import (
+    allocations,
+    consumers,
+    inventories,
+    metadata,
+    placement_aggregates,
+    projects,
+    resource_classes,
+    resource_providers,
+    users,
+)
+from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
+
+_EXAMPLES = 3
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found, and what mends it (nothing to mend: an empty string)."""
+
+    name: str
+    level: Level
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _RowCheck:
+    """A check by one query: it selects a name for each row that is wrong, so none is good."""
+
+    name: str
+    level: Level
+    wrong: Select[Any]
+    problem: str
+    remedy: str
+
+
+def check_database(connection: Connection) -> tuple[Finding, ...]:
+    """Examine the whole database; only reads. Works before an adoption as well as after it."""
+    status = read_status(connection)
+    findings = [_check_revisions(status)]
+    # Without the reference's tables, or with tables we do not know, there is nothing to ask.
+    if status.placement_revision is not None and status.state is not SchemaState.UNKNOWN:
+        findings += (_run(connection, check) for check in _row_checks(connection.dialect.name))
+        findings.append(_check_standard_classes(connection))
+        if connection.dialect.name == "postgresql":
+            findings.append(_check_sequences(connection))
+    return tuple(findings)
+
+
+def _check_revisions(status: SchemaStatus) -> Finding:
+    name = "schema revisions"
+    found = (
+        f"placement {status.placement_revision or 'none'}, roost {status.roost_revision or 'none'}"
+    )
+    wanted = f"placement {status.placement_head}, roost {status.roost_head}"
+    if status.state is SchemaState.CURRENT:
+        return Finding(name, Level.OK, found)
+    if status.state is SchemaState.UNKNOWN:
+        return Finding(
+            name,
+            Level.FAILURE,
+            f"{found}: not known to this version, whose newest are {wanted}",
+            "Use the newer version of Roost that has written it.",
+        )
+    return Finding(name, Level.WARNING, f"{found}; wanted are {wanted}", f"Run: {SYNC_COMMAND}")
+
+
+def _run(connection: Connection, check: _RowCheck) -> Finding:
+    wrong = check.wrong.subquery()
+    count = connection.scalar(sa.select(sa.func.count()).select_from(wrong)) or 0
+    if not count:
+        return Finding(check.name, Level.OK, "none is wrong")
+    examples = connection.scalars(sa.select(wrong).limit(_EXAMPLES)).all()
+    shown = ", ".join(str(example) for example in examples)
+    more = ", ..." if count > len(examples) else ""
+    message = f"{check.problem}: {count} ({shown}{more})"
+    return Finding(check.name, check.level, message, check.remedy)
+
+
+def _row_checks(dialect: str) -> Iterator[_RowCheck]:
+    yield from _provider_checks()
+    yield from _allocation_checks()
+    for table, name in ((consumers, "consumer"), (placement_aggregates, "aggregate")):
+        yield _RowCheck(
+            f"{name} uuids",
+            Level.WARNING,
+            sa.select(table.c.uuid).where(_is_not_canonical(table.c.uuid, dialect)),
+            f"{name}s with a uuid that is not in lower case with dashes",
+            "Nothing has to be done: all spellings of a uuid are found as the same.",
+        )
+
+
+def _provider_checks() -> Iterator[_RowCheck]:
+    providers, parents = resource_providers, resource_providers.alias("parents")
+    yield _RowCheck(
+        "provider roots",
+        Level.FAILURE,
+        sa.select(providers.c.uuid).where(providers.c.root_provider_id.is_(None)),
+        "resource providers without root_provider_id, which no answer shows",
+        f"Run: {REPAIR_COMMAND}",
+    )
+    is_root = providers.c.root_provider_id == providers.c.id
+    has_parent = providers.c.parent_provider_id.is_not(None)
+    yield _RowCheck(
+        "provider trees",
+        Level.FAILURE,
+        sa.select(providers.c.uuid)
+        .join_from(providers, parents, parents.c.id == providers.c.parent_provider_id, isouter=True)
+        .where(
+            sa.or_(
+                sa.and_(~has_parent, ~is_root),
+                sa.and_(has_parent, is_root),
+                sa.and_(has_parent, parents.c.id.is_(None)),
+                providers.c.root_provider_id != parents.c.root_provider_id,
+            )
+        ),
+        "resource providers with another root_provider_id than their parent, or whose parent does "
+        "not exist",
+        "Stop all services and set root_provider_id to that of the parent, or to the provider's "
+        "own id where parent_provider_id is null.",
+    )
+    reached = (
+        sa.select(providers.c.id)
+        .where(providers.c.parent_provider_id.is_(None))
+        .cte("reached", recursive=True)
+    )
+    children = resource_providers.alias("children")
+    reached = reached.union_all(
+        sa.select(children.c.id).join_from(
+            children, reached, children.c.parent_provider_id == reached.c.id
+        )
+    )
+    yield _RowCheck(
+        "provider cycles",
+        Level.FAILURE,
+        sa.select(providers.c.uuid)
+        .join_from(providers, reached, reached.c.id == providers.c.id, isouter=True)
+        .where(reached.c.id.is_(None)),
+        "resource providers from which no way leads up to a provider without a parent",
+        "Stop all services and correct parent_provider_id; null makes a provider a root.",
+    )
+
+
+def _allocation_checks() -> Iterator[_RowCheck]:
+    yield _RowCheck(
+        "allocation consumers",
+        Level.FAILURE,
+        sa.select(allocations.c.consumer_id)
+        .distinct()
+        .join_from(
+            allocations, consumers, consumers.c.uuid == allocations.c.consumer_id, isouter=True
+        )
+        .where(consumers.c.id.is_(None)),
+        "consumers with allocations, which count as used, but without a row in consumers",
+        f"Run: {REPAIR_COMMAND}",
+    )
+    yield _RowCheck(
+        "consumer owners",
+        Level.FAILURE,
+        sa.select(consumers.c.uuid)
+        .join_from(consumers, projects, projects.c.id == consumers.c.project_id, isouter=True)
+        .join(users, users.c.id == consumers.c.user_id, isouter=True)
+        .where(sa.or_(projects.c.id.is_(None), users.c.id.is_(None))),
+        "consumers whose project or user has no row in projects or users",
+        "Set project_id and user_id of these consumers to existing rows.",
+    )
+    yield _RowCheck(
+        "allocation inventories",
+        Level.FAILURE,
+        sa.select(allocations.c.consumer_id)
+        .distinct()
+        .join_from(
+            allocations,
+            inventories,
+            sa.and_(
+                inventories.c.resource_provider_id == allocations.c.resource_provider_id,
+                inventories.c.resource_class_id == allocations.c.resource_class_id,
+            ),
+            isouter=True,
+        )
+        .where(inventories.c.id.is_(None)),
+        "consumers with allocations of which there is no inventory",
+        "Delete the allocations of these consumers, or give the providers the inventories back.",
+    )
+    in_use = sa.union(
+        sa.select(inventories.c.resource_class_id), sa.select(allocations.c.resource_class_id)
+    ).subquery()
+    yield _RowCheck(
+        "resource classes in use",
+        Level.FAILURE,
+        sa.select(in_use.c.resource_class_id)
+        .join_from(
+            in_use,
+            resource_classes,
+            resource_classes.c.id == in_use.c.resource_class_id,
+            isouter=True,
+        )
+        .where(resource_classes.c.id.is_(None)),
+        "resource class ids that inventories or allocations use but that have no row",
+        "Insert the missing rows into resource_classes. (The service inserts the standard ones, "
+        "below 10000, when it starts.)",
+    )
+
+
+def _is_not_canonical(uuid: ColumnElement[str], dialect: str) -> ColumnElement[bool]:
+    lower: ColumnElement[str] = sa.func.lower(uuid)
+    if dialect in ("mysql", "mariadb"):
+        # The usual collations hold upper and lower case equal.
+        differs = sa.cast(uuid, sa.LargeBinary) != sa.cast(lower, sa.LargeBinary)
+    else:
+        differs = uuid != lower
+    return sa.or_(differs, uuid.not_like("________-____-____-____-____________"))
+
+
+def _check_standard_classes(connection: Connection) -> Finding:
+    """Inventories and allocations refer to the standard classes by their position in the library.
+
+    Rows may be missing, which the service inserts, and there may be more, from a newer library.
+    """
+    standard = os_resource_classes.STANDARDS
+    rows = connection.execute(sa.select(resource_classes.c.id, resource_classes.c.name)).all()
+    wrong = []
+    for id_, name in rows:
+        if name in standard:
+            if standard.index(name) != id_:
+                wrong.append(f"{name} has the id {id_} instead of {standard.index(name)}")
+        elif id_ < len(standard):
+            wrong.append(f"{name} has the id {id_}, which is that of {standard[id_]}")
+        elif id_ < FIRST_CUSTOM_CLASS_ID and name.startswith("CUSTOM_"):
+            wrong.append(f"{name} has the id {id_}, which is below {FIRST_CUSTOM_CLASS_ID}")
+    if not wrong:
+        return Finding("standard resource classes", Level.OK, "all ids are right")
+    return Finding(
+        "standard resource classes",
+        Level.FAILURE,
+        "; ".join(sorted(wrong)),
+        "Stop all services and correct the ids in resource_classes, or restore the database anew; "
+        "MySQL needs NO_AUTO_VALUE_ON_ZERO in sql_mode for that, because VCPU has the id 0.",
+    )
+
+
+def _check_sequences(connection: Connection) -> Finding:
+    """Tables copied with their ids leave the sequences behind: the next insert would fail."""
+    there = set(sa.inspect(connection).get_table_names())
+    behind = []
+    for table in metadata.sorted_tables:
+        # Ids of resource classes are chosen by the service, and their sequence is never used.
+        if "id" not in table.c or table is resource_classes or table.name not in there:
+            continue
+        sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
+        if sequence is None:
+            continue
+        following = connection.scalar(
+            sa.text(f"SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM {sequence}")
+        )
+        largest = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
+        if following <= largest:
+            behind.append((sequence, table.name))
+    if not behind:
+        return Finding("sequences", Level.OK, "all are ahead of the ids in use")
+    return Finding(
+        "sequences",
+        Level.FAILURE,
+        f"sequences would give out ids that are in use: {', '.join(name for name, _ in behind)}",
+        "Run: "
+        + " ".join(
+            f"SELECT setval('{sequence}', (SELECT max(id) FROM {table}));"
+            for sequence, table in behind
+        ),
+    )

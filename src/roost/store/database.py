@@ -1,0 +1,243 @@
+"""The database: connections as each kind needs them, and transactions that are run again."""
+
+from __future__ import annotations
+
+import logging
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from roost.store.errors import Contention, Retry, is_transient
+from roost.store.urls import parse_url
+from roost.store.write_gate import WriteGate
+
+_LOG = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# For reading and for writing each, in every worker: four workers stay below the 100 connections
+# that PostgreSQL allows by default. More threads than that wait for their turn.
+POOL_SIZE = 5
+POOL_OVERFLOW = 5
+POOL_TIMEOUT_SECONDS = 30
+
+_BACKOFF_SECONDS_MAX = 0.25
+# A write that waits for others is given up after a while, so that they cannot stop the service.
+_WRITE_SECONDS_MAX = 30
+_LOCK_SECONDS_MAX = 10
+# A server that does not answer any more must not keep threads for ever.
+_CONNECT_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "postgresql": {"connect_timeout": 10, "tcp_user_timeout": 30_000},
+    "mysql": {"connect_timeout": 10, "read_timeout": 60, "write_timeout": 60},
+}
+# A transaction of ours that a stopped process leaves open is ended by the server.
+_IDLE_SECONDS_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseOptions:
+    """How to connect; the names and meanings of `[placement_database]`."""
+
+    url: str
+    connection_parameters: str = ""
+    sqlite_synchronous: bool = True
+    mysql_sql_mode: str = "TRADITIONAL"
+    recycle_seconds: int = 3600
+    pool_size: int = POOL_SIZE
+    pool_overflow: int = POOL_OVERFLOW
+    pool_timeout_seconds: int = POOL_TIMEOUT_SECONDS
+    attempts: int = 10
+    echo: bool = False
+
+
+class Database:
+    """A pool of connections and the two ways to use them: `read` and `write`.
+
+    Both take a function whose first argument is the connection and run it in one transaction.
+    It may be run several times, so it must do nothing but talk to the database.
+    """
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        self.options = options
+        self.url = parse_url(options.url, options.connection_parameters)
+        self.engine = _create_engine(self.url, options, reads_only=False)
+        # Connections of their own, without transactions: on a server, BEGIN and ROLLBACK would
+        # be two of three round trips of most reads.
+        self.reader = _create_engine(self.url, options, reads_only=True)
+        self.gate = (
+            WriteGate(f"{self.url.database}-writer", _WRITE_SECONDS_MAX)
+            if self.engine.dialect.name == "sqlite"
+            else nullcontext()
+        )
+
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns, which only reads.
+
+        Each of its statements sees what is committed when it begins, so `work` reads a
+        generation before what the generation stands for.
+        """
+        try:
+            return self._read_once(work, *args, **kwargs)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        # The server was restarted while the connection lay in the pool: a new one will do.
+        return self._read_once(work, *args, **kwargs)
+
+    def write(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns, after everything it wrote is durable; all of it or nothing.
+
+        Deadlocks, serialisation failures and lost races run it again, a bounded number of times;
+        then `Contention` is raised. A broken unique key is a lost race, too: work looks before it
+        inserts, so when it is run again it finds what was in the way and says so properly.
+        """
+        deadline = time.monotonic() + _WRITE_SECONDS_MAX
+        last: Exception | None = None
+        for attempt in range(self.options.attempts):
+            if attempt:
+                time.sleep(random.uniform(0, min(0.002 * 2**attempt, _BACKOFF_SECONDS_MAX)))
+                if time.monotonic() > deadline:
+                    break
+            try:
+                return self._write_once(work, *args, **kwargs)
+            except (Retry, IntegrityError) as error:
+                last = error
+            except DBAPIError as error:
+                if not (is_transient(error) or _lost_before_commit(error)):
+                    raise
+                last = error
+        _LOG.warning("A write was given up, the last time because of: %s", last, exc_info=last)
+        raise Contention("the write met others in its way each time") from last
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+        self.reader.dispose()
+        if isinstance(self.gate, WriteGate):
+            self.gate.close()
+
+    def _read_once(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        with self.reader.connect() as connection:
+            return work(connection, *args, **kwargs)
+
+    def _write_once(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        with self.gate, self.engine.connect() as connection, connection.begin():
+            return work(connection, *args, **kwargs)
+
+
+def _lost_before_commit(error: DBAPIError) -> bool:
+    """Whether the connection broke while a statement ran: then nothing can be committed.
+
+    SQLAlchemy names no statement when COMMIT itself failed, whose outcome nobody knows.
+    """
+    return error.connection_invalidated and error.statement is not None
+
+
+def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> Engine:
+    backend = url.get_backend_name()
+    arguments: dict[str, Any] = {
+        "pool_size": options.pool_size,
+        "max_overflow": options.pool_overflow,
+        "pool_timeout": options.pool_timeout_seconds,
+        "pool_recycle": options.recycle_seconds,
+        "echo": options.echo,
+        # Errors reach logs; what clients sent must not.
+        "hide_parameters": True,
+    }
+    if reads_only:
+        arguments |= {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+    if backend == "sqlite":
+        engine = create_engine(url, connect_args={"check_same_thread": False}, **arguments)
+        _prepare_sqlite(engine, options, reads_only=reads_only)
+        return engine
+    # Under a lock, the next statement must see what was committed before the lock was granted:
+    # with a snapshot from the first statement (MySQL's default) claims would oversell.
+    arguments.setdefault("isolation_level", "READ COMMITTED")
+    arguments["connect_args"] = _CONNECT_ARGUMENTS["mysql" if backend == "mariadb" else backend]
+    engine = create_engine(_with_charset(url), **arguments)
+    if backend == "postgresql":
+        _prepare_postgresql(engine)
+    else:
+        _prepare_mysql(engine, options)
+    return engine
+
+
+def _with_charset(url: URL) -> URL:
+    if url.get_backend_name() == "postgresql" or "charset" in url.query:
+        return url
+    return url.update_query_dict({"charset": "utf8mb4"})
+
+
+def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: bool) -> None:
+    @event.listens_for(engine, "connect")
+    def configure(dbapi_connection: Any, _record: Any) -> None:
+        # The driver must not begin transactions by itself: it would begin them as readers,
+        # and a reader that turns writer fails when somebody else wrote meanwhile.
+        dbapi_connection.isolation_level = None
+        dbapi_connection.execute(f"PRAGMA busy_timeout = {_LOCK_SECONDS_MAX * 1000}")
+        _use_write_ahead_log(dbapi_connection)
+        # FULL: an acknowledged claim survives a loss of power.
+        mode = "FULL" if options.sqlite_synchronous else "OFF"
+        dbapi_connection.execute(f"PRAGMA synchronous = {mode}")
+
+    if reads_only:
+        return
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _use_write_ahead_log(dbapi_connection: Any) -> None:
+    """Let readers and the writer pass each other.
+
+    The first connection to a new file turns it over, and SQLite does not wait for others that
+    try the same at that moment, whatever the busy timeout says: it refuses them at once.
+    """
+    deadline = time.monotonic() + _LOCK_SECONDS_MAX
+    while True:
+        try:
+            dbapi_connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.001, 0.02))
+
+
+def _prepare_postgresql(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def configure(dbapi_connection: Any, _record: Any) -> None:
+        with dbapi_connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = '{_LOCK_SECONDS_MAX}s'")
+            cursor.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS_MAX}s'")
+        dbapi_connection.commit()
+
+
+def _prepare_mysql(engine: Engine, options: DatabaseOptions) -> None:
+    # VCPU has the id 0, which MySQL would otherwise replace by the next free number.
+    modes = [mode for mode in (options.mysql_sql_mode, "NO_AUTO_VALUE_ON_ZERO") if mode]
+
+    @event.listens_for(engine, "connect")
+    def configure(dbapi_connection: Any, _record: Any) -> None:
+        cursor = dbapi_connection.cursor()
+        cursor.execute("SET SESSION sql_mode = %s", (",".join(modes),))
+        cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS_MAX}")
+        cursor.close()

@@ -1,0 +1,1 @@
+"""The reference's revisions, with its ids; what each did is in its documentation."""

@@ -1,0 +1,48 @@
+"""The change journal, and the epoch by which a reader knows that it is still the same journal."""
+
+from __future__ import annotations
+
+import uuid
+
+import sqlalchemy as sa
+from alembic import op
+
+from roost.store.migrations.steps import create_index, create_table
+
+revision = "roost_0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Create `roost_changes` and `roost_meta`, and write the epoch."""
+    connection = op.get_bind()
+    is_postgresql = connection.dialect.name == "postgresql"
+    create_table(
+        "roost_changes",
+        # SQLite numbers rows of a BIGINT key only if it is spelt INTEGER.
+        sa.Column(
+            "id",
+            sa.BigInteger().with_variant(sa.Integer, "sqlite"),
+            primary_key=True,
+            nullable=False,
+        ),
+        sa.Column(
+            "transaction_id",
+            sa.BigInteger,
+            server_default=sa.text("txid_current()") if is_postgresql else None,
+        ),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("provider_id", sa.Integer),
+        sa.Column("provider_uuid", sa.String(36)),
+        sqlite_autoincrement=True,
+    )
+    create_index("roost_changes_transaction_id_idx", "roost_changes", "transaction_id")
+    create_table(
+        "roost_meta",
+        sa.Column("name", sa.String(64), primary_key=True, nullable=False),
+        sa.Column("value", sa.String(255), nullable=False),
+    )
+    meta = sa.table("roost_meta", sa.column("name"), sa.column("value"))
+    if connection.scalar(sa.select(meta.c.value).where(meta.c.name == "epoch")) is None:
+        connection.execute(meta.insert().values(name="epoch", value=str(uuid.uuid4())))

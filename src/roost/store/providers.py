@@ -1,0 +1,250 @@
+"""Resource providers: reading, locking and writing their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
+
+from roost.model.providers import Provider
+from roost.store.clock import utc_now
+from roost.store.errors import Retry
+from roost.store.journal import ChangeKind, record_changes
+from roost.store.rows import chunks, insert_row
+from roost.store.statements import Statement
+from roost.store.tables import (
+    allocations,
+    inventories,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+)
+
+_root = resource_providers.alias("root")
+_parent = resource_providers.alias("parent")
+
+# A provider without root is invisible in every answer, as in the reference: hence the inner join.
+PROVIDERS: Select[Any] = select(
+    resource_providers.c.id,
+    resource_providers.c.uuid,
+    resource_providers.c.name,
+    resource_providers.c.generation,
+    resource_providers.c.parent_provider_id,
+    _parent.c.uuid.label("parent_uuid"),
+    resource_providers.c.root_provider_id,
+    _root.c.uuid.label("root_uuid"),
+    func.coalesce(resource_providers.c.updated_at, resource_providers.c.created_at),
+).select_from(
+    resource_providers.join(_root, _root.c.id == resource_providers.c.root_provider_id).outerjoin(
+        _parent, _parent.c.id == resource_providers.c.parent_provider_id
+    )
+)
+
+_BY_UUID = PROVIDERS.where(resource_providers.c.uuid == bindparam("uuid"))
+_BY_ID = PROVIDERS.where(resource_providers.c.id == bindparam("id"))
+
+# NO KEY UPDATE on PostgreSQL: rows that refer to the provider (children, traits) may still come.
+_LOCK = (
+    select(resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.generation)
+    .order_by(resource_providers.c.id)
+    .with_for_update(key_share=True)
+)
+_LOCK_BY_UUIDS = Statement(
+    lambda uuids: _LOCK.where(resource_providers.c.uuid.in_(uuids)), lists=["uuids"]
+)
+_LOCK_BY_IDS = Statement(lambda ids: _LOCK.where(resource_providers.c.id.in_(ids)), lists=["ids"])
+_INCREMENT = Statement(
+    lambda ids: (
+        update(resource_providers)
+        .where(resource_providers.c.id.in_(ids))
+        .values(
+            generation=resource_providers.c.generation + bindparam("by"),
+            updated_at=bindparam("now"),
+        )
+    ),
+    lists=["ids"],
+)
+_CHILDREN = (
+    select(resource_providers.c.id)
+    .where(resource_providers.c.parent_provider_id.in_(bindparam("ids", expanding=True)))
+    .order_by(resource_providers.c.id)
+)
+
+
+def provider_from_row(row: Any) -> Provider:
+    """The value of one row of `PROVIDERS`."""
+    return Provider(*row)
+
+
+def find_provider(connection: Connection, uuid: str) -> Provider | None:
+    """The provider with exactly this uuid."""
+    row = connection.execute(_BY_UUID, {"uuid": uuid}).one_or_none()
+    return None if row is None else provider_from_row(row)
+
+
+def find_provider_by_id(connection: Connection, id_: int) -> Provider | None:
+    """The provider with this internal id."""
+    row = connection.execute(_BY_ID, {"id": id_}).one_or_none()
+    return None if row is None else provider_from_row(row)
+
+
+def is_taken(
+    connection: Connection,
+    *,
+    name: str | None = None,
+    uuid: str | None = None,
+    other_than: Provider | None = None,
+) -> bool:
+    """Whether a row has this name, or this uuid: also one without root, which is invisible."""
+    query = select(resource_providers.c.id)
+    if name is not None:
+        query = query.where(resource_providers.c.name == name)
+    if uuid is not None:
+        query = query.where(resource_providers.c.uuid == uuid)
+    if other_than is not None:
+        query = query.where(resource_providers.c.id != other_than.id)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def lock_providers(connection: Connection, uuids: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Lock these providers until the transaction ends: uuid -> (id, generation) of those found.
+
+    Everybody who locks several asks for the order of their ids, so that nobody waits in a circle;
+    where a database goes another way, it breaks the circle and the transaction runs again.
+    """
+    return {
+        row.uuid: (row.id, row.generation)
+        for chunk in chunks(uuids)
+        for row in _LOCK_BY_UUIDS.run(connection, {"uuids": chunk})
+    }
+
+
+def lock_provider(connection: Connection, uuid: str) -> Provider | None:
+    """The provider with this uuid, locked: its row cannot change before the transaction ends."""
+    return find_provider(connection, uuid) if lock_providers(connection, [uuid]) else None
+
+
+def lock_trees(
+    connection: Connection, providers: Sequence[Provider], also: Iterable[int] = ()
+) -> None:
+    """Lock these providers and `also` others, and their trees against any change of their shape.
+
+    The lock of a tree is the lock of its root's row. If a provider has been moved to another
+    tree between reading and locking, the whole transaction starts again.
+    """
+    ids = {id_ for provider in providers for id_ in (provider.id, provider.root_id)} | set(also)
+    for chunk in chunks(sorted(ids)):
+        _LOCK_BY_IDS.run(connection, {"ids": chunk})
+    for provider in providers:
+        now = find_provider(connection, provider.uuid)
+        if now is None or now.root_id != provider.root_id or now.parent_id != provider.parent_id:
+            raise Retry
+
+
+def increment_generations(connection: Connection, ids: Sequence[int], by: int = 1) -> None:
+    """Move the generation of locked providers on; their `updated_at` moves with it."""
+    for chunk in chunks(ids):
+        _INCREMENT.run(connection, {"ids": chunk, "by": by, "now": utc_now()})
+
+
+def insert_provider(
+    connection: Connection, uuid: str, name: str, parent: Provider | None
+) -> Provider:
+    """Make a provider below the parent, or a root; names and uuids are checked by the database."""
+    now = utc_now()
+    id_ = insert_row(
+        connection,
+        resource_providers,
+        {
+            "created_at": now,
+            # A root is written in two steps in the reference, so that it has a time of change.
+            "updated_at": now if parent is None else None,
+            "uuid": uuid,
+            "name": name,
+            "generation": 0,
+            "parent_provider_id": None if parent is None else parent.id,
+            "root_provider_id": None if parent is None else parent.root_id,
+        },
+    )
+    if parent is None:
+        connection.execute(
+            update(resource_providers)
+            .where(resource_providers.c.id == id_)
+            .values(root_provider_id=id_)
+        )
+    record_changes(connection, ChangeKind.PROVIDER, [(id_, uuid)])
+    provider = find_provider_by_id(connection, id_)
+    assert provider is not None, "a row that this transaction has just inserted"
+    return provider
+
+
+def rename_provider(connection: Connection, provider: Provider, name: str) -> None:
+    """Give the provider another name; the database refuses one that is taken."""
+    connection.execute(
+        update(resource_providers)
+        .where(resource_providers.c.id == provider.id)
+        .values(name=name, updated_at=utc_now())
+    )
+    record_changes(connection, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
+
+
+def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
+    """The ids of the provider and of everything below it, top down. One query a level."""
+    found = [provider.id]
+    level = [provider.id]
+    while level:
+        below = connection.execute(_CHILDREN, {"ids": level}).scalars().all()
+        # A damaged database may have a circle: go round it once.
+        level = [id_ for id_ in below if id_ not in found]
+        found += level
+    return found
+
+
+def move_provider(
+    connection: Connection, provider: Provider, subtree: Sequence[int], parent: Provider | None
+) -> None:
+    """Hang the provider under another parent (none: make it a root); its subtree follows."""
+    root_id = provider.id if parent is None else parent.root_id
+    now = utc_now()
+    connection.execute(
+        update(resource_providers)
+        .where(resource_providers.c.id == provider.id)
+        .values(parent_provider_id=None if parent is None else parent.id, updated_at=now)
+    )
+    connection.execute(
+        update(resource_providers)
+        .where(resource_providers.c.id.in_(list(subtree)))
+        .values(root_provider_id=root_id, updated_at=now)
+    )
+    moved = connection.execute(
+        select(resource_providers.c.id, resource_providers.c.uuid).where(
+            resource_providers.c.id.in_(list(subtree))
+        )
+    )
+    record_changes(connection, ChangeKind.PROVIDER, [(row.id, row.uuid) for row in moved])
+
+
+def has_children(connection: Connection, provider: Provider) -> bool:
+    """Whether anything hangs below the provider."""
+    return connection.execute(_CHILDREN.limit(1), {"ids": [provider.id]}).first() is not None
+
+
+def has_allocations(connection: Connection, provider: Provider) -> bool:
+    """Whether any consumer holds anything of the provider."""
+    query = select(allocations.c.id).where(allocations.c.resource_provider_id == provider.id)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def delete_provider(connection: Connection, provider: Provider) -> None:
+    """Remove a locked provider that has neither children nor allocations, with all its parts."""
+    for table in (inventories, resource_provider_traits, resource_provider_aggregates):
+        connection.execute(delete(table).where(table.c.resource_provider_id == provider.id))
+    # MySQL refuses to delete a row that refers to itself.
+    connection.execute(
+        update(resource_providers)
+        .where(resource_providers.c.id == provider.id)
+        .values(root_provider_id=None)
+    )
+    connection.execute(delete(resource_providers).where(resource_providers.c.id == provider.id))
+    record_changes(connection, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])

@@ -1,0 +1,209 @@
+"""The schema of a database: what it is at, and how it gets to what this version needs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from enum import Enum
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from roost.store.database import Database
+from roost.store.errors import DatabaseUnusable
+from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
+from roost.store.tables import metadata
+
+LOG = logging.getLogger(__name__)
+
+SYNC_COMMAND = "roost db sync"
+
+_ADVICE = {
+    "file": "Check that it is an SQLite file and that this user may read and write it.",
+    "server": "Check the URL and that the server runs and lets this user in.",
+}
+# What servers say when waiting will not help.
+_PERMANENT = (
+    "does not exist",
+    "password authentication failed",
+    "no pg_hba.conf entry",
+    "invalid connection option",
+    "Access denied",
+    "Unknown database",
+)
+
+
+class SchemaState(Enum):
+    """What has to happen before a database can be used."""
+
+    EMPTY = "empty"
+    """Neither our tables nor the reference's are there."""
+    OLDER = "older"
+    """Revisions are missing; also in a database that only the reference has used so far."""
+    CURRENT = "current"
+    UNKNOWN = "unknown"
+    """A revision is recorded that this version does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """The revisions that a database is at, of the reference's tables and of ours."""
+
+    state: SchemaState
+    placement_revision: str | None
+    roost_revision: str | None
+    placement_head: str = PLACEMENT.head
+    roost_head: str = ROOST.head
+
+
+def read_status(connection: Connection) -> SchemaStatus:
+    """What the database is at; three queries."""
+    tables = set(sa.inspect(connection).get_table_names())
+    placement, roost = (_recorded_revision(connection, history, tables) for history in HISTORIES)
+    if not (PLACEMENT.knows(placement) and ROOST.knows(roost)):
+        state = SchemaState.UNKNOWN
+    elif placement == PLACEMENT.head and roost == ROOST.head:
+        state = SchemaState.CURRENT
+    elif placement is None and roost is None and tables.isdisjoint(metadata.tables):
+        state = SchemaState.EMPTY
+    else:
+        state = SchemaState.OLDER
+    return SchemaStatus(state, placement_revision=placement, roost_revision=roost)
+
+
+def inspect_schema(database: Database) -> SchemaStatus:
+    """What the database is at."""
+    return database.read(read_status)
+
+
+def sync_schema(database: Database) -> SchemaStatus:
+    """Migrate to the newest revisions; harmless if others do it at the same time or have done it.
+
+    One process migrates, all others wait for it and then find nothing to do.
+    """
+    before = inspect_schema(database)
+    if before.state is SchemaState.UNKNOWN:
+        raise _unknown(database, before)
+    # Most starts find everything in place and need no alembic.
+    from roost.store.migrations.runner import upgrade_database  # noqa: PLC0415
+
+    try:
+        upgrade_database(database)
+    except DBAPIError as error:
+        raise DatabaseUnusable(
+            f"The schema of {shown_url(database)} could not be upgraded: {_reason(error)}. When "
+            f"that is mended, continue with: {SYNC_COMMAND}"
+        ) from error
+    return inspect_schema(database)
+
+
+def prepare_schema(
+    database: Database, upgrade: bool, *, max_retries: int = 1, retry_interval: float = 10
+) -> None:
+    """What a service does at its start: make the database usable, or say why it is not.
+
+    A database without data is always initialised; one with data is upgraded only if `upgrade`.
+    The other arguments are those of `connect_or_explain`.
+    """
+    connect_or_explain(database, max_retries, retry_interval)
+    status = inspect_schema(database)
+    if status.state is SchemaState.OLDER and not upgrade and database.read(_holds_data):
+        # Another process may have finished initialising since, and filled in the first rows.
+        status = inspect_schema(database)
+        if status.state is SchemaState.OLDER:
+            raise DatabaseUnusable(
+                f"The schema of {shown_url(database)} is older than this version of Roost needs: "
+                f"{_difference(status)}. Upgrade it with: {SYNC_COMMAND}"
+            )
+    if status.state is SchemaState.UNKNOWN:
+        raise _unknown(database, status)
+    if status.state is not SchemaState.CURRENT:
+        LOG.info("Preparing the schema of %s: %s", shown_url(database), _difference(status))
+        sync_schema(database)
+
+
+def connect_or_explain(
+    database: Database, max_retries: int = 1, retry_interval: float = 10
+) -> None:
+    """Make sure that the database can be reached, or raise `DatabaseUnusable`.
+
+    `max_retries` attempts (-1: for ever), `retry_interval` seconds apart. A file does not appear
+    by waiting, so SQLite is tried once.
+    """
+    kind = "file" if database.engine.dialect.name == "sqlite" else "server"
+    attempts = 1 if kind == "file" else max_retries
+    attempt = 1
+    while True:
+        try:
+            with database.reader.connect():
+                return
+        except DBAPIError as error:
+            reason = _reason(error)
+        if attempt >= attempts >= 0 or _is_permanent(reason):
+            raise DatabaseUnusable(
+                f"The database {shown_url(database)} cannot be reached: {reason}. {_ADVICE[kind]}"
+            )
+        LOG.warning(
+            "The database %s cannot be reached (attempt %d of %s), trying again in %s seconds: %s",
+            shown_url(database),
+            attempt,
+            attempts if attempts >= 0 else "any number",
+            retry_interval,
+            reason,
+        )
+        time.sleep(retry_interval)
+        attempt += 1
+
+
+def _is_permanent(reason: str) -> bool:
+    return any(text in reason for text in _PERMANENT)
+
+
+def shown_url(database: Database) -> str:
+    """The URL as it may be printed: without password, and without options, which may hold one."""
+    return database.url.set(query={}).render_as_string(hide_password=True)
+
+
+def _recorded_revision(connection: Connection, history: History, tables: set[str]) -> str | None:
+    if history.version_table not in tables:
+        return None
+    version_table = sa.table(history.version_table, sa.column("version_num", sa.String))
+    recorded = sa.select(version_table.c.version_num)
+    return history.newest(connection.scalars(recorded).all())
+
+
+def _holds_data(connection: Connection) -> bool:
+    """Whether any table has a row: not so after an initialisation that was cut short."""
+    there = set(sa.inspect(connection).get_table_names())
+    return any(
+        connection.scalar(sa.select(sa.literal(1)).select_from(table).limit(1))
+        for name, table in metadata.tables.items()
+        if name in there and not name.startswith("roost_")
+    )
+
+
+def _unknown(database: Database, status: SchemaStatus) -> DatabaseUnusable:
+    return DatabaseUnusable(
+        f"The schema of {shown_url(database)} is at a revision that this version of Roost does not "
+        f"know: {_difference(status)}. A newer version has written it, or it belongs to another "
+        "application. Use that newer version, or another database."
+    )
+
+
+def _difference(status: SchemaStatus) -> str:
+    parts = (
+        ("placement", status.placement_revision, status.placement_head),
+        ("roost", status.roost_revision, status.roost_head),
+    )
+    return ", ".join(
+        f"{name} revision {found or 'none'} (wanted {wanted})" for name, found, wanted in parts
+    )
+
+
+def _reason(error: DBAPIError) -> str:
+    """What the driver says, in one line; MySQL's puts a number before it."""
+    arguments = getattr(error.orig, "args", ())
+    text = str(arguments[-1] if arguments else error.orig).strip()
+    return text.splitlines()[0].rstrip(".") if text else type(error.orig).__name__

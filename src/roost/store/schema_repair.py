@@ -1,0 +1,124 @@
+"""Mends rows that old releases left behind and that an upgrade of the schema does not accept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Table
+
+from roost.store.clock import utc_now
+from roost.store.journal import ChangeKind, record_changes
+from roost.store.tables import (
+    allocations,
+    consumers,
+    projects,
+    resource_providers,
+    roost_changes,
+    users,
+)
+
+REPAIR_COMMAND = "roost db sync --repair"
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """How many rows were mended."""
+
+    roots: int
+    consumers: int
+
+
+def repair_online_data(connection: Connection, project: str, user: str) -> Repaired:
+    """Give every provider its root, and every consumer with allocations a row.
+
+    `project` and `user` are the external ids for consumers of whom nothing is known. Uses only
+    columns that all revisions have, so it can run before an upgrade as well as after it.
+    """
+    return Repaired(
+        roots=_set_missing_roots(connection),
+        consumers=_make_missing_consumers(connection, project, user),
+    )
+
+
+def _set_missing_roots(connection: Connection) -> int:
+    providers = resource_providers.c
+    without_root = sa.select(providers.id, providers.uuid).where(
+        providers.root_provider_id.is_(None)
+    )
+    found = [(row.id, row.uuid) for row in connection.execute(without_root)]
+    if not found:
+        return 0
+    _set_itself(connection, providers.parent_provider_id.is_(None))
+    _set_root_of_parent(connection)
+    # What is left has no way up to a root: its parent is missing or is its own descendant.
+    _set_itself(connection, sa.true())
+    if sa.inspect(connection).has_table(roost_changes.name):
+        record_changes(connection, ChangeKind.PROVIDER, found)
+    return len(found)
+
+
+def _set_itself(connection: Connection, condition: sa.ColumnElement[bool]) -> None:
+    connection.execute(
+        sa.update(resource_providers)
+        .where(resource_providers.c.root_provider_id.is_(None), condition)
+        .values(root_provider_id=resource_providers.c.id, updated_at=utc_now())
+    )
+
+
+def _set_root_of_parent(connection: Connection) -> None:
+    """One level of the trees after the other."""
+    providers, parents = resource_providers.c, resource_providers.alias().c
+    next_level = sa.select(providers.id, parents.root_provider_id).where(
+        providers.root_provider_id.is_(None),
+        parents.id == providers.parent_provider_id,
+        parents.root_provider_id.is_not(None),
+    )
+    set_root = (
+        sa.update(resource_providers)
+        .where(providers.id == sa.bindparam("provider"))
+        .values(root_provider_id=sa.bindparam("root"), updated_at=utc_now())
+    )
+    # The rows go through here because no one statement for this is understood everywhere.
+    while rows := connection.execute(next_level).all():
+        connection.execute(set_root, [{"provider": row[0], "root": row[1]} for row in rows])
+
+
+def _make_missing_consumers(connection: Connection, project: str, user: str) -> int:
+    missing = (
+        sa.select(allocations.c.consumer_id)
+        .distinct()
+        .join_from(
+            allocations,
+            consumers,
+            consumers.c.uuid == allocations.c.consumer_id,
+            isouter=True,
+        )
+        .where(consumers.c.id.is_(None))
+    )
+    found = connection.scalars(missing).all()
+    if not found:
+        return 0
+    project_id = _external_row(connection, projects, project)
+    user_id = _external_row(connection, users, user)
+    now = utc_now()
+    connection.execute(
+        sa.insert(consumers),
+        [
+            {"uuid": uuid, "project_id": project_id, "user_id": user_id, "created_at": now}
+            for uuid in found
+        ],
+    )
+    return len(found)
+
+
+def _external_row(connection: Connection, table: Table, external_id: str) -> int:
+    """The id of a project or user, which is made if it is missing."""
+    of_external_id = sa.select(table.c.id).where(table.c.external_id == external_id)
+    found: int | None = connection.scalar(of_external_id)
+    if found is None:
+        connection.execute(
+            sa.insert(table), [{"external_id": external_id, "created_at": utc_now()}]
+        )
+        found = connection.scalars(of_external_id).one()
+    return found

@@ -1,0 +1,202 @@
+"""The tables. The first thirteen are the reference's, column by column; `roost_*` are ours.
+
+The migrations under `migrations/` make them; this module is what queries are written against.
+Index and constraint names are part of the contract: either service must be able to migrate
+what the other made.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import Column, Index, Table, UniqueConstraint
+
+metadata = sa.MetaData()
+
+
+def _stamps() -> tuple[Column[object], Column[object]]:
+    """The two columns that every table of the reference begins with."""
+    return Column("created_at", sa.DateTime), Column("updated_at", sa.DateTime)
+
+
+resource_providers = Table(
+    "resource_providers",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("uuid", sa.String(36), nullable=False),
+    Column("name", sa.Unicode(200)),
+    Column("generation", sa.Integer),
+    Column("root_provider_id", sa.Integer),
+    Column("parent_provider_id", sa.Integer),
+    sa.ForeignKeyConstraint(["parent_provider_id"], ["resource_providers.id"]),
+    sa.ForeignKeyConstraint(["root_provider_id"], ["resource_providers.id"]),
+    UniqueConstraint("name", name="uniq_resource_providers0name"),
+    UniqueConstraint("uuid", name="uniq_resource_providers0uuid"),
+    Index("resource_providers_root_provider_id_idx", "root_provider_id"),
+    Index("resource_providers_parent_provider_id_idx", "parent_provider_id"),
+)
+
+inventories = Table(
+    "inventories",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("resource_provider_id", sa.Integer, nullable=False),
+    Column("resource_class_id", sa.Integer, nullable=False),
+    Column("total", sa.Integer, nullable=False),
+    Column("reserved", sa.Integer, nullable=False),
+    Column("min_unit", sa.Integer, nullable=False),
+    Column("max_unit", sa.Integer, nullable=False),
+    Column("step_size", sa.Integer, nullable=False),
+    Column("allocation_ratio", sa.Float, nullable=False),
+    UniqueConstraint(
+        "resource_provider_id",
+        "resource_class_id",
+        name="uniq_inventories0resource_provider_resource_class",
+    ),
+    Index("inventories_resource_class_id_idx", "resource_class_id"),
+)
+
+allocations = Table(
+    "allocations",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("resource_provider_id", sa.Integer, nullable=False),
+    Column("consumer_id", sa.String(36), nullable=False),
+    Column("resource_class_id", sa.Integer, nullable=False),
+    Column("used", sa.Integer, nullable=False),
+    Index(
+        "allocations_resource_provider_class_used_idx",
+        "resource_provider_id",
+        "resource_class_id",
+        "used",
+    ),
+    Index("allocations_resource_class_id_idx", "resource_class_id"),
+    Index("allocations_consumer_id_idx", "consumer_id"),
+)
+
+consumer_types = Table(
+    "consumer_types",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("name", sa.Unicode(255), nullable=False),
+    UniqueConstraint("name", name="uniq_consumer_types0name"),
+)
+
+consumers = Table(
+    "consumers",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("uuid", sa.String(36), nullable=False),
+    Column("project_id", sa.Integer, nullable=False),
+    Column("user_id", sa.Integer, nullable=False),
+    Column("generation", sa.Integer, nullable=False, server_default=sa.text("0")),
+    Column("consumer_type_id", sa.Integer),
+    sa.ForeignKeyConstraint(
+        ["consumer_type_id"], ["consumer_types.id"], name="consumers_consumer_type_id_fkey"
+    ),
+    UniqueConstraint("uuid", name="uniq_consumers0uuid"),
+    Index("consumers_project_id_uuid_idx", "project_id", "uuid"),
+    Index("consumers_project_id_user_id_uuid_idx", "project_id", "user_id", "uuid"),
+    Index("consumers_consumer_type_id_idx", "consumer_type_id"),
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("external_id", sa.String(255), nullable=False),
+    UniqueConstraint("external_id", name="uniq_projects0external_id"),
+)
+
+users = Table(
+    "users",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("external_id", sa.String(255), nullable=False),
+    UniqueConstraint("external_id", name="uniq_users0external_id"),
+)
+
+resource_classes = Table(
+    "resource_classes",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("name", sa.String(255), nullable=False),
+    UniqueConstraint("name", name="uniq_resource_classes0name"),
+)
+
+traits = Table(
+    "traits",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("name", sa.Unicode(255), nullable=False),
+    UniqueConstraint("name", name="uniq_traits0name"),
+)
+
+resource_provider_traits = Table(
+    "resource_provider_traits",
+    metadata,
+    *_stamps(),
+    Column("trait_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
+    Column(
+        "resource_provider_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False
+    ),
+    sa.ForeignKeyConstraint(["resource_provider_id"], ["resource_providers.id"]),
+    sa.ForeignKeyConstraint(["trait_id"], ["traits.id"]),
+    Index(
+        "resource_provider_traits_resource_provider_trait_idx", "resource_provider_id", "trait_id"
+    ),
+)
+
+placement_aggregates = Table(
+    "placement_aggregates",
+    metadata,
+    *_stamps(),
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("uuid", sa.String(36)),
+    UniqueConstraint("uuid", name="uniq_placement_aggregates0uuid"),
+)
+
+resource_provider_aggregates = Table(
+    "resource_provider_aggregates",
+    metadata,
+    *_stamps(),
+    Column(
+        "resource_provider_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False
+    ),
+    Column("aggregate_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
+    Index("resource_provider_aggregates_aggregate_id_idx", "aggregate_id"),
+)
+
+# SQLite numbers rows of a BIGINT key only if it is spelt INTEGER.
+_wide_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+roost_changes = Table(
+    "roost_changes",
+    metadata,
+    Column("id", _wide_key, primary_key=True, nullable=False),
+    # PostgreSQL fills this by a default of the column, so that writing is the same everywhere:
+    # a reader there asks for rows by transaction, not by id, because ids commit out of order.
+    Column("transaction_id", sa.BigInteger, server_default=sa.FetchedValue()),
+    Column("created_at", sa.DateTime, nullable=False),
+    Column("kind", sa.String(16), nullable=False),
+    Column("provider_id", sa.Integer),
+    Column("provider_uuid", sa.String(36)),
+    Index("roost_changes_transaction_id_idx", "transaction_id"),
+    # Never reuse an id: readers remember how far they have read.
+    sqlite_autoincrement=True,
+)
+
+roost_meta = Table(
+    "roost_meta",
+    metadata,
+    Column("name", sa.String(64), primary_key=True, nullable=False),
+    Column("value", sa.String(255), nullable=False),
+)

@@ -1,0 +1,190 @@
+"""The names of resource classes and traits, standard and custom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import os_resource_classes
+import os_traits
+from sqlalchemy import (
+    Connection,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from roost.model.identifiers import is_custom
+from roost.model.names import Name
+from roost.store.clock import utc_now
+from roost.store.journal import ChangeKind, record_vocabulary_change
+from roost.store.rows import select_in_chunks
+from roost.store.tables import (
+    inventories,
+    resource_classes,
+    resource_provider_traits,
+    traits,
+)
+
+
+def _names(table: Table) -> Select[Any]:
+    modified_at = func.coalesce(table.c.updated_at, table.c.created_at)
+    return select(table.c.id, table.c.name, modified_at).order_by(table.c.id)
+
+
+# Custom resource classes are numbered from here; standard ones by their place in the library.
+FIRST_CUSTOM_CLASS_ID = 10_000
+
+_CLASSES = _names(resource_classes)
+_CLASS = _CLASSES.where(resource_classes.c.name == bindparam("name"))
+_TRAITS = _names(traits)
+_TRAIT = _TRAITS.where(traits.c.name == bindparam("name"))
+_CLASS_IDS = select(resource_classes.c.id, resource_classes.c.name).where(
+    resource_classes.c.name.in_(bindparam("names", expanding=True))
+)
+_HOLD_CLASSES = _CLASS_IDS.with_for_update(read=True, key_share=True)
+_TRAIT_IDS = select(traits.c.id, traits.c.name).where(
+    traits.c.name.in_(bindparam("names", expanding=True))
+)
+
+
+def resource_class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """The internal ids of those of the classes that exist."""
+    rows = select_in_chunks(connection, _CLASS_IDS, "names", names)
+    return {row.name: row.id for row in rows}
+
+
+def hold_resource_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """Like `resource_class_ids`, and they cannot be deleted before the transaction ends.
+
+    No foreign key protects the classes of inventories, so whoever writes some holds them.
+    """
+    rows = select_in_chunks(connection, _HOLD_CLASSES, "names", names)
+    return {row.name: row.id for row in rows}
+
+
+def list_resource_classes(connection: Connection) -> list[Name]:
+    """All resource classes, by id."""
+    return [Name(*row) for row in connection.execute(_CLASSES)]
+
+
+def find_resource_class(connection: Connection, name: str) -> Name | None:
+    """The resource class of this name."""
+    return _exact(connection.execute(_CLASS, {"name": name}).one_or_none(), name)
+
+
+def lock_resource_class(connection: Connection, name: str) -> Name | None:
+    """The resource class of this name; nobody can begin to use it before the transaction ends."""
+    query = select(resource_classes.c.id).where(resource_classes.c.name == name)
+    locked = connection.execute(query.with_for_update()).first()
+    return None if locked is None else find_resource_class(connection, name)
+
+
+def resource_class_is_used(connection: Connection, resource_class: Name) -> bool:
+    """Whether any inventory is of this class (allocations cannot exist without)."""
+    query = select(inventories.c.id).where(inventories.c.resource_class_id == resource_class.id)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def insert_resource_class(connection: Connection, name: str) -> None:
+    """Make a custom class. Its number is the next one, so makers of classes take turns."""
+    lock_resource_class(connection, os_resource_classes.VCPU)
+    newest = connection.execute(select(func.max(resource_classes.c.id))).scalar()
+    id_ = max(FIRST_CUSTOM_CLASS_ID, (newest or 0) + 1)
+    connection.execute(insert(resource_classes), {"created_at": utc_now(), "id": id_, "name": name})
+    record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
+
+
+def rename_resource_class(connection: Connection, resource_class: Name, name: str) -> None:
+    """Give a custom class another name; inventories and allocations follow."""
+    connection.execute(
+        update(resource_classes)
+        .where(resource_classes.c.id == resource_class.id)
+        .values(name=name, updated_at=utc_now())
+    )
+    record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
+
+
+def delete_resource_class(connection: Connection, resource_class: Name) -> None:
+    """Remove a locked class that is not in use."""
+    connection.execute(delete(resource_classes).where(resource_classes.c.id == resource_class.id))
+    record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
+
+
+def trait_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """The internal ids of those of the traits that exist."""
+    rows = select_in_chunks(connection, _TRAIT_IDS, "names", names)
+    return {row.name: row.id for row in rows}
+
+
+def list_traits(connection: Connection, associated: bool | None) -> list[Name]:
+    """All traits, or only those that are (or are not) on any provider."""
+    query = _TRAITS
+    if associated is not None:
+        on_provider = exists().where(resource_provider_traits.c.trait_id == traits.c.id)
+        query = query.where(on_provider if associated else ~on_provider)
+    return [Name(*row) for row in connection.execute(query)]
+
+
+def find_trait(connection: Connection, name: str) -> Name | None:
+    """The trait of this name."""
+    return _exact(connection.execute(_TRAIT, {"name": name}).one_or_none(), name)
+
+
+def _exact(row: Any, name: str) -> Name | None:
+    """The row, unless MySQL took another spelling for the same: names are all upper case."""
+    return None if row is None or row.name != name else Name(*row)
+
+
+def insert_trait(connection: Connection, name: str) -> None:
+    """Make a custom trait; `IntegrityError` if it exists."""
+    connection.execute(insert(traits), {"created_at": utc_now(), "name": name})
+    record_vocabulary_change(connection, ChangeKind.TRAIT_NAMES)
+
+
+def delete_trait(connection: Connection, trait: Name) -> None:
+    """Remove a trait; `IntegrityError` if a provider got it meanwhile."""
+    connection.execute(delete(traits).where(traits.c.id == trait.id))
+    record_vocabulary_change(connection, ChangeKind.TRAIT_NAMES)
+
+
+def trait_is_used(connection: Connection, trait: Name) -> bool:
+    """Whether any provider has the trait."""
+    query = select(resource_provider_traits.c.trait_id).where(
+        resource_provider_traits.c.trait_id == trait.id
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def sync_standard_names(connection: Connection) -> int:
+    """Insert every standard class and trait that is missing; how many there were.
+
+    Run at each start, so that an upgrade of os-resource-classes or os-traits is enough to know
+    the new names. Nothing is ever removed.
+    """
+    now = utc_now()
+    known_classes = set(connection.execute(select(resource_classes.c.name)).scalars())
+    new_classes = [
+        {"created_at": now, "id": id_, "name": name}
+        for id_, name in enumerate(os_resource_classes.STANDARDS)
+        if name not in known_classes
+    ]
+    known_traits = set(connection.execute(select(traits.c.name)).scalars())
+    new_traits = [
+        {"created_at": now, "name": name}
+        for name in sorted(os_traits.get_traits())
+        if name not in known_traits and not is_custom(name)
+    ]
+    if new_classes:
+        connection.execute(insert(resource_classes), new_classes)
+        record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
+    if new_traits:
+        connection.execute(insert(traits), new_traits)
+        record_vocabulary_change(connection, ChangeKind.TRAIT_NAMES)
+    return len(new_classes) + len(new_traits)

@@ -1,0 +1,814 @@
+"""Whatever is sent: no failure of the server, an error that says something, and nothing written."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import pkgutil
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+
+from roost.api import schemas
+from roost.api.schemas.building import Versions
+from roost.api.validation import Schema
+from roost.store import tables
+from roost.store.database import Database
+from support.clean import clean_tables
+from support.client import Answer, ApiClient
+
+# On the other kinds only what the database itself makes of odd values can differ.
+EXAMPLES = {"sqlite": 120, "postgresql": 15, "mariadb": 15}
+VERSIONS = tuple(f"1.{minor}" for minor in range(40))
+METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
+
+# Rows that may stay although the request that brought them was refused.
+LASTING = {"projects", "users", "consumer_types"}
+TABLES = [
+    table
+    for table in tables.metadata.sorted_tables
+    if not table.name.startswith("roost_") and table.name not in LASTING
+]
+
+Json: TypeAlias = Any
+Dump: TypeAlias = dict[str, frozenset[tuple[Any, ...]]]
+# Version, method, path and body of a request that is fine as it is.
+Good: TypeAlias = tuple[str, str, str, Json]
+
+on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+
+def examples(kind: str, share: float = 1.0) -> settings:
+    return settings(
+        max_examples=math.ceil(EXAMPLES[kind] * share),
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    )
+
+
+def dump(database: Database) -> Dump:
+    """Everything that a refused request must leave as it is."""
+
+    def read(connection: Connection) -> Dump:
+        return {
+            table.name: frozenset(map(tuple, connection.execute(sa.select(table))))
+            for table in TABLES
+        }
+
+    return database.read(read)
+
+
+@dataclass(frozen=True)
+class World:
+    """A provider with all that it can have, a child, and a consumer."""
+
+    api: ApiClient
+    database: Database
+    provider: str
+    child: str
+    consumer: str
+    aggregate: str
+
+    def send(self, version: str, method: str, path: str, body: Any, **headers: str) -> Answer:
+        """The answer, which must be in order whatever was sent."""
+        before = dump(self.database)
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = self.api.at(version).request(method, path, body, names)
+        check_answer(answer, method)
+        if answer.status >= 400:
+            assert dump(self.database) == before, f"{answer.status}, and yet written"
+        return answer
+
+
+def check_answer(answer: Answer, method: str = "GET") -> None:
+    """No failure of the server; and what is refused is refused in words."""
+    assert 200 <= answer.status < 500, answer.body
+    if answer.status < 400 or method == "HEAD":
+        return
+    if answer.headers["content-type"] != "application/json":
+        assert str(answer.status).encode() in answer.body
+        return
+    if answer.status == 401:
+        assert answer.json["message"]
+        return
+    error = answer.error
+    assert error["status"] == answer.status
+    assert error["title"]
+    assert error["request_id"] == answer.headers["x-openstack-request-id"]
+    general, _, specific = error["detail"].partition("\n\n")
+    assert general
+    # That a path or method does not exist needs no more words.
+    assert specific.strip() or answer.status in (404, 405)
+
+
+def make_world(api: ApiClient, database: Database) -> World:
+    database.write(clean_tables)
+    world = World(api, database, *(str(uuid4()) for _ in range(4)))
+    api.put("/traits/CUSTOM_TRAIT")
+    api.put("/resource_classes/CUSTOM_CLASS")
+    for uuid, parent in ((world.provider, None), (world.child, world.provider)):
+        body = {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent}
+        assert api.post("/resource_providers", body).status == 200
+    path = f"/resource_providers/{world.provider}"
+    records = {"VCPU": {"total": 8}, "CUSTOM_CLASS": {"total": 8}}
+    generation = {"resource_provider_generation": 0}
+    assert api.put(f"{path}/inventories", {"inventories": records} | generation).status == 200
+    assert api.at("1.1").put(f"{path}/aggregates", [world.aggregate]).status == 200
+    allocations = {world.provider: {"resources": {"VCPU": 2}}}
+    body = claim(allocations)
+    assert api.put(f"/allocations/{world.consumer}", body).status == 204
+    return world
+
+
+def claim(allocations: Json, generation: int | None = None) -> dict[str, Any]:
+    return {
+        "allocations": allocations,
+        "project_id": "a project",
+        "user_id": "a user",
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+    }
+
+
+def good_requests(world: World) -> list[Good]:
+    """One request for each route that takes a body, in each of its forms."""
+    provider, path = world.provider, f"/resource_providers/{world.provider}"
+    inventory = {
+        "total": 8,
+        "reserved": 1,
+        "min_unit": 1,
+        "max_unit": 8,
+        "step_size": 1,
+        "allocation_ratio": 1.5,
+    }
+    generation = {"resource_provider_generation": 2}
+    by_provider = {provider: {"resources": {"VCPU": 1, "CUSTOM_CLASS": 2}, "generation": 1}}
+    listed = [{"resource_provider": {"uuid": provider}, "resources": {"VCPU": 1}}]
+    owner = {"project_id": "a project", "user_id": "a user"}
+    held = claim(by_provider, generation=1) | {"mappings": {"1": [provider]}}
+    fresh = claim({provider: {"resources": {"VCPU": 1}}})
+    inventories = {"inventories": {"VCPU": inventory, "CUSTOM_CLASS": {"total": 9}}} | generation
+    new = str(uuid4())
+    return [
+        ("1.0", "POST", "/resource_providers", {"name": new, "uuid": new}),
+        ("1.39", "POST", "/resource_providers", {"name": new, "parent_provider_uuid": provider}),
+        ("1.39", "PUT", path, {"name": new, "parent_provider_uuid": None}),
+        ("1.39", "POST", "/resource_classes", {"name": "CUSTOM_OTHER"}),
+        ("1.6", "PUT", "/resource_classes/CUSTOM_CLASS", {"name": "CUSTOM_OTHER"}),
+        ("1.39", "POST", f"{path}/inventories", inventory | {"resource_class": "DISK_GB"}),
+        ("1.39", "PUT", f"{path}/inventories", inventories),
+        ("1.39", "PUT", f"{path}/inventories/VCPU", inventory | generation),
+        ("1.1", "PUT", f"{path}/aggregates", [world.aggregate, new]),
+        ("1.39", "PUT", f"{path}/aggregates", {"aggregates": [new]} | generation),
+        ("1.39", "PUT", f"{path}/traits", {"traits": ["CUSTOM_TRAIT"]} | generation),
+        ("1.0", "PUT", f"/allocations/{new}", {"allocations": listed}),
+        ("1.8", "PUT", f"/allocations/{world.consumer}", {"allocations": listed} | owner),
+        ("1.12", "PUT", f"/allocations/{new}", {"allocations": by_provider} | owner),
+        ("1.39", "PUT", f"/allocations/{world.consumer}", held),
+        ("1.13", "POST", "/allocations", {new: {"allocations": by_provider} | owner}),
+        ("1.39", "POST", "/allocations", {world.consumer: held, new: fresh}),
+        (
+            "1.39",
+            "POST",
+            "/reshaper",
+            {"inventories": {provider: inventories}, "allocations": {world.consumer: held}},
+        ),
+    ]
+
+
+# --- odd values
+
+
+def spell(uuid: str, form: int) -> str:
+    """A UUID in one of the ways in which people write, or mistype, it."""
+    plain = uuid.replace("-", "")
+    return (
+        uuid,
+        uuid.upper(),
+        plain,
+        plain.upper(),
+        f"{{{uuid}}}",
+        f"urn:uuid:{uuid}",
+        f"{plain[:5]}-{plain[5:]}",
+        f" {plain[1:]}",
+        f"{plain[:-1]}\n",
+        f"0x{plain[2:]}",
+        f"+{plain[1:]}",
+        f"{plain[0]}_{plain[2:]}",
+        plain.translate({ord("0"): "\u0660", ord("1"): "\u0661"}),
+        f"{uuid}\n",
+        f"{uuid}0",
+        plain[:-1],
+        "-" * 36,
+        plain + "-" * 4,
+    )[form % 18]
+
+
+uuids = st.builds(spell, st.uuids().map(str), st.integers(0, 17))
+odd_texts = st.one_of(
+    st.sampled_from([
+        "", " ", "\0", "a\0b", "VCPU\n", "vcpu", "CUSTOM_", "CUSTOM_\u00e9", "\u00e9", "\U0001f426",
+        "\ud800", "\udfff x", "\ufeff", "\u202e", "x" * 201, "X" * 256, "X" * 5_000, "%s", "%00",
+        "'; --", "<b>bold</b>", "{}", "null", "in:", "!", "!in:", ",", ":", "__proto__", "0" * 36,
+    ]),
+    st.text(max_size=20),
+    uuids,
+)  # fmt: skip
+odd_numbers = st.one_of(
+    st.sampled_from([
+        0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**32, 2**63 - 1, 2**63, 2**64, 10**30, -(10**30),
+        10**400, 1.0, 0.5, -0.0, 1e-320, 1e308, 3.5e38, -1e38, math.nan, math.inf, -math.inf,
+    ]),
+    st.integers(),
+    st.floats(),
+)  # fmt: skip
+odd_values: st.SearchStrategy[Json] = st.recursive(
+    st.one_of(st.none(), st.booleans(), odd_numbers, odd_texts),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(odd_texts, inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A change at one place of a JSON value; the place is counted modulo all there are."""
+
+    place: int
+    action: str
+    key: str
+    value: Json
+
+    def apply(self, value: Json) -> Json:
+        places = list(_places(value))
+        return _changed(value, places[self.place % len(places)], self)
+
+
+def _places(value: Json, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield from _places(member, (*path, key))
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from _places(member, (*path, index))
+
+
+def _changed(value: Json, path: tuple[Any, ...], mutation: Mutation) -> Json:
+    """A copy of the value that differs at the path."""
+    if not path:
+        if mutation.action == "add" and isinstance(value, dict):
+            return {**value, mutation.key: mutation.value}
+        if mutation.action == "add" and isinstance(value, list):
+            return [*value, mutation.value]
+        if mutation.action == "wrap":
+            return [value]
+        return mutation.value
+    first, rest = path[0], path[1:]
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    changed = []
+    for key, member in pairs:
+        if key != first:
+            changed.append((key, member))
+        elif rest or mutation.action in ("replace", "add", "wrap"):
+            changed.append((key, _changed(member, rest, mutation)))
+        elif mutation.action == "rename":
+            changed.append((mutation.key, member))
+        elif mutation.action == "double":
+            changed += [(key, member), (f"{key}0", member)]
+    return dict(changed) if isinstance(value, dict) else [member for _, member in changed]
+
+
+mutations = st.lists(
+    st.builds(
+        Mutation,
+        place=st.integers(0, 60),
+        action=st.sampled_from(["replace", "replace", "add", "remove", "rename", "double", "wrap"]),
+        key=odd_texts,
+        value=odd_values,
+    ),
+    min_size=1,
+    max_size=2,
+)
+
+
+def mutated(value: Json, changes: Sequence[Mutation]) -> Json:
+    for change in changes:
+        value = change.apply(value)
+    return value
+
+
+def spoil(data: bytes, how: str, at: int) -> bytes:
+    """Bytes that are no longer what a client would send."""
+    at %= len(data) + 1
+    pieces = {
+        "truncated": data[:at],
+        "not UTF-8": data[:at] + b"\xff" + data[at:],
+        "encoded surrogate": data[:at] + b"\xed\xa0\x80" + data[at:],
+        "NUL": data[:at] + b"\0" + data[at:],
+        "escaped NUL": data.replace(b'"', b'"\\u0000', 1),
+        "byte order mark": b"\xef\xbb\xbf" + data,
+        "UTF-16": data.decode().encode("utf-16"),
+        "repeated": data + data,
+        "trailing comma": data[:-1] + b"," + data[-1:],
+        "comment": b"/* */" + data,
+        "single quotes": data.replace(b'"', b"'"),
+        "doubled keys": data[:-1] + b',"allocations":5,"allocations":5}',
+        "empty": b"",
+        "blank": b" \n",
+        "not a number": data.replace(b"1", b"NaN"),
+        "infinite": data.replace(b"1", b"-Infinity"),
+        "leading zero": data.replace(b"1", b"01"),
+        "exponent": data.replace(b"1", b"1e999"),
+    }
+    return pieces[how]
+
+
+SPOILS = (
+    "truncated", "not UTF-8", "encoded surrogate", "NUL", "escaped NUL", "byte order mark",
+    "UTF-16", "repeated", "trailing comma", "comment", "single quotes", "doubled keys", "empty",
+    "blank", "not a number", "infinite", "leading zero", "exponent",
+)  # fmt: skip
+
+
+class TestBodies:
+    def test_mutated_bodies(self, api: ApiClient, database: Database, kind: str) -> None:
+        @examples(kind, share=1.5)
+        @given(which=st.integers(0, 17), changes=mutations)
+        def check(which: int, changes: list[Mutation]) -> None:
+            world = make_world(api, database)
+            version, method, path, body = good_requests(world)[which]
+            data = json.dumps(mutated(body, changes)).encode()
+            world.send(version, method, path, data)
+
+        check()
+
+    def test_bodies_that_were_not_mutated_are_accepted(
+        self, api: ApiClient, database: Database
+    ) -> None:
+        """Otherwise the mutations would show little."""
+        for which in range(18):
+            world = make_world(api, database)
+            version, method, path, body = good_requests(world)[which]
+            answer = world.send(version, method, path, body)
+            assert answer.status < 300, (method, path, answer.body)
+
+    @on_sqlite
+    def test_bodies_of_another_request(self, api: ApiClient, database: Database) -> None:
+        @examples("sqlite")
+        @given(
+            path_of=st.integers(0, 17),
+            body_of=st.integers(0, 17),
+            version=st.sampled_from(VERSIONS),
+        )
+        def check(path_of: int, body_of: int, version: str) -> None:
+            world = make_world(api, database)
+            good = good_requests(world)
+            _, method, path, _ = good[path_of]
+            world.send(version, method, path, good[body_of][3])
+
+        check()
+
+    def test_arbitrary_json(self, api: ApiClient, database: Database, kind: str) -> None:
+        @examples(kind, share=0.5)
+        @given(which=st.integers(0, 17), body=odd_values)
+        def check(which: int, body: Json) -> None:
+            world = make_world(api, database)
+            version, method, path, _ = good_requests(world)[which]
+            world.send(version, method, path, json.dumps(body).encode())
+
+        check()
+
+    @on_sqlite
+    def test_arbitrary_bytes(self, api: ApiClient, database: Database) -> None:
+        @examples("sqlite", share=0.5)
+        @given(which=st.integers(0, 17), data=st.binary(max_size=60))
+        def check(which: int, data: bytes) -> None:
+            world = make_world(api, database)
+            version, method, path, _ = good_requests(world)[which]
+            assert world.send(version, method, path, data).status == 400
+
+        check()
+
+    @on_sqlite
+    @pytest.mark.parametrize("how", SPOILS)
+    def test_spoilt_bytes(self, api: ApiClient, database: Database, how: str) -> None:
+        @settings(max_examples=12, deadline=None)
+        @given(which=st.integers(0, 17), at=st.integers(0, 400))
+        def check(which: int, at: int) -> None:
+            world = make_world(api, database)
+            version, method, path, body = good_requests(world)[which]
+            world.send(version, method, path, spoil(json.dumps(body).encode(), how, at))
+
+        check()
+
+    @on_sqlite
+    @pytest.mark.parametrize("depth", [200, 400, 600, 1000, 1024, 1025, 100_000])
+    @pytest.mark.parametrize(
+        "nest",
+        [
+            lambda depth: b"[" * depth + b"]" * depth,
+            lambda depth: b'{"allocations":' * depth + b"{}" + b"}" * depth,
+            lambda depth: b'{"a":[' * (depth // 2) + b"null" + b"]}" * (depth // 2),
+            lambda depth: b"[" * depth + b'"\\u0000"' + b"]" * depth,
+            lambda depth: b'{"a":' * depth + b'"\\u0000"' + b"}" * depth,
+        ],
+        ids=["lists", "objects", "both", "lists around NUL", "objects around NUL"],
+    )
+    def test_deep_nesting(self, api: ApiClient, nest: Callable[[int], bytes], depth: int) -> None:
+        answer = api.put(f"/allocations/{uuid4()}", nest(depth))
+        check_answer(answer)
+        assert answer.status == 400
+
+    @on_sqlite
+    @pytest.mark.parametrize("depth", [100, 600, 1000])
+    def test_deep_nesting_inside_a_body(self, api: ApiClient, depth: int) -> None:
+        data = b'{"name": "x", "odd": ' + b"[" * depth + b"]" * depth + b"}"
+        answer = api.post("/resource_providers", data)
+        check_answer(answer)
+        assert answer.status == 400
+
+    @on_sqlite
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"name": "x" * 1_000_000},
+            {"name": "x", "odd": list(range(100_000))},
+            {"name": "x", **{f"odd {number}": 1 for number in range(20_000)}},
+            [{"name": "x"}] * 50_000,
+        ],
+        ids=["text", "list", "members", "records"],
+    )
+    def test_an_error_does_not_repeat_a_large_body(self, api: ApiClient, body: Json) -> None:
+        answer = api.post("/resource_providers", body)
+        assert answer.status == 400
+        assert len(answer.body) < 100_000
+
+    @on_sqlite
+    def test_of_duplicate_keys_the_last_counts(self, api: ApiClient) -> None:
+        data = b'{"name": "first", "name": "last"}'
+        assert api.post("/resource_providers", data).json["name"] == "last"
+
+    @on_sqlite
+    @pytest.mark.parametrize(
+        "literal", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1" + b"0" * 400, b"1" * 5_000]
+    )
+    def test_a_number_that_is_none_is_malformed(
+        self, api: ApiClient, database: Database, literal: bytes
+    ) -> None:
+        world = make_world(api, database)
+        data = b'{"resource_class": "DISK_GB", "total": 1, "allocation_ratio": ' + literal + b"}"
+        answer = world.send(
+            "1.39", "POST", f"/resource_providers/{world.provider}/inventories", data
+        )
+        assert answer.status == 400
+
+
+class TestSpellingsOfUuids:
+    @staticmethod
+    def reading(text: str) -> str | None:
+        """The UUID that a careful reader sees in the text, if any."""
+        plain = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
+        return str(UUID(plain)) if re.fullmatch(r"[0-9a-fA-F]{32}", plain) else None
+
+    def test_a_provider_gets_the_canonical_form_of_its_uuid(
+        self, api: ApiClient, database: Database, kind: str
+    ) -> None:
+        @examples(kind, share=0.5)
+        @given(text=uuids)
+        def check(text: str) -> None:
+            world = make_world(api, database)
+            body = {"name": "spelt", "uuid": text}
+            answer = world.send("1.39", "POST", "/resource_providers", body)
+            expected = self.reading(text)
+            assert answer.status == (400 if expected is None else 200)
+            assert expected is None or answer.json["uuid"] == expected
+
+        check()
+
+    def test_a_consumer_gets_the_canonical_form_of_its_uuid(
+        self, api: ApiClient, database: Database, kind: str
+    ) -> None:
+        @examples(kind, share=0.5)
+        @given(text=uuids)
+        def check(text: str) -> None:
+            world = make_world(api, database)
+            body = claim({world.provider: {"resources": {"VCPU": 1}}})
+            answer = world.send("1.39", "PUT", f"/allocations/{quote(text, safe='')}", body)
+            expected = self.reading(text)
+            assert answer.status == (400 if expected is None else 204)
+            found = api.get(f"/resource_providers/{world.provider}/allocations").json
+            assert expected is None or expected in found["allocations"]
+
+        check()
+
+    def test_aggregates_are_stored_in_canonical_form(
+        self, api: ApiClient, database: Database, kind: str
+    ) -> None:
+        @examples(kind, share=0.5)
+        @given(text=uuids)
+        def check(text: str) -> None:
+            world = make_world(api, database)
+            path = f"/resource_providers/{world.child}/aggregates"
+            answer = world.send("1.1", "PUT", path, [text])
+            expected = self.reading(text)
+            assert answer.status == (400 if expected is None else 200)
+            shown = api.at("1.1").get(path).json["aggregates"]
+            assert shown == ([] if expected is None else [expected])
+
+        check()
+
+    def test_anywhere_in_paths_and_bodies(
+        self, api: ApiClient, database: Database, kind: str
+    ) -> None:
+        @examples(kind)
+        @given(which=st.integers(0, 17), forms=st.lists(st.integers(0, 17), min_size=4, max_size=4))
+        def check(which: int, forms: list[int]) -> None:
+            world = make_world(api, database)
+            version, method, path, body = good_requests(world)[which]
+            data = json.dumps(body)
+            known = (world.provider, world.child, world.consumer, world.aggregate)
+            for uuid, form in zip(known, forms, strict=True):
+                path = path.replace(uuid, quote(spell(uuid, form), safe=""))
+                data = data.replace(uuid, json.dumps(spell(uuid, form))[1:-1])
+            world.send(version, method, path, data.encode())
+
+        check()
+
+
+class TestQueries:
+    KEYS = (
+        "name", "uuid", "member_of", "resources", "in_tree", "required", "associated", "project_id",
+        "user_id", "consumer_type", "limit", "foo", "", "__class__",
+    )  # fmt: skip
+
+    def test_odd_queries(self, api: ApiClient, database: Database, kind: str) -> None:
+        values = st.one_of(
+            odd_texts.map(lambda text: quote(text, safe="", errors="surrogatepass")),
+            st.binary(max_size=12).map(lambda data: quote(data, safe="")),
+            st.sampled_from([
+                "VCPU:1", "VCPU:0", f"VCPU:{'9' * 5000}", "VCPU:-1", "VCPU:1,VCPU", "VCPU:%D9%A1",
+                "in:CUSTOM_TRAIT", "!CUSTOM_TRAIT", "startswith:CUSTOM", "startswith:%25", "TRUE",
+                "all", "unknown", "a&b", "=", "%", "%zz",
+            ]),
+            st.integers(1, 100_000).map(lambda length: "x" * length),
+        )  # fmt: skip
+        pairs = st.lists(
+            st.tuples(st.one_of(st.sampled_from(self.KEYS), odd_texts), values), max_size=4
+        )
+        world = make_world(api, database)
+        paths = (
+            "/resource_providers",
+            "/traits",
+            "/usages",
+            f"/resource_providers/{world.provider}",
+            f"/resource_providers/{world.provider}/usages",
+            f"/allocations/{world.consumer}",
+            "/",
+        )
+
+        @examples(kind)
+        @given(path=st.sampled_from(paths), pairs=pairs, version=st.sampled_from(VERSIONS))
+        def check(path: str, pairs: list[tuple[str, str]], version: str) -> None:
+            query = "&".join(
+                f"{quote(key, safe='', errors='surrogatepass')}={value}" for key, value in pairs
+            )
+            world.send(version, "GET", f"{path}?{query}", None)
+
+        check()
+
+    @on_sqlite
+    def test_arbitrary_queries(self, api: ApiClient, database: Database) -> None:
+        world = make_world(api, database)
+        raw = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"))
+
+        @examples("sqlite", share=0.5)
+        @given(
+            path=st.sampled_from(["/resource_providers", "/traits", "/usages"]),
+            query=raw,
+            version=st.sampled_from(VERSIONS),
+        )
+        def check(path: str, query: str, version: str) -> None:
+            world.send(version, "GET", f"{path}?{query}", None)
+
+        check()
+
+
+class TestPaths:
+    def test_odd_names_in_known_paths(self, api: ApiClient, database: Database, kind: str) -> None:
+        templates = (
+            "/resource_providers/{}", "/resource_providers/{}/inventories",
+            "/resource_providers/{}/inventories/{}", "/resource_providers/{}/usages",
+            "/resource_providers/{}/aggregates", "/resource_providers/{}/traits",
+            "/resource_providers/{}/allocations", "/resource_classes/{}", "/traits/{}",
+            "/allocations/{}", "/{}", "/{}/{}", "/resource_providers/{}/{}",
+        )  # fmt: skip
+        segments = st.one_of(
+            odd_texts.map(lambda text: quote(text, safe="", errors="surrogatepass")),
+            st.binary(max_size=8).map(lambda data: quote(data, safe="")),
+            st.sampled_from(["VCPU", "vcpu", "CUSTOM_CLASS", "CUSTOM_TRAIT", "HW_CPU_X86_VMX"]),
+            st.sampled_from(["provider", "child", "consumer"]).map("={}".format),
+        )
+
+        @examples(kind)
+        @given(
+            template=st.sampled_from(templates),
+            names=st.tuples(segments, segments),
+            method=st.sampled_from(METHODS),
+            version=st.sampled_from(VERSIONS),
+            body=st.sampled_from([None, b"{}", b"[]", b'{"name": "CUSTOM_OTHER"}']),
+        )
+        def check(
+            template: str, names: tuple[str, str], method: str, version: str, body: bytes | None
+        ) -> None:
+            world = make_world(api, database)
+            known = (getattr(world, name[1:]) if name.startswith("=") else name for name in names)
+            world.send(version, method, template.format(*known), body)
+
+        check()
+
+
+class TestHeaders:
+    # What a server lets through as the value of a header.
+    TEXT = st.text(
+        st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=30
+    )
+    VERSION = st.one_of(
+        st.sampled_from([
+            "", "placement", "placement 1", "placement 1.", "placement .1", "placement 1.40",
+            "placement 2.0", "placement -1.-1", "placement 1.4 x", "placement 1.2.3",
+            "placement latest", "placement LATEST", "latest", "compute 2.1", ",,,",
+            "compute 2.1, placement 1.39", f"placement 1.{'9' * 5000}", "placement \xb2.\xb9",
+            "PLACEMENT\t1.10", "placement 1_0.1",
+        ]),
+        TEXT.map("placement {}".format),
+        TEXT,
+    )  # fmt: skip
+    ACCEPT = st.one_of(
+        st.sampled_from([
+            "", "*/*", "text/html", "text/*", "application/json;q=0", "application/json;q=x", ";;",
+            "text/plain;q=0.5,*/*;q=0.1", "image/png", ",", "/", "a/b/c", "application/json" * 500,
+        ]),
+        TEXT,
+    )  # fmt: skip
+    CONTENT_TYPE = st.one_of(
+        st.sampled_from([
+            "", "application/json", "application/json; charset=utf-16", "APPLICATION/JSON", ";",
+            "text/plain", "application/json-patch+json", "application/jsonx", " application/json ",
+        ]),
+        TEXT,
+    )  # fmt: skip
+    CONTENT_LENGTH = st.one_of(
+        st.sampled_from(["", "0", "1", "-1", "+1", "1.0", "x", "\xb2", " 1", "1 ", "0x1", "1_0"]),
+        st.integers(0, 2**70).map(str),
+        TEXT,
+    )
+
+    @on_sqlite
+    def test_odd_headers(self, api: ApiClient, database: Database) -> None:
+        @examples("sqlite", share=1.5)
+        @given(
+            which=st.integers(0, 17),
+            headers=st.fixed_dictionaries(
+                {},
+                optional={
+                    "openstack_api_version": self.VERSION,
+                    "accept": self.ACCEPT,
+                    "content_type": self.CONTENT_TYPE,
+                    "content_length": self.CONTENT_LENGTH,
+                    "x_auth_token": self.TEXT,
+                    "x_roles": self.TEXT,
+                    "x_project_id": self.TEXT,
+                    "openstack_system_scope": self.TEXT,
+                    "x_openstack_request_id": self.TEXT,
+                    "host": self.TEXT,
+                },
+            ),
+            reads=st.booleans(),
+        )
+        def check(which: int, headers: dict[str, str], reads: bool) -> None:
+            world = make_world(api, database)
+            version, method, path, body = good_requests(world)[which]
+            if reads:
+                world.send(version, "GET", path, None, **headers)
+            else:
+                world.send(version, method, path, body, **headers)
+
+        check()
+
+    @on_sqlite
+    @pytest.mark.parametrize("digits", [20, 4_300, 4_301, 70_000])
+    def test_a_length_of_thousands_of_digits_is_refused(self, api: ApiClient, digits: int) -> None:
+        answer = api.post("/resource_providers", {"name": "x"}, content_length="9" * digits)
+        check_answer(answer)
+        assert answer.status in (400, 413)
+
+    @on_sqlite
+    @pytest.mark.parametrize("digits", [20, 4_301])
+    def test_a_version_of_thousands_of_digits_is_refused(self, api: ApiClient, digits: int) -> None:
+        answer = api.get("/resource_providers", openstack_api_version=f"placement 1.{'9' * digits}")
+        check_answer(answer)
+        assert answer.status in (400, 406)
+
+
+def all_schemas() -> Iterator[tuple[str, Schema]]:
+    """Every schema that a request is held against, with its name."""
+    for module in pkgutil.iter_modules(schemas.__path__):
+        found = vars(importlib.import_module(f"{schemas.__name__}.{module.name}"))
+        for name, value in found.items():
+            if isinstance(value, Versions):
+                for version, schema in value._schemas:
+                    yield f"{module.name}.{name} {version}", schema
+
+
+def valid_instances(document: dict[str, Any], drawn: random.Random) -> Json:
+    """A value that the document describes; it knows the words that the schemas are written in."""
+    kinds = document.get("type", "object")
+    kind = drawn.choice(kinds) if isinstance(kinds, list) else kinds
+    make: dict[str, Callable[[], Json]] = {
+        "null": lambda: None,
+        "integer": lambda: drawn.choice([document.get("minimum", 0), 1, 7, 3.0]),
+        "number": lambda: drawn.choice([1, 1.5, 0, -2]),
+        "string": lambda: _valid_text(document, drawn),
+        "array": lambda: [
+            valid_instances(document["items"], drawn) for _ in range(drawn.randint(1, 2))
+        ],
+        "object": lambda: _valid_object(document, drawn),
+    }
+    return make[kind]()
+
+
+def _valid_text(document: dict[str, Any], drawn: random.Random) -> str:
+    if document.get("format") == "uuid":
+        return str(UUID(int=drawn.getrandbits(128)))
+    pattern = document.get("pattern", "")
+    name = drawn.choice(["X", "A_B", "0", "VCPU", "_"])
+    return f"CUSTOM_{name}" if pattern.startswith("^CUSTOM_") else name
+
+
+def _valid_object(document: dict[str, Any], drawn: random.Random) -> Json:
+    members = {}
+    for name, member in document.get("properties", {}).items():
+        if name in document["required"] or drawn.random() < 0.7:
+            members[name] = valid_instances(member, drawn)
+    for pattern, member in document.get("patternProperties", {}).items():
+        for _ in range(drawn.randint(1, 2)):
+            name = drawn.choice(["VCPU", "DISK_GB", "CUSTOM_X"])
+            key = str(UUID(int=drawn.getrandbits(128))) if "{36}" in pattern else name
+            members[key] = valid_instances(member, drawn)
+    return members
+
+
+def _ends_with_line_feed(value: Json) -> bool:
+    if isinstance(value, dict):
+        return any(_ends_with_line_feed(item) for pair in value.items() for item in pair)
+    if isinstance(value, list):
+        return any(map(_ends_with_line_feed, value))
+    return isinstance(value, str) and value.endswith("\n")
+
+
+class TestTheTwoValidators:
+    """The native one decides, the other one words the refusal: they must be of one opinion."""
+
+    @pytest.mark.parametrize(
+        "schema", [pytest.param(schema, id=name) for name, schema in all_schemas()]
+    )
+    def test_they_agree(self, schema: Schema) -> None:
+        @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @given(seed=st.integers(0, 2**16), changes=st.one_of(st.just([]), mutations))
+        def check(seed: int, changes: list[Mutation]) -> None:
+            sent = mutated(valid_instances(schema.document, random.Random(seed)), changes)
+            try:
+                instance = orjson.loads(json.dumps(sent))
+            except orjson.JSONDecodeError:
+                return
+            if _ends_with_line_feed(instance):
+                return
+            valid = schema._slow.is_valid(instance)
+            assert schema._fast.is_valid(instance) == valid
+            assert changes or valid, "a value that the document describes"
+            assert (schema.problem(instance) is None) == valid
+
+        check()
+
+    @pytest.mark.parametrize("name", ["CUSTOM_X\n", "CUSTOM_\n"])
+    def test_a_line_feed_at_the_end_of_a_name_is_refused_in_words(
+        self, api: ApiClient, name: str
+    ) -> None:
+        answer = api.post("/resource_classes", {"name": name})
+        check_answer(answer)
+        assert answer.status == 400

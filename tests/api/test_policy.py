@@ -1,0 +1,355 @@
+"""Who may do what, by default and by the operator's policy file."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.api.routes import ROUTES, Route
+from roost.configuration.settings import ConfigurationError
+from roost.store.database import Database
+from support.client import Answer, ApiClient, in_process_client
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+PROVIDER = "c0ffee00-0000-0000-0000-000000000001"
+CONSUMER = "c0ffee00-0000-0000-0000-00000000c001"
+UNGUARDED = {"/", ""}
+
+# Rule by route, as operators know them.
+RULES = {
+    ("GET", "/resource_providers"): "resource_providers:list",
+    ("POST", "/resource_providers"): "resource_providers:create",
+    ("GET", "/resource_providers/{uuid}"): "resource_providers:show",
+    ("PUT", "/resource_providers/{uuid}"): "resource_providers:update",
+    ("DELETE", "/resource_providers/{uuid}"): "resource_providers:delete",
+    ("GET", "/resource_classes"): "resource_classes:list",
+    ("POST", "/resource_classes"): "resource_classes:create",
+    ("GET", "/resource_classes/{name}"): "resource_classes:show",
+    ("PUT", "/resource_classes/{name}"): "resource_classes:update",
+    ("DELETE", "/resource_classes/{name}"): "resource_classes:delete",
+    ("GET", "/resource_providers/{uuid}/inventories"): "resource_providers:inventories:list",
+    ("POST", "/resource_providers/{uuid}/inventories"): "resource_providers:inventories:create",
+    ("PUT", "/resource_providers/{uuid}/inventories"): "resource_providers:inventories:update",
+    ("DELETE", "/resource_providers/{uuid}/inventories"): "resource_providers:inventories:delete",
+    ("GET", "/resource_providers/{uuid}/inventories/{resource_class}"): (
+        "resource_providers:inventories:show"
+    ),
+    ("PUT", "/resource_providers/{uuid}/inventories/{resource_class}"): (
+        "resource_providers:inventories:update"
+    ),
+    ("DELETE", "/resource_providers/{uuid}/inventories/{resource_class}"): (
+        "resource_providers:inventories:delete"
+    ),
+    ("GET", "/resource_providers/{uuid}/aggregates"): "resource_providers:aggregates:list",
+    ("PUT", "/resource_providers/{uuid}/aggregates"): "resource_providers:aggregates:update",
+    ("GET", "/resource_providers/{uuid}/usages"): "resource_providers:usages",
+    ("GET", "/usages"): "usages",
+    ("GET", "/traits"): "traits:list",
+    ("GET", "/traits/{name}"): "traits:show",
+    ("PUT", "/traits/{name}"): "traits:update",
+    ("DELETE", "/traits/{name}"): "traits:delete",
+    ("GET", "/resource_providers/{uuid}/traits"): "resource_providers:traits:list",
+    ("PUT", "/resource_providers/{uuid}/traits"): "resource_providers:traits:update",
+    ("DELETE", "/resource_providers/{uuid}/traits"): "resource_providers:traits:delete",
+    ("POST", "/allocations"): "allocations:manage",
+    ("GET", "/allocations/{consumer}"): "allocations:list",
+    ("PUT", "/allocations/{consumer}"): "allocations:update",
+    ("DELETE", "/allocations/{consumer}"): "allocations:delete",
+    ("GET", "/resource_providers/{uuid}/allocations"): "resource_providers:allocations:list",
+    ("GET", "/allocation_candidates"): "allocation_candidates:list",
+    ("POST", "/reshaper"): "reshaper:reshape",
+}
+GUARDED = [route for route in ROUTES if (route.method, route.path) in RULES]
+
+
+def described(route: Route) -> str:
+    return f"{route.method} {route.path} since {route.since}"
+
+
+def use(client: ApiClient, route: Route, **headers: str) -> Answer:
+    """Ask for a route, in a version that knows it, with a body that is none."""
+    path = route.path.format(
+        uuid=PROVIDER, consumer=CONSUMER, name="CUSTOM_GOLD", resource_class="VCPU"
+    )
+    body: dict[str, str] | None = {} if route.takes_json else None
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client.at(str(route.until)).request(route.method, path, body, sent)
+
+
+def configuration(directory: Path, new_defaults: bool) -> str:
+    return (
+        "[api]\nauth_strategy = noauth2\n"
+        f"[oslo_policy]\nenforce_new_defaults = {new_defaults}\n"
+        f"policy_file = {directory / 'policy.yaml'}\n"
+    )
+
+
+@pytest.fixture
+def modern(database: Database, tmp_path: Path) -> ApiClient:
+    """The API with the defaults of current releases."""
+    return in_process_client(database, tmp_path, configuration(tmp_path, new_defaults=True))
+
+
+def test_only_the_root_is_open_to_everybody(api: ApiClient) -> None:
+    nobody = replace(api, token=None)
+    answered = {route.path for route in ROUTES if use(nobody, route).status != 401}
+    assert answered == UNGUARDED
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=described)
+def test_a_caller_without_roles_is_refused_and_told_the_rule(api: ApiClient, route: Route) -> None:
+    answer = use(api, route, x_roles="")
+    assert answer.status == 403
+    rule = f"placement:{RULES[route.method, route.path]}"
+    assert f"Policy does not allow {rule} to be performed." in answer.detail
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=described)
+@pytest.mark.parametrize("role", ["admin", "service"])
+def test_administrators_and_services_may_do_everything_under_the_legacy_defaults(
+    api: ApiClient, route: Route, role: str
+) -> None:
+    assert use(api, route, x_roles=role).status != 403
+
+
+def may(client: ApiClient, role: str) -> set[str]:
+    """The rules that let a caller with this role pass."""
+    return {str(route.rule) for route in GUARDED if use(client, route, x_roles=role).status != 403}
+
+
+def test_with_new_defaults_services_may_do_everything(modern: ApiClient) -> None:
+    assert may(modern, "service") == {str(route.rule) for route in GUARDED}
+
+
+def test_with_new_defaults_administrators_may_do_everything_but_reshape(
+    modern: ApiClient,
+) -> None:
+    everything = {str(route.rule) for route in GUARDED}
+    assert everything - may(modern, "admin") == {"placement:reshaper:reshape"}
+
+
+@pytest.mark.parametrize("role", ["reader", "member", "manager"])
+@pytest.mark.parametrize("new_defaults", [True, False])
+def test_other_roles_may_do_nothing(
+    database: Database, tmp_path: Path, role: str, new_defaults: bool
+) -> None:
+    client = in_process_client(database, tmp_path, configuration(tmp_path, new_defaults))
+    assert may(client, role) == set()
+
+
+@pytest.mark.parametrize("new_defaults", [True, False])
+def test_readers_see_the_usages_of_their_own_project_only(
+    database: Database, tmp_path: Path, new_defaults: bool
+) -> None:
+    client = in_process_client(database, tmp_path, configuration(tmp_path, new_defaults))
+    reader = replace(client, token="ann:lab")
+    assert reader.get("/usages?project_id=lab", x_roles="reader").status == 200
+    assert reader.get("/usages?project_id=office", x_roles="reader").status == 403
+    assert reader.get("/usages?project_id=lab", x_roles="member").status == 403
+
+
+def test_administrators_see_the_usages_of_every_project(modern: ApiClient) -> None:
+    assert modern.get("/usages?project_id=lab").status == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "project_id=",
+        "project_id=lab&project_id=office",
+        "user_id=ann",
+        "project_id=LAB",
+        "PROJECT_ID=lab",
+    ],
+)
+def test_no_query_shows_a_reader_another_project(modern: ApiClient, query: str) -> None:
+    reader = replace(modern, token="ann:lab")
+    assert reader.get(f"/usages?{query}", x_roles="reader").status == 403
+
+
+def test_a_reader_without_project_sees_no_usages(modern: ApiClient) -> None:
+    scoped = {"x_roles": "reader", "openstack_system_scope": "all"}
+    assert modern.get("/usages", **scoped).status == 403
+
+
+# Scope: every rule is about projects.
+
+
+@pytest.mark.parametrize(
+    "header",
+    [{"openstack_system_scope": "all"}, {"x_domain_id": "default"}],
+    ids=["system", "domain"],
+)
+@pytest.mark.parametrize("new_defaults", [True, False])
+@pytest.mark.parametrize("role", ["admin", "service"])
+def test_system_and_domain_scoped_callers_are_refused_whatever_their_roles(
+    database: Database, tmp_path: Path, *, header: dict[str, str], new_defaults: bool, role: str
+) -> None:
+    client = in_process_client(database, tmp_path, configuration(tmp_path, new_defaults))
+    answer = client.get("/resource_providers", x_roles=role, **header)
+    assert answer.status == 403
+    assert answer.detail.split("\n\n")[1].strip() == "placement:resource_providers:list"
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=described)
+def test_scope_is_looked_at_on_every_route(api: ApiClient, route: Route) -> None:
+    answer = use(api, route, openstack_system_scope="all")
+    assert answer.status == 403
+    assert answer.detail.split("\n\n")[1].strip() == route.rule
+
+
+# The policy file.
+
+
+@pytest.mark.parametrize("rule", sorted({str(route.rule) for route in GUARDED}))
+def test_each_rule_can_be_given_to_others_alone(
+    database: Database, tmp_path: Path, rule: str
+) -> None:
+    policy = json.dumps({rule: "role:operator"})
+    client = in_process_client(database, tmp_path, policy=policy)
+    assert may(client, "operator") == {rule}
+    everything = {str(route.rule) for route in GUARDED}
+    assert may(client, "admin") == everything - {rule}
+
+
+@pytest.mark.parametrize(
+    ("policy", "role", "status"),
+    [
+        ({"admin_or_service_api": "role:operator"}, "operator", 200),
+        ({"admin_or_service_api": "role:operator"}, "service", 403),
+        ({"admin_api": "role:chief"}, "chief", 200),
+        ({"placement:resource_providers:list": "@"}, "", 200),
+        ({"placement:resource_providers:list": "!"}, "admin", 403),
+        ({"placement:resource_providers:list": ""}, "", 200),
+        ({"own": "role:a", "placement:resource_providers:list": "rule:own"}, "a", 200),
+        ({"own": "role:a", "placement:resource_providers:list": "rule:own"}, "admin", 403),
+        ({"placement:resource_providers:list": "role:a and not role:b"}, "a,b", 403),
+        ({"placement:resource_providers:list": "user_id:ann"}, "", 403),
+        ({"placement:resource_providers:list": "project_id:%(project_id)s"}, "", 200),
+    ],
+)
+def test_the_policy_file_overrides_base_rules_and_rules(
+    database: Database, tmp_path: Path, policy: dict[str, str], role: str, status: int
+) -> None:
+    client = in_process_client(database, tmp_path, policy=json.dumps(policy))
+    assert client.get("/resource_providers", x_roles=role).status == status
+
+
+def test_a_policy_file_may_be_yaml_with_comments(database: Database, tmp_path: Path) -> None:
+    policy = '# Ours\n"placement:resource_providers:list": "role:operator"\n'
+    client = in_process_client(database, tmp_path, policy=policy)
+    assert client.get("/resource_providers", x_roles="operator").status == 200
+
+
+def test_the_target_of_a_rule_is_the_callers_own_project(
+    database: Database, tmp_path: Path
+) -> None:
+    policy = {"placement:resource_providers:list": "project_id:lab and user_id:ann"}
+    client = in_process_client(database, tmp_path, policy=json.dumps(policy))
+    assert replace(client, token="ann:lab").get("/resource_providers").status == 200
+    assert replace(client, token="ann:office").get("/resource_providers").status == 403
+    assert replace(client, token="bob:lab").get("/resource_providers").status == 403
+
+
+@pytest.mark.parametrize(
+    "policy", ["{", '{"placement:resource_providers:list": "rule:nowhere"}', "- a\nb: c"]
+)
+def test_a_broken_policy_file_stops_the_service_from_starting(
+    database: Database, tmp_path: Path, policy: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"policy\.yaml"):
+        in_process_client(database, tmp_path, policy=policy)
+
+
+# The policy file, changed while the service runs.
+
+
+def rewrite(path: Path, policy: Any) -> None:
+    """Write a file; its time moves on even if the clock of the file system is coarse."""
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    path.write_text(policy if isinstance(policy, str) else json.dumps(policy))
+    moment = max(path.stat().st_mtime_ns, before + 1_000_000_000)
+    os.utime(path, ns=(moment, moment))
+
+
+def test_a_permission_that_is_taken_away_is_gone_at_once(api: ApiClient, tmp_path: Path) -> None:
+    assert api.get("/resource_providers").status == 200
+    rewrite(tmp_path / "policy.yaml", {"placement:resource_providers:list": "!"})
+    assert api.get("/resource_providers").status == 403
+
+
+def test_a_permission_that_is_given_holds_at_once(api: ApiClient, tmp_path: Path) -> None:
+    assert api.get("/resource_providers", x_roles="operator").status == 403
+    rewrite(tmp_path / "policy.yaml", {"placement:resource_providers:list": "role:operator"})
+    assert api.get("/resource_providers", x_roles="operator").status == 200
+
+
+def test_a_rule_that_is_no_longer_in_the_file_has_its_default_again(
+    api: ApiClient, tmp_path: Path
+) -> None:
+    rewrite(tmp_path / "policy.yaml", {"placement:resource_providers:list": "!"})
+    assert api.get("/resource_providers").status == 403
+    rewrite(tmp_path / "policy.yaml", {})
+    assert api.get("/resource_providers").status == 200
+
+
+def test_a_base_rule_can_change_while_the_service_runs(api: ApiClient, tmp_path: Path) -> None:
+    assert api.get("/resource_providers", x_roles="service").status == 200
+    rewrite(tmp_path / "policy.yaml", {"admin_or_service_api": "role:operator"})
+    assert api.get("/resource_providers", x_roles="service").status == 403
+    assert api.get("/resource_providers", x_roles="operator").status == 200
+
+
+def test_a_file_that_breaks_while_the_service_runs_opens_no_door(
+    api: ApiClient, tmp_path: Path
+) -> None:
+    assert api.get("/resource_providers", x_roles="").status == 403
+    rewrite(tmp_path / "policy.yaml", "{")
+    for _ in range(3):
+        assert api.get("/resource_providers", x_roles="").status in (403, 500, 503)
+
+
+def test_a_file_that_was_broken_counts_again_when_it_is_mended(
+    api: ApiClient, tmp_path: Path
+) -> None:
+    rewrite(tmp_path / "policy.yaml", "{")
+    api.get("/resource_providers")
+    rewrite(tmp_path / "policy.yaml", {"placement:resource_providers:list": "role:operator"})
+    assert api.get("/resource_providers", x_roles="operator").status == 200
+
+
+def test_while_the_file_is_broken_the_rules_before_it_hold(api: ApiClient, tmp_path: Path) -> None:
+    assert api.get("/resource_providers").status == 200
+    rewrite(tmp_path / "policy.yaml", "{")
+    assert [api.get("/resource_providers").status for _ in range(3)] == [200, 200, 200]
+
+
+def test_a_directory_of_policy_files_counts_as_well(database: Database, tmp_path: Path) -> None:
+    directory = tmp_path / "policy.d"
+    directory.mkdir()
+    rewrite(directory / "ours.yaml", {"placement:traits:list": "role:operator"})
+    client = in_process_client(
+        database,
+        tmp_path,
+        configuration(tmp_path, new_defaults=False) + f"policy_dirs = {directory}\n",
+    )
+    assert client.get("/traits", x_roles="operator").status == 200
+    rewrite(directory / "ours.yaml", {"placement:traits:list": "role:nobody"})
+    assert client.get("/traits", x_roles="operator").status == 403
+
+
+def test_without_a_policy_file_the_defaults_hold(database: Database, tmp_path: Path) -> None:
+    client = in_process_client(
+        database,
+        tmp_path,
+        "[api]\nauth_strategy = noauth2\n[oslo_policy]\npolicy_file = nowhere.yaml\n",
+    )
+    assert client.get("/resource_providers").status == 200
+    assert client.get("/resource_providers", x_roles="").status == 403

@@ -1,0 +1,33 @@
+"""What the tests of the demo cloud share: a small database of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from roost.store.database import Database, DatabaseOptions
+from roost.store.schema import prepare_schema
+from roost.store.vocabulary import sync_standard_names
+
+
+@pytest.fixture(scope="session")
+def open_database() -> Callable[[str], Database]:
+    """Makes the database of a URL ready for use."""
+
+    def open_(url: str) -> Database:
+        database = Database(DatabaseOptions(url=url, sqlite_synchronous=False))
+        prepare_schema(database, upgrade=True)
+        database.write(sync_standard_names)
+        return database
+
+    return open_
+
+
+@pytest.fixture
+def empty(tmp_path: Path, open_database: Callable[[str], Database]) -> Iterator[Database]:
+    """A database without providers."""
+    database = open_database(f"sqlite:///{tmp_path}/empty.db")
+    yield database
+    database.close()

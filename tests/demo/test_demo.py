@@ -1,0 +1,308 @@
+"""The demo cloud: what `roost serve --demo` puts into an empty database."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from sqlalchemy import Connection
+
+from roost.demo.load import DemoSummary, load_demo
+from roost.demo.world import demo_uuid
+from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
+from roost.service.allocations import get_consumer_allocations
+from roost.service.inventories import list_inventories, list_usages
+from roost.service.provider_list import list_providers
+from roost.service.providers import create_provider
+from roost.service.usages import list_usages_by_type
+from roost.store.database import Database
+
+ALL = ProviderFilter()
+PROJECTS = ("demo-shop", "demo-telecom", "demo-research")
+
+# Says when it is ready, waits for a line, loads worlds and tells how much it loaded.
+CHILD = """
+import sys
+from roost.demo.drawings import DRAWINGS
+from roost.demo.load import load_demo
+from roost.store.database import Database, DatabaseOptions
+database = Database(DatabaseOptions(url=sys.argv[1], sqlite_synchronous=False))
+print("ready", flush=True)
+sys.stdin.readline()
+summary = load_demo(database, DRAWINGS if sys.argv[2] == 'drawings' else None)
+print(summary.providers, summary.consumers)
+database.close()
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded(
+    tmp_path_factory: pytest.TempPathFactory, open_database: Callable[[str], Database]
+) -> Iterator[tuple[Database, DemoSummary]]:
+    """A database with the demo cloud, which no test changes."""
+    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('demo')}/demo.db")
+    yield database, load_demo(database)
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def demo(loaded: tuple[Database, DemoSummary]) -> Database:
+    return loaded[0]
+
+
+def _names(database: Database, wanted: ProviderFilter) -> list[str]:
+    return [provider.name for provider in database.read(list_providers, wanted)]
+
+
+def _picture(database: Database) -> list[tuple[str, str, str | None, object]]:
+    """All providers in order; with them their generations and usages."""
+    return [
+        (
+            provider.uuid,
+            provider.name,
+            provider.parent_uuid,
+            database.read(list_usages, provider.uuid),
+        )
+        for provider in database.read(list_providers, ALL)
+    ]
+
+
+def _having(*traits: str | tuple[str, ...], lacking: tuple[str, ...] = ()) -> TraitFilter:
+    return TraitFilter(
+        required=tuple(trait for trait in traits if isinstance(trait, str)),
+        any_of=tuple(trait for trait in traits if not isinstance(trait, str)),
+        forbidden=lacking,
+    )
+
+
+def _hosts_only(names: list[str]) -> list[str]:
+    return [name for name in names if name.startswith("demo-host-")]
+
+
+# Loading
+
+
+def test_documentation_can_print_uuids(demo: Database) -> None:
+    def uuid(name: str) -> str:
+        (provider,) = demo.read(list_providers, ProviderFilter(name=name))
+        return provider.uuid
+
+    assert uuid("sharing/CN1") == "f8111404-40bd-5e9a-b3b0-82147670b90a"
+    assert uuid("demo-host-000") == "8e4c0dd4-8b71-5325-8950-05462821e331"
+    assert demo_uuid("demo-zone-north") == "4acdcca9-f69d-5364-989b-580256caf8d4"
+
+
+def test_the_summary_counts_what_is_there(loaded: tuple[Database, DemoSummary]) -> None:
+    database, summary = loaded
+    assert summary.loaded
+    assert summary.providers == len(database.read(list_providers, ALL))
+    consumers = [
+        usage
+        for project in PROJECTS
+        for usage in database.read(list_usages_by_type, project, None, None)
+    ]
+    assert summary.consumers == sum(usage.consumer_count for usage in consumers)
+    assert {usage.consumer_type for usage in consumers} == {"INSTANCE", "MIGRATION"}
+
+
+def test_loading_a_second_time_changes_nothing(demo: Database) -> None:
+    before = _picture(demo)
+    again = load_demo(demo)
+    assert not again.loaded
+    assert again == DemoSummary(0, 0)
+    assert _picture(demo) == before
+
+
+def test_a_database_in_use_is_left_alone(empty: Database) -> None:
+    empty.write(create_provider, "somebody's host")
+    assert not load_demo(empty).loaded
+    assert _names(empty, ALL) == ["somebody's host"]
+
+
+def test_of_two_processes_one_loads_and_the_other_says_that_it_did_not(
+    database_url: str, open_database: Callable[[str], Database]
+) -> None:
+    database = open_database(database_url)
+    outputs = _load_in_processes(2, database_url, "drawings")
+    number = len(database.read(list_providers, ALL))
+    database.close()
+    assert number == 58
+    assert sorted(outputs) == [("0 0\n", ""), ("58 0\n", "")]
+
+
+def test_another_process_loads_the_same_cloud_and_prints_nothing_without_a_terminal(
+    demo: Database, empty: Database
+) -> None:
+    outputs = _load_in_processes(1, empty.options.url, "everything")
+    assert _picture(empty) == _picture(demo)
+    assert outputs == [(f"{len(_names(demo, ALL))} 150\n", "")]
+
+
+def _load_in_processes(number: int, url: str, worlds: str) -> list[tuple[str, str]]:
+    """What each of the processes printed, to stdout and to stderr."""
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD, url, worlds],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(number)
+    ]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    return [child.communicate(timeout=120) for child in children]
+
+
+# The hosts
+
+
+def test_there_are_a_hundred_hosts_of_two_numa_nodes_with_network_functions(
+    demo: Database,
+) -> None:
+    hosts = demo.read(list_providers, ProviderFilter(traits=_having("COMPUTE_NODE")))
+    assert [host.name for host in hosts] == [f"demo-host-{number:03}" for number in range(100)]
+    assert all(host.parent_uuid is None for host in hosts)
+    functions = demo.read(list_providers, ProviderFilter(traits=_having("HW_NIC_SRIOV")))
+    with_functions = {provider.parent_uuid for provider in functions}
+    for host in hosts:
+        wanted = ProviderFilter(in_tree=host.uuid, traits=_having("HW_NUMA_ROOT"))
+        nodes = demo.read(list_providers, wanted)
+        assert [node.name for node in nodes] == [f"{host.name}_NUMA0", f"{host.name}_NUMA1"]
+        assert {node.parent_uuid for node in nodes} == {host.uuid}
+        assert {node.uuid for node in nodes} <= with_functions
+
+
+def test_hosts_are_of_several_shapes(demo: Database) -> None:
+    def shape(connection: Connection, host: Provider) -> object:
+        return tuple(
+            sorted(
+                (resource_class, inventory.total)
+                for provider in list_providers(connection, ProviderFilter(in_tree=host.uuid))
+                for resource_class, inventory in list_inventories(
+                    connection, provider.uuid
+                ).inventories.items()
+            )
+        )
+
+    hosts = demo.read(list_providers, ProviderFilter(traits=_having("COMPUTE_NODE")))
+    assert len({demo.read(shape, host) for host in hosts}) == 6
+
+
+def test_each_rack_has_a_quarter_of_the_hosts_and_one_pool_that_it_shares(demo: Database) -> None:
+    for rack in range(1, 5):
+        aggregates = AggregateFilter(((demo_uuid(f"demo-rack-{rack}"),),))
+        members = _names(demo, ProviderFilter(aggregates=aggregates))
+        assert len(_hosts_only(members)) == 25
+        pools = _names(
+            demo,
+            ProviderFilter(aggregates=aggregates, traits=_having("MISC_SHARES_VIA_AGGREGATE")),
+        )
+        assert pools == [f"demo-storage-{rack}"]
+
+
+def test_each_host_is_in_one_of_two_zones(demo: Database) -> None:
+    zones = [
+        set(_names(demo, ProviderFilter(aggregates=AggregateFilter(((demo_uuid(name),),)))))
+        for name in ("demo-zone-north", "demo-zone-south")
+    ]
+    assert [len(zone) for zone in zones] == [50, 50]
+    assert not zones[0] & zones[1]
+
+
+def test_no_provider_gives_more_than_it_has_and_some_are_partly_full(demo: Database) -> None:
+    def read(connection: Connection) -> list[tuple[int, float]]:
+        return [
+            (used, inventories[resource_class].capacity)
+            for provider in list_providers(connection, ALL)
+            for inventories in [list_inventories(connection, provider.uuid).inventories]
+            for resource_class, used in list_usages(connection, provider.uuid)[1].items()
+        ]
+
+    pairs = demo.read(read)
+    assert all(used <= capacity for used, capacity in pairs)
+    assert sum(0 < used < capacity for used, capacity in pairs) > 100
+    assert any(used == capacity for used, capacity in pairs)
+    assert any(used == 0 for used, capacity in pairs)
+
+
+def test_an_instance_lives_on_one_host_and_its_migration_on_another(demo: Database) -> None:
+    def hosts(connection: Connection, consumer: str) -> tuple[set[str], str, str | None]:
+        held = get_consumer_allocations(connection, demo_uuid(consumer))
+        assert held is not None
+        used = [
+            provider.name.partition("_")[0]
+            for allocation in held.allocations
+            for provider in list_providers(
+                connection, ProviderFilter(uuid=allocation.provider_uuid)
+            )
+        ]
+        return set(_hosts_only(used)), held.project, held.consumer_type
+
+    for number in range(0, 140, 14):
+        instance = demo.read(hosts, f"demo-instance-{number:03}")
+        migration = demo.read(hosts, f"demo-migration-{number:03}")
+        assert len(instance[0]) == len(migration[0]) == 1
+        assert instance[0] != migration[0]
+        assert instance[1] == migration[1]
+        assert (instance[2], migration[2]) == ("INSTANCE", "MIGRATION")
+
+
+def test_each_project_uses_something_else(demo: Database) -> None:
+    def classes(project: str) -> set[str]:
+        (usage,) = demo.read(list_usages_by_type, project, None, "all")
+        return set(usage.resources)
+
+    used = [classes(project) for project in PROJECTS]
+    assert "SRIOV_NET_VF" in used[1]
+    assert {"PGPU", "VGPU"} <= used[2]
+    assert used[0] == {"VCPU", "MEMORY_MB", "DISK_GB"}
+
+
+# Questions that the demo cloud answers with neither nothing nor everything
+
+
+def test_numa_nodes_with_avx512_and_eight_free_dedicated_cpus(demo: Database) -> None:
+    nodes = _names(demo, ProviderFilter(traits=_having("HW_NUMA_ROOT")))
+    fast = _having("HW_NUMA_ROOT", "HW_CPU_X86_AVX512F")
+    modern = _names(demo, ProviderFilter(traits=fast))
+    some_cpus = _names(demo, ProviderFilter(traits=fast, resources={"PCPU": 1}))
+    many_cpus = _names(demo, ProviderFilter(traits=fast, resources={"PCPU": 8}))
+    assert 0 < len(many_cpus) < len(some_cpus) < len(modern) < len(nodes)
+
+
+def test_free_whole_gpus(demo: Database) -> None:
+    gpus = _names(demo, ProviderFilter(traits=_having("CUSTOM_GPU_A100")))
+    free = _names(demo, ProviderFilter(traits=_having("CUSTOM_GPU_A100"), resources={"PGPU": 1}))
+    assert 0 < len(free) < len(gpus)
+
+
+def test_functions_on_either_outside_network_with_bandwidth_left(demo: Database) -> None:
+    outside = _having(("CUSTOM_PHYSNET_NORTH", "CUSTOM_PHYSNET_SOUTH"))
+    north = _names(demo, ProviderFilter(traits=_having("CUSTOM_PHYSNET_NORTH")))
+    both = _names(demo, ProviderFilter(traits=outside))
+    wide = {"SRIOV_NET_VF": 1, "NET_BW_EGR_KILOBIT_PER_SEC": 100_000_000}
+    idle = _names(demo, ProviderFilter(traits=outside, resources=wide))
+    assert 0 < len(north) < len(both)
+    assert 0 < len(idle) < len(both)
+
+
+def test_hosts_of_a_zone_that_are_not_under_repair(demo: Database) -> None:
+    zone = AggregateFilter(((demo_uuid("demo-zone-north"),),))
+    everything = _names(demo, ProviderFilter(aggregates=zone))
+    working = _names(
+        demo,
+        ProviderFilter(
+            aggregates=zone,
+            traits=_having("COMPUTE_VOLUME_MULTI_ATTACH", lacking=("COMPUTE_STATUS_DISABLED",)),
+        ),
+    )
+    assert 0 < len(working) < len(everything)

@@ -1,0 +1,151 @@
+"""Many clients claim from the same few providers of a live server with two workers."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from roost.model.identifiers import new_uuid
+from support.client import ApiClient
+from support.live_server import LiveServer
+
+CLIENTS = 32
+PROVIDERS = 4
+CAPACITY = 40
+
+
+class Ledger:
+    """What the clients know together: claims under way or granted, and refusals."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.pending: Counter[str] = Counter()
+        self.granted: dict[str, tuple[str, ...]] = {}
+        self.wrong: list[str] = []
+
+    def begin(self, providers: Sequence[str]) -> None:
+        with self._lock:
+            self.pending.update(providers)
+
+    def grant(self, consumer: str, providers: Sequence[str]) -> None:
+        with self._lock:
+            self.granted[consumer] = tuple(providers)
+
+    def refuse(self, providers: Sequence[str], detail: str) -> None:
+        """A refusal is right only if one of the providers may have been full at that time."""
+        with self._lock:
+            if "would exceed the capacity" not in detail:
+                self.wrong.append(detail)
+            others = self.pending - Counter(providers)
+            if not any(others[provider] >= CAPACITY for provider in providers):
+                self.wrong.append(f"refused with room left: {others} for {providers}")
+            self.pending.subtract(providers)
+
+
+def claim(api: ApiClient, ledger: Ledger, providers: Sequence[str]) -> bool:
+    consumer = new_uuid()
+    ledger.begin(providers)
+    answer = api.put(
+        f"/allocations/{consumer}",
+        {
+            "allocations": {uuid: {"resources": {"VCPU": 1}} for uuid in providers},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        },
+    )
+    if answer.status == 204:
+        ledger.grant(consumer, providers)
+        return True
+    assert answer.status == 409, answer.body
+    ledger.refuse(providers, answer.detail)
+    return False
+
+
+def fill(server: LiveServer, ledger: Ledger, choices: Sequence[Sequence[str]], seed: int) -> None:
+    """Claim by every choice, in a random order of its own, until each has been refused."""
+    api = server.client()
+    order = random.Random(seed)
+    open_choices = [list(choice) for choice in choices]
+    while open_choices:
+        choice = order.choice(open_choices)
+        order.shuffle(choice)
+        if not claim(api, ledger, choice):
+            open_choices.remove(choice)
+
+
+def in_parallel(server: LiveServer, ledger: Ledger, choices: Sequence[Sequence[str]]) -> None:
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        done = [pool.submit(fill, server, ledger, choices, seed) for seed in range(CLIENTS)]
+        for future in done:
+            future.result()
+
+
+def test_exactly_the_capacity_is_handed_out(database_url: str, tmp_path: Path) -> None:
+    with LiveServer(database_url, tmp_path) as server:
+        api = server.client()
+        providers = [new_uuid() for _ in range(PROVIDERS)]
+        for uuid in providers:
+            api.post("/resource_providers", {"name": uuid, "uuid": uuid})
+            api.put(
+                f"/resource_providers/{uuid}/inventories",
+                {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": CAPACITY}}},
+            )
+        ledger = Ledger()
+        pairs = [[one, other] for one in providers for other in providers if one < other]
+        in_parallel(server, ledger, pairs)
+        in_parallel(server, ledger, [[provider] for provider in providers])
+
+        assert ledger.wrong == []
+        for uuid in providers:
+            assert api.get(f"/resource_providers/{uuid}/usages").json["usages"] == {
+                "VCPU": CAPACITY
+            }
+            held = set(api.get(f"/resource_providers/{uuid}/allocations").json["allocations"])
+            assert held == {
+                consumer for consumer, chosen in ledger.granted.items() if uuid in chosen
+            }
+            # One step for the inventory, one for each claim: none was lost, none counted twice.
+            generation = api.get(f"/resource_providers/{uuid}").json["generation"]
+            assert generation == 1 + CAPACITY
+        assert "Traceback" not in server.log
+
+
+def test_one_consumer_written_by_many_at_once_is_written_by_one(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Of clients that all saw the same consumer generation exactly one wins each round."""
+    with LiveServer(database_url, tmp_path) as server:
+        api = server.client()
+        uuid, consumer = new_uuid(), new_uuid()
+        api.post("/resource_providers", {"name": uuid, "uuid": uuid})
+        api.put(
+            f"/resource_providers/{uuid}/inventories",
+            {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1000}}},
+        )
+
+        def write(generation: int | None) -> int:
+            answer = server.client().put(
+                f"/allocations/{consumer}",
+                {
+                    "allocations": {uuid: {"resources": {"VCPU": 1}}},
+                    "project_id": new_uuid(),
+                    "user_id": "user",
+                    "consumer_generation": generation,
+                    "consumer_type": "INSTANCE",
+                },
+            )
+            if answer.status == 409:
+                assert "consumer generation conflict" in answer.detail
+            return answer.status
+
+        with ThreadPoolExecutor(8) as pool:
+            for generation in (None, 1, 2, 3):
+                statuses = Counter(pool.map(write, [generation] * 8))
+                assert statuses == {204: 1, 409: 7}
+        assert api.get(f"/allocations/{consumer}").json["consumer_generation"] == 4

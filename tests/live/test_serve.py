@@ -1,0 +1,172 @@
+"""`roost serve`: starting, refusing to start, losing workers, stopping."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from roost.model.identifiers import new_uuid
+from support.client import Answer
+from support.live_server import LiveServer, clean_environment
+
+sqlite_only = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+
+def serve_and_fail(*arguments: str, **environment: str) -> str:
+    """What a server that refuses to start says."""
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("roost")), "serve", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=clean_environment(environment),
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@sqlite_only
+def test_a_request_in_flight_is_finished_when_the_server_stops(
+    database_url: str, tmp_path: Path
+) -> None:
+    with LiveServer(database_url, tmp_path) as server:
+        answers: list[Answer] = []
+        # Whoever holds this lock keeps all writers waiting.
+        gate = os.open(database_url.removeprefix("sqlite:///") + "-writer", os.O_RDWR)
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        body = {"name": "patient", "uuid": new_uuid()}
+        request = threading.Thread(
+            target=lambda: answers.append(server.client().post("/resource_providers", body))
+        )
+        request.start()
+        time.sleep(0.5)
+        assert server.process is not None
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert answers == []
+        os.close(gate)
+        request.join(20)
+        assert [answer.status for answer in answers] == [200]
+        assert server.process.wait(20) == 0
+
+
+@sqlite_only
+def test_a_worker_that_dies_is_replaced(database_url: str, tmp_path: Path) -> None:
+    with LiveServer(database_url, tmp_path) as server:
+        before = server.worker_ids()
+        assert len(before) == 2
+        os.kill(before[0], signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if len(server.worker_ids()) == 2 and before[0] not in server.worker_ids():
+                break
+            time.sleep(0.05)
+        assert len(set(server.worker_ids()) - {before[0]}) == 2
+        for _ in range(10):
+            assert server.client().get("/resource_providers").status == 200
+
+
+@sqlite_only
+def test_workers_do_not_outlive_their_server(database_url: str, tmp_path: Path) -> None:
+    with LiveServer(database_url, tmp_path) as server:
+        workers = server.worker_ids()
+        assert server.process is not None
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and any(map(_is_alive, workers)):
+            time.sleep(0.05)
+        assert not any(map(_is_alive, workers))
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().split(")")[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@sqlite_only
+def test_two_servers_on_one_new_database_both_start(database_url: str, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    servers = [LiveServer(database_url, tmp_path / name) for name in ("one", "other")]
+    with servers[0], servers[1]:
+        uuid = new_uuid()
+        servers[0].client().post("/resource_providers", {"name": "shared", "uuid": uuid})
+        assert servers[1].client().get(f"/resource_providers/{uuid}").status == 200
+
+
+def test_without_authentication_it_listens_on_loopback_only(tmp_path: Path) -> None:
+    said = serve_and_fail("--host", "0.0.0.0", "--db", f"sqlite:///{tmp_path}/x.db")
+    assert "--let-anybody-in-without-authentication" in said
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_a_strategy_that_there_is_not_is_refused_at_start(tmp_path: Path) -> None:
+    config_file = tmp_path / "placement.conf"
+    config_file.write_text(
+        f"[api]\nauth_strategy = keystone\n[placement_database]\n"
+        f"connection = sqlite:///{tmp_path}/x.db\n"
+    )
+    assert "auth_strategy = keystone" in serve_and_fail("--config-file", str(config_file))
+
+
+def test_a_wrong_value_in_the_configuration_is_refused_at_start(tmp_path: Path) -> None:
+    config_file = tmp_path / "placement.conf"
+    config_file.write_text("[placement]\nallocation_conflict_retry_count = many\n")
+    said = serve_and_fail("--config-file", str(config_file))
+    assert "allocation_conflict_retry_count" in said
+
+
+def test_a_broken_policy_file_is_refused_at_start(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("'placement:usages': 'rule:nowhere'\n")
+    config_file = tmp_path / "placement.conf"
+    config_file.write_text(
+        f"[api]\nauth_strategy = noauth2\n[placement_database]\n"
+        f"connection = sqlite:///{tmp_path}/x.db\n"
+    )
+    assert "policy" in serve_and_fail("--config-file", str(config_file))
+
+
+def test_a_configuration_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    assert "nowhere.conf" in serve_and_fail("--config-file", f"{tmp_path}/nowhere.conf")
+
+
+def test_a_database_that_cannot_be_reached_is_named_without_its_password() -> None:
+    said = serve_and_fail(
+        "--db",
+        "postgresql://roost:secret@127.0.0.1:1/placement",
+        OS_PLACEMENT_DATABASE__MAX_RETRIES="1",
+    )
+    assert "127.0.0.1:1/placement" in said
+    assert "secret" not in said
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with LiveServer(f"sqlite:///{tmp_path}/x.db", tmp_path) as server:
+        said = serve_and_fail("--port", str(server.port), "--db", f"sqlite:///{tmp_path}/other.db")
+        assert str(server.port) in said
+
+
+@sqlite_only
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_to_everybody_as_a_terminal_sends_it_stops_the_server(
+    database_url: str, tmp_path: Path, name: str
+) -> None:
+    with LiveServer(database_url, tmp_path) as server:
+        assert server.process is not None
+        os.killpg(server.process.pid, signal.Signals[name])
+        assert server.process.wait(20) == 0
+        assert "ERROR" not in server.log

@@ -1,0 +1,290 @@
+"""The schema: made, upgraded, repaired and refused."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.store import tables
+from roost.store.database import Database, DatabaseOptions
+from roost.store.errors import DatabaseUnusable
+from roost.store.migrations import lock
+from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST
+from roost.store.migrations.runner import scripts
+from roost.store.schema import (
+    SchemaState,
+    connect_or_explain,
+    inspect_schema,
+    prepare_schema,
+    sync_schema,
+)
+from roost.store.schema_repair import Repaired, repair_online_data
+from support.schemas import (
+    add_allocation,
+    add_provider,
+    describe,
+    drop_everything,
+    epochs,
+    make_older,
+    recorded,
+)
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """Not the prepared one that other tests share."""
+    database = Database(DatabaseOptions(url=database_url))
+    yield database
+    database.close()
+
+
+def test_histories_list_the_revisions_of_their_scripts() -> None:
+    for history in HISTORIES:
+        found = [script.revision for script in scripts(history).walk_revisions()]
+        assert list(reversed(found)) == list(history.revisions)
+
+
+def test_fresh_database_is_what_queries_are_written_against(database: Database) -> None:
+    assert inspect_schema(database).state is SchemaState.EMPTY
+    status = sync_schema(database)
+    assert status.state is SchemaState.CURRENT
+    assert (status.placement_revision, status.roost_revision) == (PLACEMENT.head, ROOST.head)
+    migrated = describe(database)
+    for history in HISTORIES:
+        assert recorded(database, history.version_table) == [history.head]
+        del migrated[history.version_table]
+    drop_everything(database)
+    with database.engine.begin() as connection:
+        tables.metadata.create_all(connection)
+    declared = describe(database)
+    name, type_, nullable, default = migrated["roost_changes"]["columns"][1]
+    assert default == ("txid_current()" if database.engine.dialect.name == "postgresql" else None)
+    migrated["roost_changes"]["columns"][1] = (name, type_, nullable, None)
+    assert migrated.keys() == declared.keys()
+    for table, description in declared.items():
+        assert migrated[table] == description
+
+
+def test_ids_of_changes_are_never_given_out_twice(database: Database) -> None:
+    sync_schema(database)
+    change = {"created_at": sa.func.now(), "kind": "provider"}
+
+    def newest(connection: Connection) -> int:
+        connection.execute(sa.insert(tables.roost_changes).values(change))
+        id_: int = connection.scalars(sa.select(sa.func.max(tables.roost_changes.c.id))).one()
+        return id_
+
+    first = database.write(newest)
+    database.write(lambda connection: connection.execute(sa.delete(tables.roost_changes)))
+    assert database.write(newest) > first
+
+
+def test_sync_again_changes_nothing(database: Database) -> None:
+    sync_schema(database)
+    before, epoch = describe(database), epochs(database)
+    assert sync_schema(database).state is SchemaState.CURRENT
+    assert describe(database) == before
+    assert epochs(database) == epoch
+    assert len(epoch) == 1
+
+
+@pytest.mark.parametrize("revision", PLACEMENT.revisions)
+def test_upgrade_from_a_revision_of_the_reference(database: Database, revision: str) -> None:
+    make_older(database, revision)
+    status = inspect_schema(database)
+    assert (status.state, status.placement_revision) == (SchemaState.OLDER, revision)
+    assert sync_schema(database).state is SchemaState.CURRENT
+    with database.engine.connect() as connection:
+        assert connection.scalar(sa.select(tables.resource_providers.c.generation)) == 7
+    upgraded = describe(database)
+    drop_everything(database)
+    assert sync_schema(database).state is SchemaState.CURRENT
+    assert describe(database) == upgraded
+
+
+def test_missing_roots_are_refused_until_repaired(database: Database) -> None:
+    make_older(database, "b4ed3a175331")
+    root = database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111")
+    child = database.write(add_provider, uuid="31111111-1111-1111-1111-111111111111", parent=root)
+    database.write(add_provider, uuid="41111111-1111-1111-1111-111111111111", parent=child)
+    with pytest.raises(DatabaseUnusable, match=r"3 resource providers have no.*--repair"):
+        sync_schema(database)
+    assert database.write(repair_online_data, NOBODY, NOBODY) == Repaired(roots=3, consumers=0)
+    assert sync_schema(database).state is SchemaState.CURRENT
+    with database.engine.connect() as connection:
+        found = connection.scalars(sa.select(tables.resource_providers.c.root_provider_id)).all()
+    assert sorted(found) == [1, root, root, root]
+
+
+def test_missing_consumers_are_refused_until_repaired(database: Database) -> None:
+    make_older(database, "611cd6dffd7b")
+    lost = ["aaaaaaaa-1111-1111-1111-111111111111", "bbbbbbbb-1111-1111-1111-111111111111"]
+    for consumer in (*lost, lost[0]):
+        database.write(add_allocation, consumer)
+    with pytest.raises(
+        DatabaseUnusable, match=r"2 consumers have allocations but no row.*--repair"
+    ):
+        sync_schema(database)
+    assert database.write(repair_online_data, NOBODY, "someone") == Repaired(roots=0, consumers=2)
+    assert sync_schema(database).state is SchemaState.CURRENT
+    consumers, projects, users = tables.consumers, tables.projects, tables.users
+    statement = (
+        sa.select(consumers.c.uuid, consumers.c.generation, projects.c.external_id)
+        .add_columns(users.c.external_id.label("user"))
+        .join_from(consumers, projects, projects.c.id == consumers.c.project_id)
+        .join(users, users.c.id == consumers.c.user_id)
+        .order_by(consumers.c.uuid)
+    )
+    with database.engine.connect() as connection:
+        rows = [tuple(row) for row in connection.execute(statement)]
+    assert rows == [(consumer, 0, NOBODY, "someone") for consumer in lost]
+    assert database.write(repair_online_data, NOBODY, NOBODY) == Repaired(roots=0, consumers=0)
+
+
+def test_repair_of_a_database_in_use_is_journalled(database: Database) -> None:
+    sync_schema(database)
+    database.write(add_provider, uuid="11111111-1111-1111-1111-111111111111", root=True)
+    lost = database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111")
+    database.write(repair_online_data, NOBODY, NOBODY)
+    with database.engine.connect() as connection:
+        changes = connection.execute(
+            sa.select(tables.roost_changes.c.kind, tables.roost_changes.c.provider_id)
+        ).all()
+    assert [tuple(change) for change in changes] == [("provider", lost)]
+
+
+def test_repair_gives_a_root_even_where_no_way_leads_to_one(database: Database) -> None:
+    sync_schema(database)
+    one = database.write(add_provider, uuid="11111111-1111-1111-1111-111111111111")
+    two = database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111", parent=one)
+    providers = tables.resource_providers
+    close = sa.update(providers).where(providers.c.id == one).values(parent_provider_id=two)
+    database.write(lambda connection: connection.execute(close))
+    assert database.write(repair_online_data, NOBODY, NOBODY).roots == 2
+    with database.engine.connect() as connection:
+        assert None not in connection.scalars(sa.select(providers.c.root_provider_id)).all()
+
+
+# Only a MySQL cluster can come to this.
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_two_recorded_revisions_mean_the_newer(database: Database) -> None:
+    sync_schema(database)
+    late = sa.text("INSERT INTO alembic_version VALUES ('422ece571366')")
+    database.write(lambda connection: connection.execute(late))
+    assert inspect_schema(database).state is SchemaState.CURRENT
+    sync_schema(database)
+    assert recorded(database, "alembic_version") == [PLACEMENT.head]
+
+
+@pytest.mark.parametrize("table", ["alembic_version", "roost_schema_version"])
+def test_unknown_revision_is_refused(database: Database, table: str) -> None:
+    sync_schema(database)
+    newer = sa.text(f"UPDATE {table} SET version_num = 'ffffffffffff'")
+    database.write(lambda connection: connection.execute(newer))
+    assert inspect_schema(database).state is SchemaState.UNKNOWN
+    for refused in (lambda: prepare_schema(database, upgrade=True), lambda: sync_schema(database)):
+        with pytest.raises(DatabaseUnusable, match=r"revision ffffffffffff.*newer version"):
+            refused()
+    assert recorded(database, table) == ["ffffffffffff"]
+
+
+@pytest.mark.parametrize("revision", PLACEMENT.revisions)
+def test_start_upgrades_only_if_told_to(database: Database, revision: str) -> None:
+    make_older(database, revision)
+    with pytest.raises(DatabaseUnusable, match=rf"{revision} \(wanted .*: roost db sync$"):
+        prepare_schema(database, upgrade=False)
+    assert inspect_schema(database).placement_revision == revision
+    prepare_schema(database, upgrade=True)
+    assert inspect_schema(database).state is SchemaState.CURRENT
+
+
+def test_start_on_a_current_database_asks_little(database: Database) -> None:
+    sync_schema(database)
+    statements: list[str] = []
+
+    def note(_connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
+        statements.append(statement)
+
+    for engine in (database.engine, database.reader):
+        sa.event.listen(engine, "after_cursor_execute", note)
+    prepare_schema(database, upgrade=False)
+    assert len(statements) == 3
+
+
+def test_tables_of_another_application_are_left_alone(database: Database) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE users (id INTEGER, login VARCHAR(10))"))
+        connection.execute(sa.text("INSERT INTO users VALUES (1, 'me')"))
+    with pytest.raises(DatabaseUnusable, match="roost db sync"):
+        prepare_schema(database, upgrade=False)
+    with pytest.raises(DatabaseUnusable, match="'users' that belongs to something else"):
+        sync_schema(database)
+
+
+# On SQLite the system frees the lock of whoever had it.
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+def test_waiting_for_another_migration_has_an_end(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = {
+        "postgresql": f"SELECT pg_advisory_xact_lock({lock._POSTGRESQL_KEY})",
+        "mysql": f"SELECT get_lock({lock._MYSQL_NAME}, 0)",
+    }[database.engine.dialect.name]
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 1)
+    with database.engine.connect() as other:
+        other.execute(sa.text(take))
+        with pytest.raises(DatabaseUnusable, match="Another process has been migrating"):
+            sync_schema(database)
+        # Not back into the pool: the lock would stay with it.
+        other.invalidate()
+    assert sync_schema(database).state is SchemaState.CURRENT
+
+
+def test_a_failed_upgrade_frees_the_lock(database: Database) -> None:
+    make_older(database, "b4ed3a175331")
+    database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111")
+    with pytest.raises(DatabaseUnusable, match="no root_provider_id"):
+        sync_schema(database)
+    other = Database(DatabaseOptions(url=database.options.url))
+    with pytest.raises(DatabaseUnusable, match="no root_provider_id"):
+        sync_schema(other)
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("postgresql://me:secret@127.0.0.1:1/placement?password=secret", "onnection refused"),
+        ("mysql+pymysql://me:secret@127.0.0.1:1/placement", "Can't connect to MySQL server"),
+    ],
+)
+def test_unreachable_server_is_explained(
+    url: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = Database(DatabaseOptions(url=url))
+    with caplog.at_level(logging.WARNING), pytest.raises(DatabaseUnusable) as caught:
+        prepare_schema(database, upgrade=False, max_retries=3, retry_interval=0)
+    assert reason in str(caught.value)
+    assert "127.0.0.1:1/placement" in str(caught.value)
+    assert "secret" not in str(caught.value) + caplog.text
+    assert len(caplog.records) == 2
+    assert "\n" not in str(caught.value)
+
+
+def test_file_that_cannot_be_opened_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("This is no database." * 100)
+    for name, reason in (
+        ("missing/roost.db", "unable to open database file"),
+        ("text.db", "file is not a database"),
+    ):
+        database = Database(DatabaseOptions(url=f"sqlite:///{tmp_path}/{name}"))
+        with pytest.raises(DatabaseUnusable, match=f"{name} cannot be reached: {reason}"):
+            connect_or_explain(database, max_retries=-1, retry_interval=600)
+        database.close()

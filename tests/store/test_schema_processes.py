@@ -1,0 +1,161 @@
+"""The schema when many processes start at once, and when one is killed while it migrates."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.store.database import Database, DatabaseOptions
+from roost.store.migrations.histories import PLACEMENT
+from roost.store.schema import SchemaState, inspect_schema, prepare_schema, sync_schema
+from support.schemas import describe, drop_everything, epochs, make_older, recorded
+
+# Waits for a line, prepares the schema, and tells how many revisions it ran and how often it was
+# disturbed by others.
+CHILD = """
+import logging, os, signal, sys
+import sqlalchemy as sa
+from roost.store.database import Database, DatabaseOptions
+from roost.store.migrations import lock, runner
+from roost.store.schema import prepare_schema
+
+url, upgrade, cluster, die_after = sys.argv[1], sys.argv[2] == "True", sys.argv[3], int(sys.argv[4])
+if cluster == "True":
+    # The server refuses the lock, as one in a cluster does: here with another error.
+    lock._MYSQL_NAME, lock._MYSQL_REFUSALS = "no_such_function()", {1305}
+said = []
+runner.LOG.addFilter(lambda record: said.append(record.msg))
+runner.LOG.setLevel(logging.INFO)
+database = Database(DatabaseOptions(url=url))
+statements = []
+
+@sa.event.listens_for(database.engine, "after_cursor_execute")
+def die(connection, cursor, statement, *rest):
+    if statement.lstrip().startswith("CREATE"):
+        statements.append(statement)
+        if len(statements) == die_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+print("ready", flush=True)
+sys.stdin.readline()
+prepare_schema(database, upgrade)
+database.close()
+print(sum("is at" in line for line in said), sum("trying again" in line for line in said))
+"""
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """Not the prepared one that other tests share."""
+    database = Database(DatabaseOptions(url=database_url))
+    yield database
+    database.close()
+
+
+def start_children(
+    url: str, count: int, *, upgrade: bool = False, cluster: bool = False, die_after: int = 0
+) -> list[tuple[int, str, str]]:
+    """Let processes prepare the same database at the same moment: status, output, errors.
+
+    `die_after`: the process is killed after so many tables and indexes.
+    """
+    arguments = [url, str(upgrade), str(cluster), str(die_after)]
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(count)
+    ]
+    for child in children:
+        assert child.stdout is not None
+        child.stdout.readline()
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("\n")
+        child.stdin.flush()
+    outputs = [child.communicate(timeout=120) for child in children]
+    return [(child.returncode, *output) for child, output in zip(children, outputs, strict=True)]
+
+
+def test_eight_processes_on_an_empty_database(database: Database, database_url: str) -> None:
+    ended = start_children(database_url, 8)
+    assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
+    assert sorted(output for _, output, _ in ended) == ["0 0\n"] * 7 + ["6 0\n"]
+    assert inspect_schema(database).state is SchemaState.CURRENT
+    assert len(epochs(database)) == 1
+
+
+def test_eight_processes_on_an_older_database(database: Database, database_url: str) -> None:
+    make_older(database, "611cd6dffd7b")
+    ended = start_children(database_url, 8, upgrade=True)
+    assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
+    assert sorted(output for _, output, _ in ended) == ["0 0\n"] * 7 + ["4 0\n"]
+    assert recorded(database, "alembic_version") == [PLACEMENT.head]
+
+
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_eight_processes_on_a_cluster_that_has_no_lock(
+    database: Database, database_url: str
+) -> None:
+    ended = start_children(database_url, 8, cluster=True)
+    assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
+    # Otherwise there was a lock after all, and this test has shown nothing.
+    assert sum(int(output.split()[1]) for _, output, _ in ended) > 0
+    assert recorded(database, "alembic_version") == [PLACEMENT.head]
+    assert len(epochs(database)) == 1
+    together = describe(database)
+    drop_everything(database)
+    sync_schema(database)
+    assert describe(database) == together
+
+
+def test_a_killed_process_leaves_what_the_next_start_finishes(
+    database: Database, database_url: str
+) -> None:
+    [(status, _, _)] = start_children(database_url, 1, die_after=12)
+    assert status == -signal.SIGKILL
+    halfway = SchemaState.OLDER if database.engine.dialect.name == "mysql" else SchemaState.EMPTY
+    assert inspect_schema(database).state is halfway
+    prepare_schema(database, upgrade=False)
+    assert inspect_schema(database).state is SchemaState.CURRENT
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+# Only MySQL keeps half a migration.
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_mysql_finishes_after_an_end_at_any_statement(database: Database) -> None:
+    @sa.event.listens_for(database.engine, "after_cursor_execute")
+    def die(_connection: Connection, cursor: Any, statement: str, *_rest: object) -> None:
+        # A warning says that the table is there already, from an earlier run.
+        changes = statement.lstrip().startswith(("CREATE", "ALTER", "DROP"))
+        if changes and not cursor.warning_count:
+            raise Killed
+
+    ends = 0
+    while inspect_schema(database).state is not SchemaState.CURRENT:
+        try:
+            sync_schema(database)
+        except Killed:
+            ends += 1
+    assert ends > 35
+    sa.event.remove(database.engine, "after_cursor_execute", die)
+    assert recorded(database, "alembic_version") == [PLACEMENT.head]
+    assert len(epochs(database)) == 1
+    pieced_together = describe(database)
+    drop_everything(database)
+    sync_schema(database)
+    assert describe(database) == pieced_together

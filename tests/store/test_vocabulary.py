@@ -1,0 +1,61 @@
+"""Standard resource classes and traits are there at every start, under their fixed numbers."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import os_resource_classes
+import os_traits
+from sqlalchemy import Connection, delete, select
+
+from roost.store.database import Database, DatabaseOptions
+from roost.store.schema import prepare_schema
+from roost.store.tables import resource_classes, traits
+from roost.store.vocabulary import sync_standard_names
+
+
+def class_ids(connection: Connection) -> dict[str, int]:
+    rows = connection.execute(select(resource_classes.c.name, resource_classes.c.id))
+    return {row.name: row.id for row in rows}
+
+
+def trait_names(connection: Connection) -> set[str]:
+    return set(connection.execute(select(traits.c.name)).scalars())
+
+
+def forget_the_newest(connection: Connection) -> None:
+    """What a database looks like whose service knew fewer names."""
+    connection.execute(delete(resource_classes).where(resource_classes.c.id >= 18))
+    connection.execute(delete(resource_classes).where(resource_classes.c.name == "VCPU"))
+    connection.execute(delete(traits).where(traits.c.name.startswith("HW_CPU")))
+
+
+def test_classes_have_the_number_of_their_place_in_the_library(database: Database) -> None:
+    standard = {name: number for number, name in enumerate(os_resource_classes.STANDARDS)}
+    assert database.read(class_ids) == standard
+    assert standard["VCPU"] == 0
+    assert database.read(trait_names) == set(os_traits.get_traits())
+
+
+def test_names_that_an_upgrade_brings_are_added_at_the_next_start(database: Database) -> None:
+    classes, names = database.read(class_ids), database.read(trait_names)
+    database.write(forget_the_newest)
+    assert database.write(sync_standard_names) > 0
+    assert database.read(class_ids) == classes
+    assert database.read(trait_names) == names
+    assert database.write(sync_standard_names) == 0
+
+
+def test_any_number_of_services_may_start_at_once(database_url: str) -> None:
+    services = [Database(DatabaseOptions(url=database_url)) for _ in range(6)]
+
+    def start(database: Database) -> None:
+        prepare_schema(database, upgrade=False)
+        database.write(sync_standard_names)
+
+    with ThreadPoolExecutor(len(services)) as pool:
+        list(pool.map(start, services))
+    assert len(services[0].read(trait_names)) == len(set(os_traits.get_traits()))
+    assert len(services[0].read(class_ids)) == len(os_resource_classes.STANDARDS)
+    for database in services:
+        database.close()
