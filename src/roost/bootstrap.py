@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from roost.api.application import Application
 from roost.configuration.settings import Settings
 from roost.store.database import Database
@@ -31,5 +33,11 @@ def open_database(settings: Settings) -> Database:
 
 
 def create_application(settings: Settings) -> Application:
-    """The WSGI application on its database."""
-    return Application(settings, open_database(settings))
+    """The WSGI application on its database, ready to answer."""
+    database = open_database(settings)
+    application = Application(settings, database)
+    application.prepare()
+    # The forest stays as long as the process: there is nothing in it to be collected.
+    gc.freeze()
+    database.close()
+    return application

@@ -755,7 +755,11 @@ def valid_instances(document: dict[str, Any], drawn: random.Random) -> Json:
 def _valid_text(document: dict[str, Any], drawn: random.Random) -> str:
     if document.get("format") == "uuid":
         return str(UUID(int=drawn.getrandbits(128)))
+    if "enum" in document:
+        return str(drawn.choice(document["enum"]))
     pattern = document.get("pattern", "")
+    if pattern.startswith("^[1-9]"):
+        return str(drawn.randint(1, 10**30))
     name = drawn.choice(["X", "A_B", "0", "VCPU", "_"])
     return f"CUSTOM_{name}" if pattern.startswith("^CUSTOM_") else name
 
@@ -767,10 +771,18 @@ def _valid_object(document: dict[str, Any], drawn: random.Random) -> Json:
             members[name] = valid_instances(member, drawn)
     for pattern, member in document.get("patternProperties", {}).items():
         for _ in range(drawn.randint(1, 2)):
-            name = drawn.choice(["VCPU", "DISK_GB", "CUSTOM_X"])
-            key = str(UUID(int=drawn.getrandbits(128))) if "{36}" in pattern else name
-            members[key] = valid_instances(member, drawn)
+            members[_valid_key(pattern, drawn)] = valid_instances(member, drawn)
     return members
+
+
+def _valid_key(pattern: str, drawn: random.Random) -> str:
+    if "{36}" in pattern:
+        return str(UUID(int=drawn.getrandbits(128)))
+    # A word that may carry a suffix.
+    if pattern.endswith(")?$"):
+        word, _, _ = pattern.removeprefix("^").partition("(")
+        return word + drawn.choice(["", "1", "42"])
+    return drawn.choice(["VCPU", "DISK_GB", "CUSTOM_X"])
 
 
 def _ends_with_line_feed(value: Json) -> bool:

@@ -19,6 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from roost.api import errors
 from roost.api.accept import quality
+from roost.api.answer_cache import AnswerCache
 from roost.api.authentication import Unauthorized, strategy
 from roost.api.cors import Cors
 from roost.api.errors import HttpError
@@ -37,6 +38,7 @@ from roost.api.requests import Request
 from roost.api.responses import Response
 from roost.api.routes import ROUTES, Match, Route, Router
 from roost.configuration.settings import Settings
+from roost.replica.replica import Replica
 from roost.service.errors import DomainError, ErrorCode
 from roost.store.database import Database
 from roost.store.errors import Busy, Contention
@@ -54,16 +56,22 @@ class Application:
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
         self._database = database
+        self._replica = Replica(database)
+        self._answers = AnswerCache()
         self._authenticate = strategy(settings.auth_strategy)
         self._policy = Policy(settings.oslo)
         self._cors = Cors(settings.cors) if settings.cors else None
         self._router = Router(ROUTES)
 
+    def prepare(self) -> None:
+        """Do ahead what the first request would otherwise wait for: read all providers."""
+        self._replica.current()
+
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         if self._settings.parse_proxy_headers:
             apply_proxy_headers(environ)
-        request = Request(environ, self._database, self._settings)
+        request = Request(environ, self._database, self._settings, self._replica, self._answers)
         if self._cors is None:
             response = self._answer(request)
         elif request.method == "OPTIONS":
@@ -71,12 +79,13 @@ class Application:
         else:
             response = self._answer(request)
             self._cors.mark(request, response)
-        response.headers += [
-            ("content-length", str(len(response.body))),
-            ("x-openstack-request-id", request.id),
-        ]
+        if response.stream is None:
+            response.headers.append(("content-length", str(len(response.body))))
+        response.headers.append(("x-openstack-request-id", request.id))
         _log_request(request, response)
         start_response(_REASONS[response.status], response.headers)
+        if response.stream is not None:
+            return response.stream
         return [response.body] if request.method != "HEAD" else []
 
     def _answer(self, request: Request) -> Response:
@@ -231,7 +240,7 @@ def _log_request(request: Request, response: Response) -> None:
         # As it came: a line feed in the path must not become one in the log.
         request.prefix + quote(request.path.encode("latin-1"), safe="/:@!$&'()*+,;=~") + query,
         response.status,
-        len(response.body),
+        "-" if response.stream is not None else len(response.body),
         version.split()[-1] if version else "-",
         extra=_log_context(request),
     )

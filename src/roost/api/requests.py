@@ -10,10 +10,12 @@ from urllib.parse import parse_qsl, quote
 
 from sqlalchemy import Connection
 
+from roost.api.answer_cache import AnswerCache
 from roost.api.context import Context
 from roost.api.errors import HttpError
 from roost.api.microversions import MIN_VERSION, Microversion
 from roost.configuration.settings import Settings
+from roost.replica.replica import Replica
 from roost.store.database import Database
 
 P = ParamSpec("P")
@@ -27,6 +29,7 @@ class Request:
     """One request: its parts, who sent it, and the database to answer from."""
 
     __slots__ = (
+        "answers",
         "context",
         "database",
         "environ",
@@ -34,14 +37,24 @@ class Request:
         "method",
         "parameters",
         "path",
+        "replica",
         "settings",
         "version",
     )
 
-    def __init__(self, environ: dict[str, Any], database: Database, settings: Settings) -> None:
+    def __init__(
+        self,
+        environ: dict[str, Any],
+        database: Database,
+        settings: Settings,
+        replica: Replica,
+        answers: AnswerCache,
+    ) -> None:
         self.environ = environ
         self.database = database
         self.settings = settings
+        self.replica = replica
+        self.answers = answers
         self.id = f"req-{uuid.uuid4()}"
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ.get("PATH_INFO", "")
@@ -100,18 +113,7 @@ class Request:
 
     def query(self) -> list[tuple[str, str]]:
         """The query string as pairs, in its order; 400 if it is not UTF-8."""
-        raw: str = self.environ.get("QUERY_STRING", "")
-        try:
-            text = raw.encode("latin-1").decode("utf-8")
-            pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
-        except ValueError:
-            raise HttpError(
-                400, "Invalid query string parameters: the query string is not UTF-8."
-            ) from None
-        for key, value in pairs:
-            if "\0" in key or "\0" in value:
-                raise HttpError(400, f"Invalid query string parameters: NUL character in {key!r}.")
-        return pairs
+        return parse_query_string(self.environ.get("QUERY_STRING", ""))
 
     def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -124,6 +126,27 @@ class Request:
     ) -> T:
         """Run a use case that writes, in one transaction."""
         return self.database.write(work, *args, **kwargs)
+
+
+def parse_query_string(raw: str) -> list[tuple[str, str]]:
+    """The pairs of a query string as WSGI hands it over; 400 if it is not UTF-8.
+
+    They are separated by `&` or by `;`.
+
+    >>> parse_query_string("limit=1;required=%3B&resources")
+    [('limit', '1'), ('required', ';'), ('resources', '')]
+    """
+    try:
+        text = raw.encode("latin-1").decode("utf-8").replace(";", "&")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise HttpError(
+            400, "Invalid query string parameters: the query string is not UTF-8."
+        ) from None
+    for key, value in pairs:
+        if "\0" in key or "\0" in value:
+            raise HttpError(400, f"Invalid query string parameters: NUL character in {key!r}.")
+    return pairs
 
 
 def _too_large() -> HttpError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -20,6 +20,8 @@ class Response:
     status: int
     body: bytes = b""
     headers: list[tuple[str, str]] = field(default_factory=list)
+    # A body that is too large to be held: it is sent piece by piece, and its length is not told.
+    stream: Iterator[bytes] | None = None
 
 
 def json_response(content: Any, status: int = 200) -> Response:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from roost.api.handlers import (
     aggregates,
     allocations,
+    candidates,
     inventories,
     providers,
     resource_classes,
@@ -133,6 +134,9 @@ ROUTES: tuple[Route, ...] = (
     _route("GET", _CONSUMER, allocations.show, "allocations:list"),
     _route("PUT", _CONSUMER, allocations.replace, "allocations:update"),
     _route("DELETE", _CONSUMER, allocations.delete, "allocations:delete"),
+
+    _route("GET", "/allocation_candidates", candidates.list_all, "allocation_candidates:list",
+           since=10),
 
     Route("GET", "/usages", usages.list_all, "placement:usages", since=Microversion(1, 9),
           gives_json=True, target_project=usages.target_project),

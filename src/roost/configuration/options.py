@@ -36,6 +36,23 @@ PLACEMENT = (
     cfg.IntOpt(
         "allocation_conflict_retry_count", default=10, help="How often a write is attempted."
     ),
+    cfg.BoolOpt(
+        "randomize_allocation_candidates",
+        default=False,
+        help="Candidates come in random order, and a limit picks at random.",
+    ),
+    cfg.IntOpt(
+        "max_allocation_candidates",
+        default=100_000,
+        min=-1,
+        help="How many candidates are looked for at most; -1: all there are.",
+    ),
+    cfg.StrOpt(
+        "allocation_candidates_generation_strategy",
+        default="breadth-first",
+        choices=("depth-first", "breadth-first"),
+        help="Under the maximum: all of one tree before the next, or one of each in turn.",
+    ),
 )
 
 CORS = (
@@ -85,11 +102,6 @@ WITHOUT_EFFECT = {
     "placement_database": (
         cfg.StrOpt("slave_connection", secret=True),
         cfg.BoolOpt("connection_trace"),
-    ),
-    "placement": (
-        cfg.BoolOpt("randomize_allocation_candidates"),
-        cfg.IntOpt("max_allocation_candidates"),
-        cfg.StrOpt("allocation_candidates_generation_strategy"),
     ),
     "workarounds": (cfg.BoolOpt("optimize_for_wide_provider_trees"),),
     "DEFAULT": (cfg.StrOpt("tempdir"), cfg.StrOpt("pybasedir"), cfg.StrOpt("state_path")),

@@ -14,6 +14,7 @@ from oslo_log import log
 from oslo_policy import opts as policy_opts
 
 from roost.configuration import options
+from roost.search.candidates import Order
 from roost.store.database import (
     POOL_OVERFLOW,
     POOL_SIZE,
@@ -53,6 +54,7 @@ class Settings:
     auth_strategy: str | None
     incomplete_project: str
     incomplete_user: str
+    candidate_order: Order
     cors: CorsSettings | None
     parse_proxy_headers: bool
     # What oslo.policy and oslo.log read their own options from.
@@ -97,6 +99,7 @@ def load_settings(
         auth_strategy=conf.api.auth_strategy or ("keystone" if files else None),
         incomplete_project=conf.placement.incomplete_consumer_project_id,
         incomplete_user=conf.placement.incomplete_consumer_user_id,
+        candidate_order=_candidate_order(conf.placement),
         cors=_cors(conf),
         parse_proxy_headers=conf.oslo_middleware.enable_proxy_headers_parsing,
         oslo=conf,
@@ -179,6 +182,15 @@ def _touch_all(conf: Any) -> None:
     for group, members in options.GROUPS.items():
         for option in members:
             _value(conf, group, option.name)
+
+
+def _candidate_order(group: Any) -> Order:
+    maximum = group.max_allocation_candidates
+    return Order(
+        maximum=None if maximum == -1 else maximum,
+        depth_first=group.allocation_candidates_generation_strategy == "depth-first",
+        shuffled=group.randomize_allocation_candidates,
+    )
 
 
 def _cors(conf: Any) -> CorsSettings | None:

@@ -39,6 +39,17 @@ _CONNECT_ARGUMENTS: dict[str, dict[str, Any]] = {
     "postgresql": {"connect_timeout": 10, "tcp_user_timeout": 30_000},
     "mysql": {"connect_timeout": 10, "read_timeout": 60, "write_timeout": 60},
 }
+# How a transaction begins all of whose reads see the same moment.
+_MYSQL_SNAPSHOT = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+)
+_BEGIN_SNAPSHOT = {
+    "sqlite": ("BEGIN",),
+    "postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",),
+    "mysql": _MYSQL_SNAPSHOT,
+    "mariadb": _MYSQL_SNAPSHOT,
+}
 # A transaction of ours that a stopped process leaves open is ended by the server.
 _IDLE_SECONDS_MAX = 60
 
@@ -87,13 +98,13 @@ class Database:
         Each of its statements sees what is committed when it begins, so `work` reads a
         generation before what the generation stands for.
         """
-        try:
-            return self._read_once(work, *args, **kwargs)
-        except DBAPIError as error:
-            if not error.connection_invalidated:
-                raise
-        # The server was restarted while the connection lay in the pool: a new one will do.
-        return self._read_once(work, *args, **kwargs)
+        return self._with_fresh_connection(lambda: self._read_once(work, *args, **kwargs))
+
+    def snapshot(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns, which only reads: all its statements see the same moment."""
+        return self._with_fresh_connection(lambda: self._read_moment(work, *args, **kwargs))
 
     def write(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -128,6 +139,27 @@ class Database:
         self.reader.dispose()
         if isinstance(self.gate, WriteGate):
             self.gate.close()
+
+    def _with_fresh_connection(self, run: Callable[[], T]) -> T:
+        try:
+            return run()
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        # The server was restarted while the connection lay in the pool: a new one will do.
+        return run()
+
+    def _read_moment(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        with self.reader.connect() as connection:
+            for statement in _BEGIN_SNAPSHOT[connection.dialect.name]:
+                connection.exec_driver_sql(statement)
+            try:
+                return work(connection, *args, **kwargs)
+            finally:
+                if not connection.invalidated:
+                    connection.exec_driver_sql("ROLLBACK")
 
     def _read_once(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

@@ -1,0 +1,257 @@
+"""The query string of `GET /allocation_candidates`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from roost.api.errors import HttpError
+from roost.api.microversions import Microversion
+from roost.api.query_values import (
+    check_repetitions,
+    parse_integer,
+    parse_member_of,
+    parse_required,
+    parse_resources,
+    parse_traits,
+)
+from roost.api.schemas import candidates as schemas
+from roost.api.validation import Schema, check_query
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.identifiers import is_uuid
+from roost.model.providers import AggregateFilter, TraitFilter
+from roost.service.errors import ErrorCode
+
+_GROUP_KEY = re.compile(r"(resources|required|member_of|in_tree)(.*)\Z")
+
+_NO_TRAITS = TraitFilter()
+_NO_AGGREGATES = AggregateFilter()
+
+
+def parse_candidate_query(pairs: list[tuple[str, str]], version: Microversion) -> CandidateQuery:
+    """What a query asks for; 400 with the reason if it cannot be understood.
+
+    Clients can rely on which of several mistakes is told: the query as a whole comes first, then
+    value by value, then what holds between the groups.
+    """
+    schema = schemas.LIST.at(version)
+    check_query(pairs, schema)
+    values: dict[str, list[str]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    _check_repeated(values, schema)
+    root_required = _parse_root_required(values.get("root_required", ()))
+    same_subtrees = _parse_same_subtrees(values.get("same_subtree", ()))
+    groups = _parse_groups(pairs, values, version)
+    if version >= (1, 36):
+        _check_same_subtrees(groups, same_subtrees)
+    else:
+        _check_resources(groups)
+    _check_conflicts(groups)
+    policies = values.get("group_policy")
+    if policies is None:
+        _check_suffixed(groups)
+    return CandidateQuery(
+        groups=groups,
+        isolate=policies is not None and policies[0] == "isolate",
+        same_subtrees=same_subtrees,
+        root_required=root_required,
+        limit=parse_integer(values["limit"][0]) if "limit" in values else None,
+        nested=version >= (1, 29),
+    )
+
+
+# The query as a whole.
+
+
+def _check_repeated(values: Mapping[str, list[str]], schema: Schema) -> None:
+    """The schema sees the last value of a key only, but of these the first one counts."""
+    for key in ("limit", "group_policy"):
+        for value in values.get(key, ())[:-1]:
+            # The smallest query that is one in every version.
+            check_query([("resources", ""), (key, value)], schema)
+
+
+def _parse_root_required(values: Sequence[str]) -> TraitFilter:
+    """`root_required`: traits that the root must have or lack."""
+    if not values:
+        return _NO_TRAITS
+    if len(values) > 1:
+        raise HttpError(
+            400,
+            "Query parameter 'root_required' may be specified only once.",
+            ErrorCode.QUERY_DUPLICATE_KEY,
+        )
+    traits = parse_traits(values[0])
+    conflicts = set(traits.required).intersection(traits.forbidden)
+    if conflicts:
+        raise _bad_value(
+            "Conflicting required and forbidden traits found in root_required: "
+            f"{', '.join(sorted(conflicts))}"
+        )
+    return traits
+
+
+def _parse_same_subtrees(values: Sequence[str]) -> tuple[frozenset[str], ...]:
+    """`same_subtree`: each is a set of suffixes."""
+    check_repetitions("same_subtree", values)
+    subtrees = tuple(frozenset(suffix.strip() for suffix in value.split(",")) for value in values)
+    if any("" in suffixes for suffixes in subtrees):
+        raise _bad_value("Empty string (unsuffixed group) can not be specified in `same_subtree`")
+    return subtrees
+
+
+# The groups, value by value.
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A request group as far as it was read."""
+
+    resources: Mapping[str, int] | None = None
+    traits: TraitFilter | None = None
+    aggregates: AggregateFilter | None = None
+    in_tree: str | None = None
+
+    def finish(self, suffix: str) -> RequestGroup:
+        """The group, with what the query left out."""
+        return RequestGroup(
+            suffix,
+            self.resources or {},
+            self.traits or _NO_TRAITS,
+            self.aggregates or _NO_AGGREGATES,
+            self.in_tree,
+        )
+
+
+def _parse_groups(
+    pairs: list[tuple[str, str]], values: Mapping[str, list[str]], version: Microversion
+) -> tuple[RequestGroup, ...]:
+    """The groups in the order of their first key."""
+    drafts: dict[str, _Draft] = {}
+    for key, value in pairs:
+        found = _GROUP_KEY.match(key)
+        if found is None:
+            continue
+        kind, suffix = found.groups()
+        draft = drafts.get(suffix)
+        if draft is None:
+            draft = drafts[suffix] = _Draft()
+        # Of these the last one counts, but each is read.
+        if kind == "resources":
+            draft.resources = parse_resources(value)
+        elif kind == "in_tree":
+            draft.in_tree = _parse_in_tree(value)
+        # Of these all count, and all are read where the first one stands.
+        elif kind == "required":
+            draft.traits = draft.traits or parse_required(values[key], version, key)
+        else:
+            draft.aggregates = draft.aggregates or parse_member_of(values[key], version, key)
+    return tuple(draft.finish(suffix) for suffix, draft in drafts.items())
+
+
+def _parse_in_tree(value: str) -> str:
+    uuid = value.strip()
+    if not is_uuid(uuid):
+        raise HttpError(
+            400,
+            "Invalid query string parameters: Expected 'in_tree' parameter to be a format of "
+            f"uuid. Got: {value}",
+        )
+    return uuid
+
+
+# What holds between the groups.
+
+
+def _check_same_subtrees(
+    groups: Sequence[RequestGroup], same_subtrees: Sequence[frozenset[str]]
+) -> None:
+    """From 1.36 on a group without resources is fine if it is in some `same_subtree`."""
+    if not any(group.resources for group in groups):
+        raise HttpError(
+            400,
+            "There must be at least one resources or resources[$S] parameter.",
+            ErrorCode.QUERY_MISSING_VALUE,
+        )
+    named = frozenset[str]().union(*same_subtrees)
+    alone = [group.suffix for group in groups if not group.resources and group.suffix not in named]
+    if alone:
+        raise _bad_value(
+            "Resourceless suffixed group request should be specified in `same_subtree` query "
+            f"param: bad group(s) - {sorted(alone)}."
+        )
+    if not named:
+        return
+    suffixes = {group.suffix for group in groups}
+    if not named <= suffixes:
+        raise _bad_value(
+            f"Real suffixes should be specified in `same_subtree`: {sorted(named - suffixes)} "
+            f"not found in {sorted(suffixes)}."
+        )
+
+
+def _check_resources(groups: Sequence[RequestGroup]) -> None:
+    """Until 1.35 every group asks for resources, and there is one."""
+    bare = [group for group in groups if not group.resources]
+    traits = [f"required{group.suffix}" for group in bare if group.traits.required]
+    if traits:
+        raise HttpError(
+            400,
+            "All traits parameters must be associated with resources.  Found the following "
+            f"orphaned traits keys: {', '.join(traits)}",
+        )
+    aggregates = [
+        f"member_of{group.suffix}"
+        for group in bare
+        if group.aggregates.any_of or group.aggregates.forbidden
+    ]
+    if aggregates:
+        raise HttpError(
+            400,
+            "All member_of parameters must be associated with resources. Found the following "
+            f"orphaned member_of keys: {', '.join(aggregates)}",
+        )
+    if bare:
+        raise HttpError(400, "All request groups must specify resources.")
+    if not groups:
+        raise HttpError(
+            400, "At least one request group (`resources` or `resources{$S}`) is required."
+        )
+
+
+def _check_conflicts(groups: Sequence[RequestGroup]) -> None:
+    """No group may ask for a trait, or one of several, and forbid all that would do."""
+    conflicts: list[str] = []
+    for group in groups:
+        traits = group.traits
+        if not traits.forbidden:
+            continue
+        forbidden = set(traits.forbidden)
+        items = [{name} for name in traits.required] + [set(names) for names in traits.any_of]
+        conflicts += [
+            f"required{group.suffix}: ({', '.join(sorted(item))})"
+            for item in items
+            if item <= forbidden
+        ]
+    if conflicts:
+        raise HttpError(
+            400,
+            "Conflicting required and forbidden traits found in the following traits keys: "
+            f"{', '.join(sorted(conflicts))}",
+        )
+
+
+def _check_suffixed(groups: Sequence[RequestGroup]) -> None:
+    """Without a policy there is one suffixed group at most."""
+    if sum(1 for group in groups if group.suffix) > 1:
+        raise HttpError(
+            400,
+            'The "group_policy" parameter is required when specifying more than one '
+            '"resources{N}" parameter.',
+        )
+
+
+def _bad_value(sentence: str) -> HttpError:
+    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)

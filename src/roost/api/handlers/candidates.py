@@ -1,0 +1,54 @@
+"""`/allocation_candidates`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from roost.api.answer_cache import CachedAnswer
+from roost.api.candidate_body import candidate_body, streamed_body
+from roost.api.candidate_query import parse_candidate_query
+from roost.api.microversions import Microversion
+from roost.api.requests import Request, parse_query_string
+from roost.api.responses import Response, now, with_cache_headers
+from roost.model.candidates import CandidateQuery
+from roost.search.candidates import Found
+from roost.service.candidates import list_candidates
+
+# Larger answers are sent piece by piece: some megabytes.
+_CANDIDATES_AT_ONCE_MAX = 4000
+
+_CONTENT_TYPE = ("content-type", "application/json")
+TRUNCATED_HEADER = "X-Roost-Truncated"
+
+
+def list_all(request: Request) -> Response:
+    """The candidates for a query, and the providers that they take from."""
+    text: str = request.environ.get("QUERY_STRING", "")
+    query = _parsed(text, request.version)
+    forest = request.replica.current()
+    order = request.settings.candidate_order
+    question = (text, request.version)
+    answer = None if order.shuffled else request.answers.find(question, forest)
+    if answer is None:
+        found = list_candidates(forest, query, order)
+        headers = _headers(request, found)
+        if found.count is None or found.count > _CANDIDATES_AT_ONCE_MAX:
+            stream = streamed_body(found, request.version)
+            response = Response(200, headers=[_CONTENT_TYPE, *headers], stream=stream)
+            return with_cache_headers(response, request, now())
+        answer = CachedAnswer(forest, candidate_body(found, request.version), headers)
+        request.answers.keep(question, answer)
+    response = Response(200, answer.body, [_CONTENT_TYPE, *answer.headers])
+    return with_cache_headers(response, request, now())
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, version: Microversion) -> CandidateQuery:
+    """Clients ask the same few questions again and again."""
+    return parse_candidate_query(parse_query_string(text), version)
+
+
+def _headers(request: Request, found: Found) -> tuple[tuple[str, str], ...]:
+    if not found.truncated:
+        return ()
+    return ((TRUNCATED_HEADER, str(request.settings.candidate_order.maximum)),)

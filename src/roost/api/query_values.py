@@ -1,0 +1,176 @@
+"""The values of a query that several routes understand: traits, aggregates, amounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from roost.api.errors import HttpError
+from roost.api.microversions import Microversion
+from roost.model.identifiers import is_uuid
+from roost.model.providers import AggregateFilter, TraitFilter
+
+_REPETITIONS_MAX = 200
+_INVALID = "Invalid query string parameters: "
+_ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
+
+_NUMBER = re.compile(r"\s*+([+-]?)([0-9]++)\s*+\Z")
+# Python reads up to 4300 digits.
+_DIGITS_MAX = 4_000
+
+
+def check_repetitions(key: str, values: Sequence[str]) -> None:
+    """Each repetition is a condition of its own, and databases limit those."""
+    if len(values) > _REPETITIONS_MAX:
+        raise HttpError(
+            400, f"{_INVALID}'{key}' is given {len(values)} times; {_REPETITIONS_MAX} are allowed."
+        )
+
+
+def parse_member_of(
+    values: Sequence[str], version: Microversion, key: str = "member_of"
+) -> AggregateFilter:
+    """`member_of`, which may be repeated from 1.24 and negated from 1.32 on.
+
+    The uuids are left as the client wrote them.
+    """
+    if len(values) > 1 and version < (1, 24):
+        raise HttpError(400, f"Multiple {key} parameters are not supported")
+    check_repetitions(key, values)
+    any_of: list[tuple[str, ...]] = []
+    forbidden: list[str] = []
+    for value in values:
+        uuids = _aggregates(value)
+        if not value.startswith("!"):
+            any_of.append(uuids)
+            continue
+        if version < (1, 32):
+            raise HttpError(
+                400, f"Forbidden {key} parameters are not supported in the specified microversion"
+            )
+        forbidden += uuids
+    return AggregateFilter(tuple(any_of), tuple(forbidden))
+
+
+def _aggregates(value: str) -> tuple[str, ...]:
+    listing = value.removeprefix("!")
+    uuids = tuple(listing.removeprefix("in:").split(","))
+    if len(uuids) > 1 and not listing.startswith("in:"):
+        raise HttpError(
+            400,
+            "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword "
+            f"using the valid microversion. Got: {value}",
+        )
+    for uuid in uuids:
+        if not is_uuid(uuid):
+            raise HttpError(
+                400,
+                f"{_INVALID}Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}",
+            )
+    return uuids
+
+
+def parse_required(
+    values: Sequence[str], version: Microversion, key: str = "required"
+) -> TraitFilter:
+    """`required`: traits to have, from 1.22 to lack, from 1.39 to have one of (and repeated)."""
+    if version < (1, 39):
+        # A repeated key counts once, with its last value.
+        values = values[-1:]
+    check_repetitions(key, values)
+    required: list[str] = []
+    any_of: list[tuple[str, ...]] = []
+    forbidden: list[str] = []
+    for value in values:
+        if value.startswith("in:") and version >= (1, 39):
+            any_of.append(_alternatives(value))
+            continue
+        traits = parse_traits(value, negation=version >= (1, 22))
+        required += traits.required
+        forbidden += traits.forbidden
+    return TraitFilter(tuple(required), tuple(any_of), tuple(forbidden))
+
+
+def parse_traits(value: str, *, negation: bool = True) -> TraitFilter:
+    """Traits to have and, with `!`, to lack; in one list, without alternatives."""
+    if value.startswith("in:"):
+        raise HttpError(
+            400,
+            f"{_INVALID}The format '{_ANY_FORM}' only supported since microversion 1.39. "
+            f"Got: {value}",
+        )
+    form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if negation else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
+    required: list[str] = []
+    forbidden: list[str] = []
+    for part in value.split(","):
+        word = part.strip()
+        # A blank after the mark is part of the name, and no trait is called like that.
+        name = word.lstrip("!")
+        if not name:
+            raise HttpError(400, f"{_expected(form)}Got an empty trait in: {value}")
+        (forbidden if word.startswith("!") else required).append(name)
+    if forbidden and not negation:
+        raise HttpError(400, f"{_expected(form)}Got: {value}")
+    return TraitFilter(tuple(required), (), tuple(forbidden))
+
+
+def _alternatives(value: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in value.removeprefix("in:").split(","))
+    if not all(names):
+        raise HttpError(400, f"{_expected(_ANY_FORM)}Got an empty trait in: {value}")
+    if any(name.startswith("!") for name in names):
+        raise HttpError(
+            400,
+            f"{_INVALID}The format '{_ANY_FORM}' does not support forbidden traits. Got: {value}",
+        )
+    return names
+
+
+def _expected(form: str) -> str:
+    return f"{_INVALID}Expected 'required' parameter value of the form: {form}. "
+
+
+def parse_resources(value: str) -> dict[str, int]:
+    """`resources=VCPU:2,DISK_GB:5`; of a class that is named twice the last amount counts."""
+    resources: dict[str, int] = {}
+    for part in value.split(","):
+        name, *amounts = part.split(":")
+        if len(amounts) != 1:
+            got = part if value.strip() else "empty string"
+            raise HttpError(
+                400,
+                "Badly formed resources parameter. Expected resources query string parameter in "
+                f"form: ?resources=VCPU:2,MEMORY_MB:1024. Got: {got}.",
+            )
+        resources[name] = _amount(name, amounts[0])
+    return resources
+
+
+def _amount(name: str, text: str) -> int:
+    try:
+        amount = parse_integer(text)
+    except ValueError:
+        raise HttpError(
+            400, f"Requested resource {name} expected positive integer amount. Got: {text}."
+        ) from None
+    if amount < 1:
+        raise HttpError(400, f"Requested resource {name} requires amount >= 1. Got: {amount}.")
+    return amount
+
+
+def parse_integer(text: str) -> int:
+    """A number as `int` reads it, of any length; ValueError if it is none.
+
+    Of a number with thousands of digits the first ones are enough to be more than there is.
+
+    >>> parse_integer("0" * 9000 + "7"), parse_integer("7" * 9000) > 10**3000
+    (7, True)
+    """
+    try:
+        return int(text)
+    except ValueError:
+        number = _NUMBER.match(text)
+        if number is None:
+            raise
+        digits = number[2].lstrip("0")[:_DIGITS_MAX] or "0"
+        return int(number[1] + digits)

@@ -1,0 +1,38 @@
+"""The query of `GET /allocation_candidates`."""
+
+from __future__ import annotations
+
+from roost.api.schemas.building import Document, Versions, record, text
+
+_TEXT = text()
+_LIMIT = text(pattern="^[1-9][0-9]*$")
+_POLICY: Document = {"type": "string", "enum": ["none", "isolate"]}
+
+_NUMBER = "[1-9][0-9]*"
+_NAME = "[a-zA-Z0-9_-]{1,64}"
+
+
+def _groups(suffix: str, *keys: str, **others: Document) -> Document:
+    """Request groups: each of the keys may carry a suffix of this form, the others may not."""
+    patterns = {f"^{key}({suffix})?$": _TEXT for key in keys}
+    return record({}, {"limit": _LIMIT, "group_policy": _POLICY} | others) | {
+        "patternProperties": patterns
+    }
+
+
+_KEYS = ("resources", "required", "member_of")
+
+LIST = Versions(
+    ("1.10", record({"resources": _TEXT})),
+    ("1.16", record({"resources": _TEXT}, {"limit": _LIMIT})),
+    ("1.17", record({"resources": _TEXT}, {"limit": _LIMIT, "required": _TEXT})),
+    (
+        "1.21",
+        record({"resources": _TEXT}, {"limit": _LIMIT, "required": _TEXT, "member_of": _TEXT}),
+    ),
+    ("1.25", _groups(_NUMBER, *_KEYS)),
+    ("1.31", _groups(_NUMBER, *_KEYS, "in_tree")),
+    ("1.33", _groups(_NAME, *_KEYS, "in_tree")),
+    ("1.35", _groups(_NAME, *_KEYS, "in_tree", root_required=_TEXT)),
+    ("1.36", _groups(_NAME, *_KEYS, "in_tree", root_required=_TEXT, same_subtree=_TEXT)),
+)

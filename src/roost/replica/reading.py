@@ -1,0 +1,184 @@
+"""Reading trees out of the tables: all of them, those that changed, or only what is held of them.
+
+What several statements find fits together only if the caller's transaction sees one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection
+
+from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.replica import queries
+from roost.replica.columns import Columns, Reader, Source
+from roost.search.rows import (
+    BoolColumn,
+    ForestRows,
+    InventoryRows,
+    MembershipRows,
+    ProviderRows,
+    UsageRows,
+    Vocabulary,
+)
+from roost.store.statements import Statement
+from roost.store.vocabulary import list_resource_classes, list_traits
+
+# In one statement. Its text is made when a list gets as long as never before, at the price of
+# 60 microseconds for each place in it.
+_IDS_MAX = 1024
+# Many providers have the same traits, or aggregates, as others: they share one text.
+_SHARED_MAX = 4096
+
+
+@lru_cache(_SHARED_MAX)
+def _shared(members: str) -> str:
+    return members
+
+
+@lru_cache(_SHARED_MAX)
+def _canonical(members: str) -> str:
+    """The uuids in their one spelling: another service may have stored them as clients wrote."""
+    uuids = members.split(",")
+    return ",".join(canonical_uuid(uuid) if is_uuid(uuid) else uuid for uuid in uuids)
+
+
+# The parts of a forest: what to ask, and what becomes of the last column.
+_PARTS: tuple[tuple[Callable[..., queries.Query], Callable[[Any], Any]], ...] = (
+    (queries.select_providers, str.encode),
+    (queries.select_inventories, float),
+    (queries.select_usages, int),
+    (queries.select_traits, _shared),
+    (queries.select_aggregates, _canonical),
+)
+_LISTS = ("provider_ids",)
+_FOREST = [Reader(Source(query, convert)) for query, convert in _PARTS]
+_TREES = Reader(
+    *(Source(queries.of_trees(query), convert) for query, convert in _PARTS), lists=_LISTS
+)
+_USAGES = Reader(Source(queries.select_usages, int), lists=_LISTS)
+_ROOT_IDS = Statement(queries.select_root_ids, lists=_LISTS)
+
+
+def read_forest(connection: Connection) -> ForestRows:
+    """All trees; one statement a table."""
+    providers, *others = (part for reader in _FOREST for part in reader.read(connection, {}))
+    ids = providers.numbers[0]
+    known = np.zeros(ids.max(initial=0) + 1, dtype=bool)
+    known[ids] = True
+    return _forest_rows([providers, *(_of_known(part, known) for part in others)])
+
+
+def read_trees(
+    connection: Connection, provider_ids: Collection[int], old_root_ids: Collection[int]
+) -> ForestRows:
+    """The whole trees, as they are now, to which any of these providers or old roots belongs.
+
+    A provider may have moved from one tree to another, or be gone.
+    """
+    ids = {*provider_ids, *old_root_ids}
+    if len(ids) > _IDS_MAX:
+        # Two statements that each name a provider of one tree would both find that tree.
+        ids = _root_ids(connection, ids)
+    return _forest_rows(_read(connection, _TREES, ids))
+
+
+def read_usages(connection: Connection, provider_ids: Collection[int]) -> UsageRows:
+    """What is held of these providers, each of them named once."""
+    (usages,) = _read(connection, _USAGES, provider_ids)
+    return _usage_rows(usages)
+
+
+def read_vocabulary(connection: Connection) -> Vocabulary:
+    """The names of all resource classes and traits."""
+    return Vocabulary.of(
+        {name.name: name.id for name in list_resource_classes(connection)},
+        {name.name: name.id for name in list_traits(connection, associated=None)},
+    )
+
+
+def _root_ids(connection: Connection, provider_ids: Collection[int]) -> set[int]:
+    return {
+        root_id
+        for values in _values(provider_ids)
+        for (root_id,) in _ROOT_IDS.run(connection, values)
+    }
+
+
+def _read(
+    connection: Connection, reader: Reader, provider_ids: Collection[int]
+) -> Sequence[Columns]:
+    pieces = [reader.read(connection, values) for values in _values(provider_ids)]
+    if not pieces:
+        return reader.nothing()
+    if len(pieces) == 1:
+        return pieces[0]
+    return [
+        Columns(
+            np.concatenate([columns.numbers for columns in part], axis=1),
+            [value for columns in part for value in columns.last],
+        )
+        for part in zip(*pieces, strict=True)
+    ]
+
+
+def _values(provider_ids: Collection[int]) -> list[dict[str, list[int]]]:
+    """The ids in lists for one statement each."""
+    # In order, because neighbours are often on the same page.
+    ids = sorted(provider_ids)
+    return [
+        {"provider_ids": ids[start : start + _IDS_MAX]} for start in range(0, len(ids), _IDS_MAX)
+    ]
+
+
+def _of_known(columns: Columns, known: BoolColumn) -> Columns:
+    """Only what belongs to a known provider: no foreign key keeps inventories from outliving it."""
+    provider_ids = columns.numbers[0]
+    kept = provider_ids < len(known)
+    kept[kept] = known[provider_ids[kept]]
+    if kept.all():
+        return columns
+    last = [value for value, is_kept in zip(columns.last, kept, strict=True) if is_kept]
+    return Columns(columns.numbers[:, kept], last)
+
+
+def _forest_rows(parts: Sequence[Columns]) -> ForestRows:
+    providers, inventories, usages, traits, aggregates = parts
+    return ForestRows(
+        providers=_provider_rows(providers),
+        inventories=_inventory_rows(inventories),
+        usages=_usage_rows(usages),
+        traits=MembershipRows(traits.numbers[0], traits.last),
+        aggregates=MembershipRows(aggregates.numbers[0], aggregates.last),
+    )
+
+
+def _provider_rows(columns: Columns) -> ProviderRows:
+    ids, parent_ids, root_ids = columns.numbers
+    return ProviderRows(ids, columns.last, parent_ids, root_ids)
+
+
+def _inventory_rows(columns: Columns) -> InventoryRows:
+    provider_ids, classes_and_steps, amounts, units = columns.numbers
+    class_ids, step_size = queries.split_pairs(classes_and_steps)
+    total, reserved = queries.split_pairs(amounts)
+    min_unit, max_unit = queries.split_pairs(units)
+    return InventoryRows(
+        provider_ids=provider_ids,
+        class_ids=class_ids,
+        total=total,
+        reserved=reserved,
+        min_unit=min_unit,
+        max_unit=max_unit,
+        step_size=step_size,
+        allocation_ratio=np.fromiter(columns.last, np.float64, len(columns.last)),
+    )
+
+
+def _usage_rows(columns: Columns) -> UsageRows:
+    provider_ids, class_ids = columns.numbers
+    used = np.fromiter(columns.last, np.int64, len(columns.last))
+    return UsageRows(provider_ids, class_ids, used)

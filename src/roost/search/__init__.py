@@ -1,0 +1,1 @@
+"""Where would this fit? Pure: a snapshot of the forest and a query in, candidates out."""

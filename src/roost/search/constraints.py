@@ -1,0 +1,265 @@
+"""What the choices for several parts must fulfil together, checked while choices are made."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from roost.search.problem import Problem, Rules
+
+
+class Likeness:
+    """Which providers are interchangeable: nothing that a rule looks at tells them apart."""
+
+    def __init__(self, rules: Rules, problem: Problem) -> None:
+        # Where providers stand, and in which tree, matters to these rules.
+        self._by_place = bool(rules.plan.subtrees) or rules.one_provider_a_tree
+        seen: dict[int, list[object]] = {}
+        for demand, providers in enumerate(problem.providers):
+            for provider in providers:
+                seen.setdefault(provider, []).append(("serves", demand))
+        contested = [demand for contest in rules.contests for demand in contest.demands]
+        for kind, demands, columns in (
+            ("room", contested, problem.rooms),
+            ("items", rules.spanning, problem.items),
+        ):
+            for index, (demand, values) in enumerate(zip(demands, columns, strict=True)):
+                for provider, value in zip(problem.providers[demand], values, strict=True):
+                    seen[provider].append((kind, index, value))
+        kinds: dict[tuple[object, ...], int] = {}
+        self._kinds = {
+            provider: kinds.setdefault(tuple(facts), len(kinds)) for provider, facts in seen.items()
+        }
+
+    def kind(self, provider: int) -> int:
+        """The same number for providers that are interchangeable."""
+        return provider if self._by_place else self._kinds[provider]
+
+
+class Constraint:
+    """Something that the choices for several parts must fulfil together."""
+
+    # Whether it can be broken at all.
+    binds = True
+
+    def take(self, depth: int, part: int, provider: int) -> bool:
+        """Note the choice and return true; or, if it breaks the rule, only return false."""
+        raise NotImplementedError
+
+    def release(self, part: int, provider: int) -> None:
+        """Take back the last choice."""
+        raise NotImplementedError
+
+    def state(self, alike: Likeness) -> Hashable:
+        """What must be equal in two branches for the same to be possible below them."""
+        raise NotImplementedError
+
+
+class _Apart(Constraint):
+    """`group_policy=isolate`: suffixed groups do not share a provider."""
+
+    def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
+        self._parts = frozenset(rules.plan.isolated)
+        self.binds = bool(self._parts)
+        self._taken: set[int] = set()
+
+    def take(self, depth: int, part: int, provider: int) -> bool:
+        if part in self._parts:
+            if provider in self._taken:
+                return False
+            self._taken.add(provider)
+        return True
+
+    def release(self, part: int, provider: int) -> None:
+        if part in self._parts:
+            self._taken.remove(provider)
+
+    def state(self, alike: Likeness) -> Hashable:
+        return tuple(sorted(map(alike.kind, self._taken)))
+
+
+class _Room(Constraint):
+    """What parts take of one class from one provider has room together."""
+
+    def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
+        # For each part, (class, amount) of what others want as well.
+        self._amounts: list[list[tuple[int, int]]] = [[] for _ in order]
+        self._room: dict[tuple[int, int], int] = {}
+        rooms = iter(problem.rooms)
+        for contest in rules.contests:
+            for part, amount in contest.amounts.items():
+                self._amounts[part].append((contest.class_id, amount))
+            for demand in contest.demands:
+                for provider, room in zip(problem.providers[demand], next(rooms), strict=True):
+                    self._room[provider, contest.class_id] = room
+        self._taken: dict[tuple[int, int], int] = {}
+        self.binds = bool(rules.contests)
+
+    def take(self, depth: int, part: int, provider: int) -> bool:
+        amounts, taken = self._amounts[part], self._taken
+        for class_id, amount in amounts:
+            key = provider, class_id
+            if taken.get(key, 0) + amount > self._room[key]:
+                return False
+        for class_id, amount in amounts:
+            key = provider, class_id
+            taken[key] = taken.get(key, 0) + amount
+        return True
+
+    def release(self, part: int, provider: int) -> None:
+        for class_id, amount in self._amounts[part]:
+            self._taken[provider, class_id] -= amount
+
+    def state(self, alike: Likeness) -> Hashable:
+        by_provider: dict[int, list[tuple[int, int]]] = {}
+        for (provider, class_id), amount in sorted(self._taken.items()):
+            if amount:
+                by_provider.setdefault(provider, []).append((class_id, amount))
+        return tuple(
+            sorted((alike.kind(provider), tuple(held)) for provider, held in by_provider.items())
+        )
+
+
+class _Items(Constraint):
+    """The providers of the unsuffixed group have all required traits together."""
+
+    def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
+        self._all = rules.all_items
+        by_demand = {
+            demand: dict(zip(problem.providers[demand], masks, strict=True))
+            for demand, masks in zip(rules.spanning, problem.items, strict=True)
+        }
+        self._masks = [by_demand.get(rules.demands[part], {}) for part in range(len(order))]
+        for part in range(len(order)):
+            if rules.plan.parts[part].suffix:
+                self._masks[part] = {}
+        # What the parts that come after each depth can add at best.
+        self._later = [0] * len(order)
+        for depth in range(len(order) - 2, -1, -1):
+            masks = self._masks[order[depth + 1]].values()
+            self._later[depth] = self._later[depth + 1]
+            for mask in masks:
+                self._later[depth] |= mask
+        self._met = [0]
+        self.binds = bool(rules.plan.items)
+
+    def take(self, depth: int, part: int, provider: int) -> bool:
+        met = self._met[-1] | self._masks[part].get(provider, 0)
+        if met | self._later[depth] != self._all:
+            return False
+        self._met.append(met)
+        return True
+
+    def release(self, part: int, provider: int) -> None:
+        self._met.pop()
+
+    def state(self, alike: Likeness) -> Hashable:
+        return self._met[-1]
+
+
+class _Subtrees(Constraint):
+    """`same_subtree`: one of the providers is above all the others, or is all of them."""
+
+    def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
+        self._subtrees = rules.plan.subtrees
+        self.binds = bool(self._subtrees)
+        if not self.binds:
+            return
+        self._above = _ancestors(rules, problem)
+        # For each subtree and depth: whom the parts that come later could still choose.
+        self._later: list[list[int]] = []
+        for parts in self._subtrees:
+            later = [0] * len(order)
+            for depth in range(len(order) - 2, -1, -1):
+                later[depth] = later[depth + 1]
+                if order[depth + 1] in parts:
+                    for provider in problem.providers[rules.demands[order[depth + 1]]]:
+                        later[depth] |= _bit(provider)
+            self._later.append(later)
+        everybody = -1
+        # For each subtree: who is above all that were chosen, and who was chosen.
+        self._states: list[tuple[tuple[int, int], ...]] = [
+            tuple((everybody, 0) for _ in self._subtrees)
+        ]
+
+    def take(self, depth: int, part: int, provider: int) -> bool:
+        after = []
+        for parts, state, later in zip(self._subtrees, self._states[-1], self._later, strict=True):
+            if part not in parts:
+                after.append(state)
+                continue
+            above = state[0] & self._above[provider]
+            chosen = state[1] | _bit(provider)
+            if not above & (chosen | later[depth]):
+                return False
+            after.append((above, chosen))
+        self._states.append(tuple(after))
+        return True
+
+    def release(self, part: int, provider: int) -> None:
+        self._states.pop()
+
+    def state(self, alike: Likeness) -> Hashable:
+        return self._states[-1]
+
+
+class _OneATree(Constraint):
+    """Before 1.29: of each tree, one provider at most."""
+
+    def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
+        self._lenders = rules.lenders.all
+        # For each tree the provider that is taken, and how often.
+        self._taken: dict[object, tuple[int, int]] = {}
+        self.binds = rules.one_provider_a_tree
+
+    def take(self, depth: int, part: int, provider: int) -> bool:
+        home = self._home(provider)
+        taken, times = self._taken.get(home, (provider, 0))
+        if taken != provider and times:
+            return False
+        self._taken[home] = provider, times + 1
+        return True
+
+    def release(self, part: int, provider: int) -> None:
+        home = self._home(provider)
+        self._taken[home] = provider, self._taken[home][1] - 1
+
+    def state(self, alike: Likeness) -> Hashable:
+        return frozenset(taken for taken, times in self._taken.values() if times)
+
+    def _home(self, provider: int) -> object:
+        return None if provider >= 0 else self._lenders[~provider].home
+
+
+CONSTRAINTS = (_Apart, _Room, _Items, _Subtrees, _OneATree)
+
+
+def _bit(provider: int) -> int:
+    """A bit of its own for every member of the tree and every lender."""
+    return 1 << (2 * provider if provider >= 0 else -2 * provider - 1)
+
+
+def _ancestors(rules: Rules, problem: Problem) -> dict[int, int]:
+    """For everybody who could be chosen: who is above him, or himself, as bits."""
+    above: dict[int, int] = {}
+    for provider in {provider for several in problem.providers for provider in several}:
+        if provider < 0:
+            above[provider] = _lender_ancestors(rules, ~provider)
+            continue
+        place, mask = provider, 0
+        while place >= 0:
+            mask |= _bit(place)
+            place = problem.parents[place]
+        above[provider] = mask
+    return above
+
+
+def _lender_ancestors(rules: Rules, number: int) -> int:
+    """Lenders are above one another only within their own tree."""
+    lenders = rules.lenders
+    block = lenders.all[number].provider.block
+    places = lenders.ancestors(lenders.all[number])
+    return sum(
+        _bit(~other)
+        for other, lender in enumerate(lenders.all)
+        if lender.provider.block == block and lender.provider.place in places
+    )

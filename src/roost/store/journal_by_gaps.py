@@ -1,0 +1,231 @@
+"""Reading the journal where numbers commit out of order and transactions cannot be seen.
+
+MySQL and MariaDB number a row when it is inserted and show it when its transaction commits, so
+a row may appear below others that were there long before. A reader therefore remembers which
+numbers were missing between those that it saw, and looks for them each time as well.
+
+A number that a transaction took which was rolled back is missing for ever. A number may be
+forgotten when two things are sure. First, that the statement which took it is over: an insert
+takes its numbers before it has any row, but it does not last long. Second, that no transaction
+holds the row: who reads with a lock would have to wait for it. The rows that are held on other
+nodes of a Galera cluster do not show this way; there, only time tells.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from roost.store.id_gaps import (
+    BLOCK_LENGTH,
+    Block,
+    Gap,
+    Gaps,
+    Windows,
+    gaps_after,
+    gaps_in_blocks,
+    is_missing,
+    windows,
+    without,
+)
+from roost.store.journal_by_id import Answer, IdPosition, started
+from roost.store.journal_positions import (
+    SEPARATOR,
+    Change,
+    JournalLost,
+    Position,
+    changes_of,
+    fetch_rows,
+    row_id,
+)
+
+# For how long a number is looked for at least.
+SECONDS_MIN = 30.0
+SECONDS_MIN_IN_CLUSTER = 180.0
+# How far the clocks of two hosts may be apart.
+_SECONDS_APART = 30
+# A reader that has to look for more than that is faster if it reads all tables anew. After that,
+# it looks for half of it at most, the newest, so that it can go on.
+_GAPS_MAX = 50_000
+_GAPS_PER_PROBE = 200
+# MariaDB and MySQL have numbers of their own for "somebody holds the row".
+_HELD = frozenset({1205, 3572})
+
+_ROW = (
+    "CONCAT(changes.id, '|', changes.kind, '|', IFNULL(changes.provider_id, ''), '|',"
+    " changes.created_at, '|', IFNULL(changes.provider_uuid, ''))"
+)
+_PRUNED = "IFNULL((SELECT value FROM roost_meta WHERE name = 'pruned'), '')"
+# The other index has all numbers as well, but in an order in which every row has to be looked at.
+_BY_NUMBER = "FROM roost_changes AS changes FORCE INDEX (PRIMARY)"
+_SELECT = (
+    f"SELECT CONCAT(meta.value, '|', {{pruned}}, '|', {{count}}, '|', IFNULL({_ROW}, ''))"
+    " FROM roost_meta AS meta LEFT JOIN roost_changes AS changes ON changes.id {condition}"
+    " WHERE meta.name = 'epoch'"
+)
+_START = _SELECT.format(
+    pruned=_PRUNED, count="''", condition="= (SELECT MAX(id) FROM roost_changes)"
+)
+# A million numbers, one by one, would be most of the time that a reader needs to start.
+_BLOCKS = (
+    f"SELECT id DIV {BLOCK_LENGTH}, BIT_OR(1 << (id & {BLOCK_LENGTH - 1})),"
+    f" TIMESTAMPDIFF(SECOND, MAX(created_at), UTC_TIMESTAMP()) {_BY_NUMBER}"
+    f" GROUP BY id DIV {BLOCK_LENGTH} ORDER BY NULL"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapPosition(IdPosition):
+    """The newest row that was seen, and the numbers below it that were not."""
+
+    gaps: Gaps
+    in_cluster: bool
+    clock: Callable[[], float]
+
+    @cached_property
+    def windows(self) -> Windows:
+        """Where to look for what is missing."""
+        return windows(self.gaps)
+
+    @cached_property
+    def edge_matters(self) -> bool:
+        """Whether rows that were not seen may be pruned while the newest is still there."""
+        return bool(self.gaps) or self.newest is None
+
+    @cached_property
+    def question(self) -> str:
+        """The statement that asks for the newest row, all after it, and whether gaps filled.
+
+        The rows around the gaps are counted, not fetched: it is one number as long as none came.
+        """
+        ranges = _in_ranges(self.windows.ranges)
+        return _SELECT.format(
+            pruned=_PRUNED if self.edge_matters else "''",
+            count=f"(SELECT COUNT(*) {_BY_NUMBER} WHERE {ranges})" if self.gaps else "''",
+            condition=">= %s",
+        )
+
+    @cached_property
+    def unchanged(self) -> str:
+        """The answer as long as nothing is new."""
+        pruned = self.pruned if self.edge_matters else ""
+        count = str(self.windows.known) if self.gaps else ""
+        return SEPARATOR.join((self.epoch, pruned, count, self.newest or ""))
+
+    def forget_gaps(self, connection: Connection) -> Position:
+        """The same without numbers that no transaction will use any more."""
+        seconds = SECONDS_MIN_IN_CLUSTER if self.in_cluster else SECONDS_MIN
+        limit = self.clock() - seconds
+        old = [gap for gap in self.gaps if gap.noted <= limit]
+        if not old:
+            return self
+        kept = [gap for gap in self.gaps if gap.noted > limit]
+        for start in range(0, len(old), _GAPS_PER_PROBE):
+            kept += self._still_open(connection, old[start : start + _GAPS_PER_PROBE])
+        return replace(self, gaps=tuple(sorted(kept, key=lambda gap: gap.first)))
+
+    def _read_on(
+        self, connection: Connection, answer: Answer
+    ) -> tuple[tuple[Change, ...], Position]:
+        rows = self.newer(answer.rows)
+        pruned = answer.pruned if self.edge_matters else self.pruned
+        self.check_edge(pruned, self.gaps[0].first if self.gaps else self.last + 1)
+        late = self._late_rows(connection, answer)
+        gaps = (
+            *without(self.gaps, sorted(late)),
+            *gaps_after(self.last, sorted(rows), self.clock()),
+        )
+        if len(gaps) > _GAPS_MAX:
+            raise JournalLost(f"{len(gaps)} ranges of changes are missing")
+        changes = changes_of((*rows.values(), *late.values()))
+        return changes, self.moved(rows, pruned=pruned, gaps=gaps)
+
+    def _late_rows(self, connection: Connection, answer: Answer) -> dict[int, str]:
+        """The rows that have turned up in gaps."""
+        if not self.gaps or int(answer.count) == self.windows.known:
+            return {}
+        if int(answer.count) < self.windows.known:
+            raise JournalLost("changes that were read are not there any more")
+        statement = f"SELECT {_ROW} {_BY_NUMBER} WHERE {_in_ranges(self.windows.ranges)}"
+        rows = {row_id(row): row for (row,) in fetch_rows(connection, statement, ())}
+        return {id_: row for id_, row in rows.items() if is_missing(self.gaps, id_)}
+
+    def _still_open(self, connection: Connection, gaps: Sequence[Gap]) -> Iterator[Gap]:
+        """What is left of gaps that are old enough: all of them while any of them is held."""
+        ranges = [(gap.first, gap.last) for gap in gaps]
+        if self.in_cluster:
+            found = _committed_ids(connection, ranges)
+        else:
+            # The gaps between rows must not be locked, others insert there; this is for the
+            # next statement only, and fails within a transaction, which would keep the locks.
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            locked = lock_rows(connection, ranges)
+            if locked is None:
+                yield from gaps
+                return
+            found = locked
+        # These came after the last reading: they are still to be read.
+        for gap in gaps:
+            yield from (Gap(id_, id_, gap.noted) for id_ in found if gap.first <= id_ <= gap.last)
+
+
+def start_by_gaps(
+    connection: Connection, clock: Callable[[], float] = time.monotonic
+) -> GapPosition:
+    """The position of a reader that sees what the connection sees now.
+
+    Which numbers are missing belongs to it: some of them may be about to be committed.
+    """
+    members = started(connection, _START)
+    blocks = sorted(
+        (
+            Block(int(index), int(bits), max(0, int(age) - _SECONDS_APART))
+            for index, bits, age in connection.exec_driver_sql(_BLOCKS)
+        ),
+        key=lambda block: block.index,
+    )
+    now = clock()
+    gaps = gaps_in_blocks(int(members["pruned"] or 0), blocks, now)
+    in_cluster = _is_cluster(connection)
+    if in_cluster:
+        # Numbers go up in steps there: most are missing, nearly all of them for ever.
+        gaps = (gap for gap in gaps if gap.noted > now - SECONDS_MIN_IN_CLUSTER)
+    return GapPosition(
+        **members, gaps=tuple(deque(gaps, _GAPS_MAX // 2)), in_cluster=in_cluster, clock=clock
+    )
+
+
+def _is_cluster(connection: Connection) -> bool:
+    # Not every server has this variable.
+    found = connection.exec_driver_sql("SHOW VARIABLES LIKE 'wsrep_on'").fetchall()
+    return any(value == "ON" for _, value in found)
+
+
+def lock_rows(connection: Connection, ranges: Sequence[tuple[int, int]]) -> list[int] | None:
+    """Lock all rows in these ranges, committed or not; nothing if somebody else holds one.
+
+    Without a transaction the locks are given back at once: then it only tells whether it could.
+    """
+    try:
+        return _committed_ids(connection, ranges, " FOR UPDATE NOWAIT")
+    except DBAPIError as error:
+        if next(iter(getattr(error.orig, "args", ())), None) not in _HELD:
+            raise
+        return None
+
+
+def _committed_ids(
+    connection: Connection, ranges: Sequence[tuple[int, int]], lock: str = ""
+) -> list[int]:
+    statement = f"SELECT id {_BY_NUMBER} WHERE {_in_ranges(ranges)}{lock}"
+    return [int(id_) for (id_,) in connection.exec_driver_sql(statement)]
+
+
+def _in_ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    return " OR ".join(f"id BETWEEN {first} AND {last}" for first, last in ranges)

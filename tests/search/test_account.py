@@ -1,0 +1,78 @@
+"""The account of a search: what each constraint left, with examples."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.providers import AggregateFilter, TraitFilter
+from roost.replica.replica import Replica
+from roost.search.account import EXAMPLES_MAX, Account
+from roost.search.candidates import Order, find_candidates
+from roost.store.database import Database
+from support.client import ApiClient
+from support.notation import aggregate_uuid, provider_uuid
+from support.worlds import build_world
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+
+def account_of(database: Database, *groups: RequestGroup, **query: object) -> list[str]:
+    """The account as lines: groups, constraint, providers and trees that were left."""
+    account = Account()
+    asked = CandidateQuery(groups, **query)  # type: ignore[arg-type]
+    find_candidates(Replica(database).current(), asked, Order(), account)
+    return [
+        f"{'+'.join(entry.groups)} {entry.constraint}: {entry.providers} in {entry.trees}".strip()
+        for entry in account.entries
+    ]
+
+
+def test_providers_left_after_each_constraint_of_each_group(
+    api: ApiClient, database: Database
+) -> None:
+    build_world(
+        api,
+        "H1(VCPU 8, agg A, T1)  H2(VCPU 8, T1)  H3(VCPU 8)  H4(VCPU 2, agg A)  "
+        "N1<H1(GOLD 1)  N3<H3(GOLD 1)",
+    )
+    plain = RequestGroup(
+        "",
+        {"VCPU": 4},
+        TraitFilter(forbidden=("CUSTOM_T2",)),
+        AggregateFilter(((aggregate_uuid("A"),),)),
+    )
+    suffixed = RequestGroup("_X", {"CUSTOM_GOLD": 1})
+    gold = Replica(database).current().vocabulary.class_ids["CUSTOM_GOLD"]
+    assert account_of(database, plain, suffixed) == [
+        "roots: 0 in 4",
+        "room for 4 of class 0: 3 in 3",
+        "traits: 3 in 3",
+        "member_of: 1 in 1",
+        f"_X room for 1 of class {gold}: 2 in 2",
+        "every group by itself: 0 in 1",
+        "all groups together: 0 in 1",
+    ]
+
+
+def test_groups_that_ask_for_the_same_are_told_together(api: ApiClient, database: Database) -> None:
+    build_world(api, "P(VCPU 1)")
+    groups = [RequestGroup(suffix, {"VCPU": 1}) for suffix in ("_A", "_B")]
+    assert account_of(database, *groups)[1:] == [
+        "_A+_B room for 1 of class 0: 1 in 1",
+        "every group by itself: 0 in 1",
+        # Each of them has room, but not both.
+        "all groups together: 0 in 0",
+    ]
+
+
+def test_a_few_examples_are_named(api: ApiClient, database: Database) -> None:
+    build_world(api, "  ".join(f"H{number}(VCPU 4)" for number in range(9)))
+    account = Account()
+    query = CandidateQuery((RequestGroup("", {"VCPU": 1}),), limit=1)
+    find_candidates(Replica(database).current(), query, Order(), account)
+    for entry in account.entries:
+        # With an account everything is looked at, whatever the limit.
+        assert entry.trees == 9
+        assert len(entry.examples) == EXAMPLES_MAX
+        assert set(entry.examples) < {provider_uuid(f"H{number}") for number in range(9)}

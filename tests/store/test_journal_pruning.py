@@ -1,0 +1,277 @@
+"""Pruning the journal: the old goes, and whoever has not read it gets to know."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.store import journal_by_gaps
+from roost.store.clock import utc_now
+from roost.store.database import Database
+from roost.store.journal_pruning import prune_changes
+from roost.store.journal_reading import JournalLost, Position, start_position
+from roost.store.tables import roost_changes, roost_meta
+from support.journal import (
+    Reader,
+    Writers,
+    ids,
+    insert_change,
+    meta_restored,
+    rolled_back,
+    settle,
+    start,
+    writing,
+    written,
+)
+
+NOW = datetime(2026, 5, 1, 12)
+OLD = NOW - timedelta(days=1)
+YOUNG = NOW + timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def emptied(database: Database) -> Iterator[None]:
+    """A journal without rows that was never pruned."""
+
+    def empty(connection: Connection) -> None:
+        connection.execute(sa.delete(roost_changes))
+        connection.execute(sa.delete(roost_meta).where(roost_meta.c.name == "pruned"))
+
+    database.write(empty)
+    with meta_restored(database):
+        yield
+
+
+def fill(database: Database, *stamps: datetime) -> list[int]:
+    """Write a row for each time; their numbers."""
+
+    def insert(connection: Connection) -> None:
+        for stamp in stamps:
+            insert_change(connection, created_at=stamp)
+
+    database.write(insert)
+    settle(database)
+    return ids(database)[-len(stamps) :]
+
+
+def test_what_is_old_goes(database: Database) -> None:
+    rows = fill(database, OLD, OLD, NOW, YOUNG)
+    assert database.write(prune_changes, NOW, 100) == 2
+    assert ids(database) == rows[2:]
+    assert database.write(prune_changes, NOW, 100) == 0
+    assert ids(database) == rows[2:]
+
+
+def test_no_more_than_allowed_goes_and_the_oldest_first(database: Database) -> None:
+    rows = fill(database, *[OLD] * 10)
+    for left in (7, 4, 1):
+        assert database.write(prune_changes, NOW, 3) == 3
+        assert ids(database) == rows[-left:]
+    assert database.write(prune_changes, NOW, 3) == 0
+
+
+def test_the_newest_stays_however_old_it_is(database: Database) -> None:
+    rows = fill(database, OLD, OLD)
+    assert database.write(prune_changes, NOW, 100) == 1
+    assert ids(database) == rows[1:]
+    assert database.write(prune_changes, NOW, 100) == 0
+    assert ids(database) == rows[1:]
+
+
+def test_an_empty_journal_stays_empty(database: Database) -> None:
+    assert database.write(prune_changes, NOW, 100) == 0
+    assert ids(database) == []
+
+
+def test_nothing_goes_before_what_has_a_lower_number(database: Database) -> None:
+    """The clocks of two hosts differ; what is left must be all from some number on."""
+    rows = fill(database, OLD, YOUNG, OLD, YOUNG)
+    assert database.write(prune_changes, NOW, 100) == 1
+    assert ids(database) == rows[1:]
+
+
+def test_a_pruning_that_is_rolled_back_leaves_readers_alone(database: Database) -> None:
+    rows = fill(database, OLD, OLD)
+    reader = Reader(database, start(database))
+    fill(database, OLD, OLD)
+    with rolled_back(database) as connection:
+        assert prune_changes(connection, NOW, 100) == 3
+    assert len(ids(database)) == 4
+    assert reader.read() == [None, None]
+    assert ids(database)[:2] == rows
+
+
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_what_may_still_be_committed_is_not_passed(database: Database) -> None:
+    rows = fill(database, OLD, OLD)
+    with writing(database) as late:
+        insert_change(late, created_at=OLD)
+        rows += fill(database, OLD, OLD)
+        began = time.monotonic()
+        assert database.write(prune_changes, NOW, 100) == 0
+        assert time.monotonic() - began < 2
+        # Below it, nothing is in the way.
+        assert database.write(prune_changes, NOW, 1) == 1
+    assert len(ids(database)) == 4
+    assert database.write(prune_changes, NOW, 100) == 3
+    assert ids(database) == rows[-1:]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+class TestTransactions:
+    def test_what_runs_keeps_what_came_after_it(self, database: Database) -> None:
+        """Otherwise a reader that begins now would take it for something that it missed."""
+        rows = fill(database, OLD, OLD)
+        with writing(database) as long:
+            long.exec_driver_sql("SELECT txid_current()")
+            database.write(insert_change, created_at=OLD)
+            database.write(insert_change, created_at=OLD)
+            assert database.write(prune_changes, NOW, 100) == 2
+            assert rows[-1] not in ids(database)
+            reader = Reader(database, start(database))
+            assert database.write(prune_changes, NOW, 100) == 0
+            assert reader.read() == []
+        settle(database)
+        assert database.write(prune_changes, NOW, 100) == 1
+
+    def test_what_another_cluster_wrote_goes_as_well(self, database: Database) -> None:
+        database.write(insert_change, created_at=OLD, transaction_id=1 << 40)
+        fill(database, OLD, OLD)
+        assert database.write(prune_changes, NOW, 100) == 2
+
+    @pytest.mark.parametrize("edge", [0, 1 << 40])
+    def test_how_far_another_cluster_was_pruned_means_nothing(
+        self, database: Database, edge: int
+    ) -> None:
+        database.write(
+            lambda connection: connection.execute(
+                sa.insert(roost_meta).values(name="pruned", value=str(edge))
+            )
+        )
+        fill(database, OLD)
+        behind, up_to_date = (Reader(database, start(database)) for _ in range(2))
+        fill(database, OLD, OLD)
+        assert up_to_date.read() == [None, None]
+        assert database.write(prune_changes, NOW, 100) == 2
+        assert up_to_date.read() == []
+        with pytest.raises(JournalLost):
+            behind.read()
+
+    def test_the_edge_is_the_highest_transaction_not_the_last(self, database: Database) -> None:
+        """The numbers of rows and those of transactions go in different orders."""
+        with writing(database) as first:
+            first.exec_driver_sql("SELECT txid_current()")
+            database.write(insert_change, created_at=OLD)
+            reader = Reader(database, start(database))
+            assert reader.read() == []
+            insert_change(first, created_at=OLD)
+        fill(database, OLD)
+        settle(database)
+        edges = []
+        for _ in range(2):
+            assert database.write(prune_changes, NOW, 1) == 1
+            edges.append(database.read(edge))
+        assert edges[0] == edges[1] > 0
+
+
+def edge(connection: Connection) -> int:
+    query = sa.select(roost_meta.c.value).where(roost_meta.c.name == "pruned")
+    return int(connection.scalars(query).one())
+
+
+class TestSeveralAtOnce:
+    def test_each_row_goes_once(self, database: Database) -> None:
+        rows = fill(database, *[OLD] * 400, YOUNG)
+        together = threading.Barrier(4)
+
+        def prune_all(_: int) -> int:
+            together.wait()
+            total = 0
+            while deleted := database.write(prune_changes, NOW, 7):
+                total += deleted
+            return total
+
+        with ThreadPoolExecutor(4) as pool:
+            counts = list(pool.map(prune_all, range(4)))
+        while deleted := database.write(prune_changes, NOW, 7):
+            counts.append(deleted)
+        assert sum(counts) == 400
+        assert ids(database) == rows[400:]
+
+
+@dataclass
+class Follower:
+    """Knows all that was written, by the journal; if it is lost, it reads everything anew."""
+
+    database: Database
+    position: Position = field(init=False)
+    known: set[int] = field(init=False)
+    losses: int = 0
+
+    def __post_init__(self) -> None:
+        self._read_everything()
+
+    def _read_everything(self) -> None:
+        def read(connection: Connection) -> tuple[Position, set[int]]:
+            return start_position(connection), written(connection)
+
+        self.position, self.known = self.database.snapshot(read)
+
+    def follow(self) -> None:
+        reader = Reader(self.database, self.position)
+        try:
+            self.known.update(id_ for id_ in reader.read() if id_ is not None)
+            reader.forget()
+        except JournalLost:
+            self.losses += 1
+            self._read_everything()
+        else:
+            self.position = reader.position
+
+
+def every(seconds: float, work: Callable[[], object], writers: Writers) -> threading.Thread:
+    def run() -> None:
+        try:
+            while writers.at_work:
+                work()
+                time.sleep(seconds)
+        except BaseException as error:
+            writers.failures.append(error)
+            raise
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_nobody_misses_what_is_pruned_while_others_write(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_by_gaps, "SECONDS_MIN", 0.3)
+
+    def prune() -> None:
+        database.write(prune_changes, utc_now() - timedelta(seconds=0.1), 50)
+
+    busy, lazy = Follower(database), Follower(database)
+    with Writers(database, seconds=3) as writers:
+        threads = [
+            every(0.002, busy.follow, writers),
+            every(0.7, lazy.follow, writers),
+            every(0.01, prune, writers),
+            every(0.01, prune, writers),
+        ]
+    for thread in threads:
+        thread.join()
+    for follower in (busy, lazy):
+        follower.follow()
+        assert follower.known == writers.committed
+    assert lazy.losses > 0
+    assert len(ids(database)) < len(writers.committed)
