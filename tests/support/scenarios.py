@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -50,7 +50,11 @@ class Scenario:
     early: bool
 
     def __repr__(self) -> str:
-        return readable("\n".join(map(str, self.steps)))
+        return readable("\n".join(["a story:", *map(str, self.steps)]))
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """How Hypothesis prints it."""
+        printer.text(repr(self))
 
 
 @st.composite

@@ -45,11 +45,10 @@ class Template:
 
     def filled(self, block: Block, trees: list[int]) -> Piece:
         """The candidates of these trees of a block, with commas between them."""
-        starts = block.starts[trees]
         if len(trees) >= _STAMPED_MIN:
             matrix = block.uuids.matrix
             if matrix is not None and self._lenders_are_regular():
-                return self._stamped(matrix, starts)
+                return self._stamped(matrix, block.starts[trees])
         uuids, lender_uuids = block.uuids, self._lender_uuids
         text, holes = self._text, self._holes
         return b",".join(
@@ -61,7 +60,7 @@ class Template:
                         for member in holes
                     ]
                 )
-                for start in starts.tolist()
+                for start in map(block.starts.item, trees)
             ]
         )
 

@@ -35,11 +35,24 @@ class Likeness:
         return provider if self._by_place else self._kinds[provider]
 
 
+def constraints_of(rules: Rules, problem: Problem, order: Sequence[int]) -> list[Constraint]:
+    """Those that a query has; parts will be chosen for in this order."""
+    found: list[Constraint] = []
+    if rules.plan.isolated:
+        found.append(_Apart(rules))
+    if rules.contests:
+        found.append(_Room(rules, problem))
+    if rules.plan.items:
+        found.append(_Items(rules, problem, order))
+    if rules.plan.subtrees:
+        found.append(_Subtrees(rules, problem, order))
+    if rules.one_provider_a_tree:
+        found.append(_OneATree(rules))
+    return found
+
+
 class Constraint:
     """Something that the choices for several parts must fulfil together."""
-
-    # Whether it can be broken at all.
-    binds = True
 
     def take(self, depth: int, part: int, provider: int) -> bool:
         """Note the choice and return true; or, if it breaks the rule, only return false."""
@@ -57,9 +70,8 @@ class Constraint:
 class _Apart(Constraint):
     """`group_policy=isolate`: suffixed groups do not share a provider."""
 
-    def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._parts = frozenset(rules.plan.isolated)
-        self.binds = bool(self._parts)
         self._taken: set[int] = set()
 
     def take(self, depth: int, part: int, provider: int) -> bool:
@@ -80,9 +92,9 @@ class _Apart(Constraint):
 class _Room(Constraint):
     """What parts take of one class from one provider has room together."""
 
-    def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
+    def __init__(self, rules: Rules, problem: Problem) -> None:
         # For each part, (class, amount) of what others want as well.
-        self._amounts: list[list[tuple[int, int]]] = [[] for _ in order]
+        self._amounts: list[list[tuple[int, int]]] = [[] for _ in rules.demands]
         self._room: dict[tuple[int, int], int] = {}
         rooms = iter(problem.rooms)
         for contest in rules.contests:
@@ -92,7 +104,6 @@ class _Room(Constraint):
                 for provider, room in zip(problem.providers[demand], next(rooms), strict=True):
                     self._room[provider, contest.class_id] = room
         self._taken: dict[tuple[int, int], int] = {}
-        self.binds = bool(rules.contests)
 
     def take(self, depth: int, part: int, provider: int) -> bool:
         amounts, taken = self._amounts[part], self._taken
@@ -140,7 +151,6 @@ class _Items(Constraint):
             for mask in masks:
                 self._later[depth] |= mask
         self._met = [0]
-        self.binds = bool(rules.plan.items)
 
     def take(self, depth: int, part: int, provider: int) -> bool:
         met = self._met[-1] | self._masks[part].get(provider, 0)
@@ -161,9 +171,6 @@ class _Subtrees(Constraint):
 
     def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
         self._subtrees = rules.plan.subtrees
-        self.binds = bool(self._subtrees)
-        if not self.binds:
-            return
         self._above = _ancestors(rules, problem)
         # For each subtree and depth: whom the parts that come later could still choose.
         self._later: list[list[int]] = []
@@ -205,11 +212,10 @@ class _Subtrees(Constraint):
 class _OneATree(Constraint):
     """Before 1.29: of each tree, one provider at most."""
 
-    def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._lenders = rules.lenders.all
         # For each tree the provider that is taken, and how often.
         self._taken: dict[object, tuple[int, int]] = {}
-        self.binds = rules.one_provider_a_tree
 
     def take(self, depth: int, part: int, provider: int) -> bool:
         home = self._home(provider)
@@ -228,9 +234,6 @@ class _OneATree(Constraint):
 
     def _home(self, provider: int) -> object:
         return None if provider >= 0 else self._lenders[~provider].home
-
-
-CONSTRAINTS = (_Apart, _Room, _Items, _Subtrees, _OneATree)
 
 
 def _bit(provider: int) -> int:

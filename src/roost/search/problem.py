@@ -6,12 +6,11 @@ hosts built alike and used alike pose the same problem, which is then solved onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from roost.search.block import IndexColumn
 from roost.search.building import CAPACITY_MAX
@@ -46,11 +45,8 @@ class Contest:
     amounts: Mapping[int, int]
     # The demands of these parts.
     demands: tuple[int, ...]
-
-    @property
-    def total(self) -> int:
-        """What all parts need together: more room than that makes no difference."""
-        return min(sum(self.amounts.values()), 2 * CAPACITY_MAX)
+    # What all parts need together: more room than that makes no difference.
+    total: int
 
 
 class Rules:
@@ -70,6 +66,11 @@ class Rules:
         self.spanning = tuple(
             dict.fromkeys(plan.parts[part].demand for part in plan.unsuffixed) if plan.items else ()
         )
+        # The tables of the required items, as many together as a number has bits.
+        self.words = [
+            plan.items[first : first + _WORD_ITEMS]
+            for first in range(0, len(plan.items), _WORD_ITEMS)
+        ]
         self.all_items = (1 << len(plan.items)) - 1
         self.one_provider_a_tree = not plan.query.nested and len(plan.parts) > 1
 
@@ -89,22 +90,22 @@ class Rules:
         return sum(1 << item for item, table in enumerate(self.plan.items) if table[traits])
 
     def item_words(self, traits: IndexColumn) -> list[IntColumn]:
-        """The same for a column of sets, as few numbers each: bits do not fit into one."""
-        items = self.plan.items
+        """The same for a column of sets, with as many numbers for each as its bits need."""
         words = []
-        for first in range(0, len(items), _WORD_ITEMS):
+        for tables in self.words:
             word: IntColumn = np.zeros(len(traits), np.int64)
-            for bit, table in enumerate(items[first : first + _WORD_ITEMS]):
+            for bit, table in enumerate(tables):
                 word |= table[traits].astype(np.int64) << bit
             words.append(word)
         return words
 
-    def joined_words(self, words: npt.ArrayLike) -> tuple[int, ...]:
-        """The bits of each provider, from its words, which are the rows of an array."""
-        rows: list[list[int]] = np.asarray(words, np.int64).tolist()
+    def joined_words(self, words: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """The bits of each provider, from columns of words."""
+        if len(words) == 1:
+            return words[0]
         return tuple(
             sum(word << (_WORD_ITEMS * number) for number, word in enumerate(several))
-            for several in zip(*rows, strict=True)
+            for several in zip(*words, strict=True)
         )
 
 
@@ -116,4 +117,5 @@ def _contests(plan: Plan) -> Iterator[Contest]:
     for class_id, amounts in by_class.items():
         if len(amounts) > 1 and not amounts.keys() <= set(plan.isolated):
             demands = dict.fromkeys(plan.parts[number].demand for number in amounts)
-            yield Contest(class_id, amounts, tuple(demands))
+            total = min(sum(amounts.values()), 2 * CAPACITY_MAX)
+            yield Contest(class_id, amounts, tuple(demands), total)

@@ -7,10 +7,11 @@ as the rules allow, and one that is like another in which nothing was found is n
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import cached_property
 from itertools import product
 from typing import TypeAlias
 
-from roost.search.constraints import CONSTRAINTS, Constraint, Likeness
+from roost.search.constraints import Likeness, constraints_of
 from roost.search.feasibility import may_have_solution
 from roost.search.problem import Problem, Rules
 
@@ -23,11 +24,11 @@ _FAILURES_BEFORE_MEMORY = 64
 
 def solve(rules: Rules, problem: Problem) -> Iterator[Solution]:
     """All solutions, each once."""
-    if not may_have_solution(rules, problem):
-        return iter(())
     if rules.free or _is_free(rules, problem):
-        return product(*(problem.providers[demand] for demand in rules.demands))
-    return _Search(rules, problem).solutions()
+        return product(*[problem.providers[demand] for demand in rules.demands])
+    if may_have_solution(rules, problem):
+        return _Search(rules, problem).solutions()
+    return iter(())
 
 
 def _is_free(rules: Rules, problem: Problem) -> bool:
@@ -37,7 +38,7 @@ def _is_free(rules: Rules, problem: Problem) -> bool:
         return False
     rooms = iter(problem.rooms)
     for contest in rules.contests:
-        if any(min(next(rooms)) < contest.total for _ in contest.demands):
+        if any(min(next(rooms), default=0) < contest.total for _ in contest.demands):
             return False
     always = 0
     for masks in problem.items:
@@ -56,12 +57,8 @@ class _Search:
         self._choices = [problem.providers[demand] for demand in rules.demands]
         # The part with the fewest choices first: what fails, fails early.
         self._order = sorted(range(len(self._choices)), key=lambda part: len(self._choices[part]))
-        self._checks: list[Constraint] = [
-            rule
-            for rule in (make(rules, problem, self._order) for make in CONSTRAINTS)
-            if rule.binds
-        ]
-        self._alike = Likeness(rules, problem)
+        self._checks = constraints_of(rules, problem, self._order)
+        self._problem = problem
 
     def solutions(self) -> Iterator[Solution]:
         order, choices = self._order, self._choices
@@ -112,6 +109,10 @@ class _Search:
     def _release(self, part: int, provider: int) -> None:
         for rule in self._checks:
             rule.release(part, provider)
+
+    @cached_property
+    def _alike(self) -> Likeness:
+        return Likeness(self._rules, self._problem)
 
     def _state(self, depth: int) -> Hashable:
         """All that the rules will ask of what was chosen so far."""

@@ -103,8 +103,6 @@ class TransactionPosition(Position):
         if first is None or first[1] != self.newest:
             raise JournalLost("the newest change that was read is not there any more")
         new = {row_id(row): row for head, row in rows if head is None}
-        # It is among them if it came from another cluster and its transaction is reached now.
-        new.pop(self.newest_id, None)
         last = max(new, default=_NO_ID)
         position = _position(first[0], new[last] if last > self.newest_id else self.newest)
         self._check(position)

@@ -1,0 +1,155 @@
+"""Random clouds, changed and asked about in turns: the answers are those of the oracle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.api.application import Application
+from roost.configuration.settings import Settings
+from roost.store.database import Database
+from roost.store.vocabulary import sync_standard_names
+from support.answers import faults, read_answer
+from support.asking import Request
+from support.clean import clean_tables
+from support.client import ApiClient, application_client, settings_for
+from support.cloud import Ask, Cloud, Writer
+from support.oracle import candidates
+from support.scenarios import STORIES, Scenario, drawing, query_text, readable, tell_stories
+
+# How many stories are told; more for a long run, and others from another number on.
+EXAMPLES = int(os.environ.get("ROOST_PROPERTY_EXAMPLES", "300"))
+FIRST = int(os.environ.get("ROOST_PROPERTY_SEED", "0"))
+
+# What a small cloud never reaches, so small that it does.
+SMALL_BOUNDS = {
+    "roost.api.handlers.candidates._CANDIDATES_AT_ONCE_MAX": 1,
+    "roost.replica.reading._IDS_MAX": 2,
+    "roost.replica.replica._REBUILD_PROVIDERS_MIN": 2,
+    "roost.search.building.BLOCK_PROVIDERS": 4,
+    "roost.search.forest.BLOCK_PROVIDERS": 4,
+    "roost.search.scan._FIRST_TREES": 1,
+    "roost.search.solving._FAILURES_BEFORE_MEMORY": 0,
+}
+
+
+def tell(examples: int, check: Callable[[Scenario], None]) -> None:
+    for number in range(FIRST, FIRST + examples // STORIES):
+        tell_stories(number, check)
+
+
+def asking(api: ApiClient) -> Ask:
+    def ask(method: str, path: str, version: str, body: Any) -> tuple[int, Any]:
+        answer = api.at(version).request(method, path, body)
+        return answer.status, answer.json if answer.body else None
+
+    return ask
+
+
+def play(
+    scenario: Scenario, write_to: ApiClient, read_from: ApiClient, maximum: int | None = None
+) -> None:
+    """Play a story, and look at each answer in it."""
+    if scenario.early:
+        # From here on all that it knows is what has changed since.
+        assert read_from.get("/allocation_candidates?resources=VCPU:1").status == 200
+    writer = Writer(asking(write_to))
+    cloud = Cloud()
+    for step in scenario.steps:
+        if isinstance(step, Request):
+            wrong = "\n".join(request_faults(read_from, cloud, step, maximum))
+            assert not wrong, explanation(cloud, step, wrong)
+        else:
+            cloud = step.apply(cloud)
+            step.send(writer)
+
+
+def request_faults(
+    api: ApiClient, cloud: Cloud, request: Request, maximum: int | None
+) -> Iterator[str]:
+    """What is wrong with the answer to a request."""
+    answer = api.at(request.version).get(request.path)
+    statuses = request.mishap.ours if request.mishap else (200,)
+    if answer.status not in statuses:
+        yield f"{answer.status} instead of {statuses}: {answer.body!r}"
+    elif answer.status == 200:
+        world, query = cloud.world(), request.query
+        bounds = [bound for bound in (query.limit, maximum) if bound is not None]
+        query = replace(query, limit=min(bounds, default=None))
+        # Whatever is wrong with a request, nothing is found then.
+        right = set() if request.mishap else candidates(world, query)
+        yield from faults(world, query, right, read_answer(answer.json, query.minor))
+
+
+def explanation(cloud: Cloud, request: Request, wrong: str) -> str:
+    return readable(f"{wrong}\nworld: {drawing(cloud.world())}\nrequest: {query_text(request)}")
+
+
+def start_anew(database: Database) -> None:
+    database.write(clean_tables)
+    database.write(sync_standard_names)
+
+
+def tell_one_process(
+    database: Database, service: Settings, examples: int, maximum: int | None = None
+) -> None:
+    """Tell stories to one application, which finds no more candidates than the maximum."""
+
+    def check(scenario: Scenario) -> None:
+        start_anew(database)
+        # Tables that were emptied behind its back are none that an application has to notice.
+        api = application_client(Application(service, database))
+        play(scenario, write_to=api, read_from=api, maximum=maximum)
+
+    tell(examples, check)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_every_answer_is_the_oracles(database: Database, tmp_path: Path) -> None:
+    tell_one_process(database, settings_for(database, tmp_path), EXAMPLES)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_it_does_not_matter_how_the_work_is_divided(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound, value in SMALL_BOUNDS.items():
+        monkeypatch.setattr(bound, value)
+    tell_one_process(database, settings_for(database, tmp_path), EXAMPLES // 3)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("maximum", [None, 3])
+@pytest.mark.parametrize("strategy", ["depth-first", "breadth-first"])
+@pytest.mark.parametrize("shuffled", ["false", "true"])
+def test_order_and_maximum_as_configured(
+    database: Database, tmp_path: Path, maximum: int | None, strategy: str, shuffled: str
+) -> None:
+    configuration = (
+        "[api]\nauth_strategy = noauth2\n"
+        f"[oslo_policy]\npolicy_file = {tmp_path / 'policy.yaml'}\nenforce_new_defaults = false\n"
+        f"[placement]\nmax_allocation_candidates = {maximum or -1}\n"
+        f"randomize_allocation_candidates = {shuffled}\n"
+        f"allocation_candidates_generation_strategy = {strategy}\n"
+    )
+    service = settings_for(database, tmp_path, configuration)
+    tell_one_process(database, service, EXAMPLES // 10, maximum)
+
+
+def test_what_one_process_writes_another_one_finds(database: Database, tmp_path: Path) -> None:
+    service = settings_for(database, tmp_path)
+
+    def check(scenario: Scenario) -> None:
+        start_anew(database)
+        writing = application_client(Application(service, database))
+        with closing(Database(database.options)) as other:
+            reading = application_client(Application(service, other))
+            play(scenario, write_to=writing, read_from=reading)
+
+    tell(EXAMPLES // 10, check)
