@@ -13,9 +13,8 @@ from roost.api.microversions import Microversion
 from roost.search.block import Block
 from roost.search.forest import Forest, ProviderRef
 
-# A rendered provider has 300 to 900 bytes. Rendered trees are kept in clouds up to this size;
-# in larger ones each answer renders its trees anew, and memory stays small.
-KEPT_PROVIDERS_MAX = 300_000
+# All that a process keeps of rendered trees: those of 70,000 providers or more.
+KEPT_BYTES_MAX = 48 * 1024 * 1024
 
 # So many trees make a piece of a few hundred kilobytes.
 _TREES_TOGETHER = 256
@@ -23,12 +22,16 @@ _TREES_TOGETHER = 256
 _SINGLE_TREES_MAX = 8
 
 
+_IN_TREE = (
+    b'"%b":{"resources":{%b},"traits":%b,"parent_provider_uuid":%b,"root_provider_uuid":"%b"}'
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a version shows of a provider."""
+    """What a version shows of a single provider."""
 
     with_traits: bool
-    with_tree: bool
     # Only these classes; nothing: all.
     classes: Collection[str] | None
 
@@ -45,22 +48,18 @@ def summaries(
     Since 1.29 those of whole trees, which are given by block; before, of single providers.
     """
     if version >= (1, 29):
-        keep = forest.provider_count <= KEPT_PROVIDERS_MAX
         for number, members in trees.items():
-            yield from _trees_of_block(forest, forest.blocks[number], list(members), keep=keep)
+            yield from _trees_of_block(forest, forest.blocks[number], list(members))
         return
     look = _Look(
         with_traits=version >= (1, 17),
-        with_tree=False,
         classes=None if version >= (1, 27) else requested,
     )
     for number, place in providers:
         yield [_provider(forest, forest.blocks[number], place, look)]
 
 
-def _trees_of_block(
-    forest: Forest, block: Block, trees: list[int], *, keep: bool
-) -> Iterator[list[Piece]]:
+def _trees_of_block(forest: Forest, block: Block, trees: list[int]) -> Iterator[list[Piece]]:
     kept = block.fragments
     for first in range(0, len(trees), _TREES_TOGETHER):
         several = trees[first : first + _TREES_TOGETHER]
@@ -68,43 +67,75 @@ def _trees_of_block(
         missing = [index for index, fragment in enumerate(fragments) if fragment is None]
         rendered = _render_trees(forest, block, [several[index] for index in missing])
         for index, fragment in zip(missing, rendered, strict=True):
-            fragments[index] = fragment
-            if keep:
-                kept[several[index]] = fragment
+            fragments[index] = kept[several[index]] = fragment
+            forest.kept.bytes += len(fragment)
         yield [fragment for fragment in fragments if fragment is not None]
+        if forest.kept.bytes > KEPT_BYTES_MAX:
+            _make_room(forest)
+
+
+def _make_room(forest: Forest) -> None:
+    """Forget rendered trees, if they are really too many: those of former blocks are gone."""
+    forest.kept.bytes = sum(
+        len(fragment) for block in forest.blocks for fragment in block.fragments if fragment
+    )
+    if forest.kept.bytes > KEPT_BYTES_MAX // 2:
+        for block in forest.blocks:
+            block.fragments[:] = [None] * block.tree_count
+        forest.kept.bytes = 0
 
 
 def _render_trees(forest: Forest, block: Block, trees: list[int]) -> Iterator[bytes]:
-    look = _Look(with_traits=True, with_tree=True, classes=None)
     # Single trees are cut out of the columns; many are cheaper with the columns as a whole.
-    whole = (
-        _Resources(forest, block, 0, len(block), look) if len(trees) > _SINGLE_TREES_MAX else None
-    )
+    whole = _Resources(forest, block, 0, len(block)) if len(trees) > _SINGLE_TREES_MAX else None
     for tree in trees:
         start, end = block.starts[tree : tree + 2].tolist()
-        resources = whole or _Resources(forest, block, start, end, look)
+        resources = whole or _Resources(forest, block, start, end)
+        uuids = [block.uuids[place] for place in range(start, end)]
+        parents = (block.parents[start:end] - start).tolist()
+        traits = block.traits[start:end].tolist()
         yield b",".join(
             [
-                _summary(forest, block, place, resources.of(place), look)
-                for place in range(start, end)
+                _IN_TREE
+                % (
+                    uuid,
+                    resources.of(start + index),
+                    _traits(forest, traits[index]),
+                    # A root has a parent below zero.
+                    b"null" if parents[index] < 0 else b'"%b"' % uuids[parents[index]],
+                    uuids[0],
+                )
+                for index, uuid in enumerate(uuids)
             ]
         )
 
 
 def _provider(forest: Forest, block: Block, place: int, look: _Look) -> bytes:
-    resources = _Resources(forest, block, place, place + 1, look)
-    return _summary(forest, block, place, resources.of(place), look)
+    """One provider, as it was shown before trees were."""
+    uuid = block.uuids[place]
+    resources = _Resources(forest, block, place, place + 1, look.classes).of(place)
+    if not look.with_traits:
+        return b'"%b":{"resources":{%b}}' % (uuid, resources)
+    traits = _traits(forest, int(block.traits[place]))
+    return b'"%b":{"resources":{%b},"traits":%b}' % (uuid, resources, traits)
 
 
 class _Resources:
     """The resources of some neighbours in a block, each rendered."""
 
-    def __init__(self, forest: Forest, block: Block, start: int, end: int, look: _Look) -> None:
+    def __init__(
+        self,
+        forest: Forest,
+        block: Block,
+        start: int,
+        end: int,
+        classes: Collection[str] | None = None,
+    ) -> None:
         self._start = start
         self._pieces: list[list[bytes]] = [[] for _ in range(end - start)]
         for class_id, stock in block.stocks.items():
             name = forest.vocabulary.class_names[class_id]
-            if look.classes is not None and name not in look.classes:
+            if classes is not None and name not in classes:
                 continue
             first, last = np.searchsorted(stock.places, (start, end)).tolist()
             text = b'"%s":{"capacity":%%d,"used":%%d}' % name.encode()
@@ -119,26 +150,6 @@ class _Resources:
     def of(self, place: int) -> bytes:
         """The members of the object `resources` of the provider at this place."""
         return b",".join(self._pieces[place - self._start])
-
-
-def _summary(forest: Forest, block: Block, place: int, resources: bytes, look: _Look) -> bytes:
-    uuids = block.uuids
-    if not look.with_traits:
-        return b'"%b":{"resources":{%b}}' % (uuids[place], resources)
-    traits = _traits(forest, int(block.traits[place]))
-    if not look.with_tree:
-        return b'"%b":{"resources":{%b},"traits":%b}' % (uuids[place], resources, traits)
-    parent = int(block.parents[place])
-    return (
-        b'"%b":{"resources":{%b},"traits":%b,"parent_provider_uuid":%b,"root_provider_uuid":"%b"}'
-        % (
-            uuids[place],
-            resources,
-            traits,
-            b"null" if parent < 0 else b'"%b"' % uuids[parent],
-            uuids[int(block.starts[block.trees[place]])],
-        )
-    )
 
 
 def _traits(forest: Forest, number: int) -> bytes:

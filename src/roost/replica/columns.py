@@ -111,8 +111,7 @@ class _Gathered:
 
     def columns(self) -> Columns:
         numbers = self._numbers or [np.empty((self.width, 0), dtype=np.int64)]
-        joined = numbers[0] if len(numbers) == 1 else np.concatenate(numbers, axis=1)
-        return Columns(joined, self._last)
+        return Columns(np.concatenate(numbers, axis=1), self._last)
 
 
 def _gather_rows(into: _Gathered, result: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ from roost.search.rows import (
 from roost.store.statements import Statement
 from roost.store.vocabulary import list_resource_classes, list_traits
 
-# In one statement. Its text is made when a list gets as long as never before, at the price of
-# 60 microseconds for each place in it.
+# How many ids one statement may name. The first statement of a new length has to be compiled,
+# which takes 60 microseconds for each id.
 _IDS_MAX = 1024
 # Many providers have the same traits, or aggregates, as others: they share one text.
 _SHARED_MAX = 4096
@@ -59,7 +60,7 @@ _FOREST = [Reader(Source(query, convert)) for query, convert in _PARTS]
 _TREES = Reader(
     *(Source(queries.of_trees(query), convert) for query, convert in _PARTS), lists=_LISTS
 )
-_USAGES = Reader(Source(queries.select_usages, int), lists=_LISTS)
+_USAGES = Statement(queries.select_usages, lists=_LISTS)
 _ROOT_IDS = Statement(queries.select_root_ids, lists=_LISTS)
 
 
@@ -83,13 +84,20 @@ def read_trees(
     if len(ids) > _IDS_MAX:
         # Two statements that each name a provider of one tree would both find that tree.
         ids = _root_ids(connection, ids)
-    return _forest_rows(_read(connection, _TREES, ids))
+    pieces = [_TREES.read(connection, values) for values in _values(ids)] or [_TREES.nothing()]
+    return _forest_rows([_joined(*part) for part in zip(*pieces, strict=True)])
 
 
 def read_usages(connection: Connection, provider_ids: Collection[int]) -> UsageRows:
     """What is held of these providers, each of them named once."""
-    (usages,) = _read(connection, _USAGES, provider_ids)
-    return _usage_rows(usages)
+    # Run after each claim: for the few rows of a claim, packing them would take longer.
+    rows: list[Any] = []
+    for values in _values(provider_ids):
+        result = _USAGES.run(connection, values)
+        rows += result.cursor.fetchall()
+        result.close()
+    numbers = np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
+    return UsageRows(*numbers.T)
 
 
 def read_vocabulary(connection: Connection) -> Vocabulary:
@@ -108,21 +116,13 @@ def _root_ids(connection: Connection, provider_ids: Collection[int]) -> set[int]
     }
 
 
-def _read(
-    connection: Connection, reader: Reader, provider_ids: Collection[int]
-) -> Sequence[Columns]:
-    pieces = [reader.read(connection, values) for values in _values(provider_ids)]
-    if not pieces:
-        return reader.nothing()
+def _joined(*pieces: Columns) -> Columns:
     if len(pieces) == 1:
         return pieces[0]
-    return [
-        Columns(
-            np.concatenate([columns.numbers for columns in part], axis=1),
-            [value for columns in part for value in columns.last],
-        )
-        for part in zip(*pieces, strict=True)
-    ]
+    return Columns(
+        np.concatenate([columns.numbers for columns in pieces], axis=1),
+        [value for columns in pieces for value in columns.last],
+    )
 
 
 def _values(provider_ids: Collection[int]) -> list[dict[str, list[int]]]:
@@ -157,8 +157,15 @@ def _forest_rows(parts: Sequence[Columns]) -> ForestRows:
 
 
 def _provider_rows(columns: Columns) -> ProviderRows:
-    ids, parent_ids, root_ids = columns.numbers
+    ids, roots_and_parents = columns.numbers
+    root_ids, parent_ids = queries.split_pairs(roots_and_parents)
     return ProviderRows(ids, columns.last, parent_ids, root_ids)
+
+
+def _usage_rows(columns: Columns) -> UsageRows:
+    provider_ids, class_ids = columns.numbers
+    used = np.fromiter(columns.last, np.int64, len(columns.last))
+    return UsageRows(provider_ids, class_ids, used)
 
 
 def _inventory_rows(columns: Columns) -> InventoryRows:
@@ -176,9 +183,3 @@ def _inventory_rows(columns: Columns) -> InventoryRows:
         step_size=step_size,
         allocation_ratio=np.fromiter(columns.last, np.float64, len(columns.last)),
     )
-
-
-def _usage_rows(columns: Columns) -> UsageRows:
-    provider_ids, class_ids = columns.numbers
-    used = np.fromiter(columns.last, np.int64, len(columns.last))
-    return UsageRows(provider_ids, class_ids, used)

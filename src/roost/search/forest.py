@@ -31,6 +31,13 @@ class ProviderRef(NamedTuple):
     place: int
 
 
+@dataclass(slots=True)
+class Kept:
+    """How many bytes of rendered trees are kept, at most; all forests of a replica share it."""
+
+    bytes: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Forest:
     """All providers at one moment. Never changes: what changes it returns another forest."""
@@ -43,6 +50,7 @@ class Forest:
     sharing: tuple[ProviderRef, ...]
     # What renderers made of each set of traits, to be used again.
     trait_fragments: dict[int, bytes] = field(default_factory=dict)
+    kept: Kept = field(default_factory=Kept)
 
     @classmethod
     def of(cls, rows: ForestRows, vocabulary: Vocabulary) -> Forest:
