@@ -15,9 +15,9 @@ _ANSWER_BYTES_MAX = BYTES_MAX // 4
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
-    """A body, the headers that belong to it, and the forest of which it is true."""
+    """A body, the headers that belong to it, and the token of the forest of which it is true."""
 
-    forest: Forest
+    forest: object
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
 
@@ -25,7 +25,7 @@ class CachedAnswer:
 class AnswerCache:
     """The latest answers by question, bounded by their bytes.
 
-    A forest never changes, so an answer is true as long as the forest is the same object.
+    A forest never changes, so an answer is true as long as the forest is the same.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class AnswerCache:
     def find(self, question: Hashable, forest: Forest) -> CachedAnswer | None:
         """The answer to this question in this forest, if it was given before."""
         found = self._answers.get(question)
-        return found if found is not None and found.forest is forest else None
+        return found if found is not None and found.forest is forest.token else None
 
     def keep(self, question: Hashable, answer: CachedAnswer) -> None:
         """Remember an answer instead of older ones."""

@@ -51,6 +51,9 @@ class Forest:
     # What renderers made of each set of traits, to be used again.
     trait_fragments: dict[int, bytes] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
+    # Every forest has another one, so that what is true of a forest can be told from what was
+    # true of an earlier one without keeping that alive.
+    token: object = field(default_factory=object, init=False, compare=False)
 
     @classmethod
     def of(cls, rows: ForestRows, vocabulary: Vocabulary) -> Forest:

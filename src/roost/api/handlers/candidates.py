@@ -17,6 +17,9 @@ from roost.service.candidates import list_candidates
 # Larger answers are sent piece by piece: some megabytes.
 _CANDIDATES_AT_ONCE_MAX = 4000
 
+# Longer ones are not worth being remembered.
+_SHORT_QUERY = 2000
+
 _CONTENT_TYPE = ("content-type", "application/json")
 TRUNCATED_HEADER = "X-Roost-Truncated"
 
@@ -24,7 +27,8 @@ TRUNCATED_HEADER = "X-Roost-Truncated"
 def list_all(request: Request) -> Response:
     """The candidates for a query, and the providers that they take from."""
     text: str = request.environ.get("QUERY_STRING", "")
-    query = _parsed(text, request.version)
+    parse = _parsed_before if len(text) <= _SHORT_QUERY else _parsed
+    query = parse(text, request.version)
     forest = request.replica.current()
     order = request.settings.candidate_order
     question = (text, request.version)
@@ -36,16 +40,18 @@ def list_all(request: Request) -> Response:
             stream = streamed_body(found, request.version)
             response = Response(200, headers=[_CONTENT_TYPE, *headers], stream=stream)
             return with_cache_headers(response, request, now())
-        answer = CachedAnswer(forest, candidate_body(found, request.version), headers)
+        answer = CachedAnswer(forest.token, candidate_body(found, request.version), headers)
         request.answers.keep(question, answer)
     response = Response(200, answer.body, [_CONTENT_TYPE, *answer.headers])
     return with_cache_headers(response, request, now())
 
 
-@lru_cache(maxsize=1024)
 def _parsed(text: str, version: Microversion) -> CandidateQuery:
-    """Clients ask the same few questions again and again."""
     return parse_candidate_query(parse_query_string(text), version)
+
+
+# Clients ask the same few questions again and again.
+_parsed_before = lru_cache(maxsize=1024)(_parsed)
 
 
 def _headers(request: Request, found: Found) -> tuple[tuple[str, str], ...]:
