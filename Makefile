@@ -7,8 +7,9 @@ CONFORMANCE_DATABASES ?= sqlite postgresql
 SERVE ?= --demo
 PYTEST ?=
 BENCH ?=
+DIFFERENTIAL ?=
 
-.PHONY: help run test check format conformance bench clean
+.PHONY: help run test check format conformance bench differential clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,8 +36,11 @@ conformance: $(VENV)/.serves $(REFERENCE)/.installed ## Run the reference's API 
 	$(REFERENCE)/bin/python conformance/run.py --roost $(VENV)/bin/roost \
 		$(foreach kind,$(CONFORMANCE_DATABASES),--database $(kind))
 
-bench: $(VENV)/.serves $(REFERENCE)/.measures ## Measure Roost against the reference
+bench: $(VENV)/.serves $(REFERENCE)/.measures ## Measure Roost against the reference (BENCH=--quick for a selection)
 	$(REFERENCE)/bin/python bench/run.py --roost $(VENV)/bin/roost $(BENCH)
+
+differential: $(VENV)/.serves $(REFERENCE)/.compares ## Ask Roost and the reference the same
+	$(REFERENCE)/bin/python differential/run.py --roost $(VENV)/bin/roost $(DIFFERENTIAL)
 
 clean: ## Remove what was set up
 	rm -rf $(VENV) $(REFERENCE) .*_cache .hypothesis build dist
@@ -67,5 +71,9 @@ $(REFERENCE)/.installed: conformance/requirements.txt
 	@touch $@
 
 $(REFERENCE)/.measures: bench/requirements.txt $(REFERENCE)/.installed
+	$(REFERENCE)/bin/python -m pip install --disable-pip-version-check -r $<
+	@touch $@
+
+$(REFERENCE)/.compares: differential/requirements.txt $(REFERENCE)/.measures
 	$(REFERENCE)/bin/python -m pip install --disable-pip-version-check -r $<
 	@touch $@

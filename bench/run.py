@@ -1,171 +1,78 @@
 #!/usr/bin/env python3
-"""CPU per request of Roost and of the reference, measured in turns on the same data."""
+"""Roost against the reference, and against a server that only sends bytes, on the same data."""
 
 from __future__ import annotations
 
 import argparse
-import http.client
-import json
-import os
+import fnmatch
 import sys
 import tempfile
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+import time
 from pathlib import Path
-from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "conformance"))
+# After our own directory: the servers and databases are the conformance runner's.
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "conformance"))
 
-from databases import open_databases
-from server import Server, reference, roost
-
-PROVIDERS = 50
-ALLOCATIONS_PER_CLAIM = {"VCPU": 1, "MEMORY_MB": 512}
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_seconds(process_id: int) -> float:
-    """The CPU that a process and its children have used."""
-    fields = Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()
-    children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
-    own = (int(fields[11]) + int(fields[12])) / TICKS
-    return own + sum(cpu_seconds(int(child)) for child in children)
-
-
-@dataclass
-class Target:
-    """A running server with the benchmark's data in it."""
-
-    name: str
-    port: int
-    process_id: int
-    providers: list[str] = field(default_factory=list)
-    consumers: list[str] = field(default_factory=list)
-
-    def request(self, method: str, path: str, body: Any = None) -> bytes:
-        """Send one request on a connection of its own; anything but success ends the run."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.38"}
-        data = None
-        if body is not None:
-            data = json.dumps(body).encode()
-            headers["Content-Type"] = "application/json"
-        connection.request(method, path, data, headers)
-        response = connection.getresponse()
-        answer = response.read()
-        connection.close()
-        if response.status >= 300:
-            raise SystemExit(f"{self.name}: {method} {path}: {response.status} {answer[:300]!r}")
-        return answer
-
-    def fill(self) -> None:
-        """Make hosts with room for every claim of a run."""
-        for _ in range(PROVIDERS):
-            provider = str(uuid.uuid4())
-            self.request("POST", "/resource_providers", {"name": provider, "uuid": provider})
-            inventories = {
-                name: {"total": 2_000_000_000} for name in ("VCPU", "MEMORY_MB", "DISK_GB")
-            }
-            self.request(
-                "PUT",
-                f"/resource_providers/{provider}/inventories",
-                {"resource_provider_generation": 0, "inventories": inventories},
-            )
-            self.providers.append(provider)
-
-    def claim(self, number: int) -> None:
-        """Claim from two providers for a new consumer."""
-        consumer = str(uuid.uuid4())
-        one, other = (self.providers[(number + step) % PROVIDERS] for step in (0, 1))
-        self.request(
-            "PUT",
-            f"/allocations/{consumer}",
-            {
-                "allocations": {
-                    one: {"resources": ALLOCATIONS_PER_CLAIM},
-                    other: {"resources": {"DISK_GB": 5}},
-                },
-                "project_id": "project",
-                "user_id": "user",
-                "consumer_generation": None,
-                "consumer_type": "INSTANCE",
-            },
-        )
-        self.consumers.append(consumer)
-
-    def provider(self, number: int) -> str:
-        """The path of one of the providers."""
-        return f"/resource_providers/{self.providers[number % PROVIDERS]}"
-
-
-Work = Callable[[Target, int], object]
-
-WORK: dict[str, Work] = {
-    "claim (PUT /allocations, 2 providers)": lambda target, number: target.claim(number),
-    "GET /allocations of a consumer": lambda target, number: target.request(
-        "GET", f"/allocations/{target.consumers[number % len(target.consumers)]}"
-    ),
-    "GET one provider": lambda target, number: target.request("GET", target.provider(number)),
-    "GET inventories of a provider": lambda target, number: target.request(
-        "GET", f"{target.provider(number)}/inventories"
-    ),
-    "GET usages of a provider": lambda target, number: target.request(
-        "GET", f"{target.provider(number)}/usages"
-    ),
-    "GET providers with room (50 found)": lambda target, number: target.request(
-        "GET", f"/resource_providers?resources=VCPU:{number % 7 + 1},DISK_GB:10"
-    ),
-}
-
-
-def start(stack: ExitStack, directory: Path, roost_path: Path, kind: str) -> Iterator[Target]:
-    """Start both servers, each on an empty database of its own."""
-    for program in (roost(roost_path), reference()):
-        home = directory / program.name
-        databases = stack.enter_context(open_databases(kind, home, keep=False))
-        options = {"placement_database": {"sqlite_synchronous": "true"}}
-        server = Server(program, databases.create(), home, options, {})
-        stack.enter_context(server)
-        assert server.process_id is not None
-        target = Target(program.name, server.port, server.process_id)
-        print(f"filling {program.name} ...", flush=True)
-        target.fill()
-        yield target
-
-
-def measure(targets: list[Target], rounds: int, requests: int) -> None:
-    """Print one row for each kind of work."""
-    print(f"\n{'CPU of the server, ms a request':40} {'roost':>9} {'reference':>10} {'ratio':>8}")
-    for name, work in WORK.items():
-        used = {target.name: 0.0 for target in targets}
-        for target in targets:
-            for number in range(5):
-                work(target, number)
-        for _ in range(rounds):
-            for target in targets:
-                before = cpu_seconds(target.process_id)
-                for number in range(requests):
-                    work(target, number)
-                used[target.name] += cpu_seconds(target.process_id) - before
-        ours, theirs = (used[target.name] / rounds / requests * 1000 for target in targets)
-        print(f"{name:40} {ours:9.3f} {theirs:10.3f} {theirs / ours:7.1f}x", flush=True)
+from results import Results
+from scenarios import QUICK, SCENARIOS
+from stage import Stage
 
 
 def main() -> None:
-    """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Measure; exit with 1 if any answer was wrong."""
+    arguments = _arguments()
+    names = _selected(arguments.only, arguments.quick)
+    results = Results()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="roost-bench-") as directory:
+        stage = Stage(
+            Path(directory),
+            arguments.roost.absolute(),
+            results,
+            workers=arguments.workers,
+            rounds=arguments.rounds or (2 if arguments.quick else 5),
+            quick=arguments.quick,
+            compare_large=arguments.compare_large,
+        )
+        try:
+            for name in names:
+                SCENARIOS[name](stage)
+        finally:
+            stage.close()
+    results.summarise()
+    print(f"\n{time.monotonic() - started:.0f} s")
+    if arguments.json:
+        results.write_json(arguments.json)
+    sys.exit(1 if results.failures else 0)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=f"Scenarios: {', '.join(SCENARIOS)}."
+    )
     parser.add_argument("--roost", type=Path, default=Path(".venv/bin/roost"))
-    parser.add_argument("--rounds", type=int, default=4, help="turns of each server")
-    parser.add_argument("--requests", type=int, default=100, help="requests in a turn")
-    arguments = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="roost-bench-") as directory,
-        ExitStack() as stack,
-    ):
-        targets = list(start(stack, Path(directory), arguments.roost.resolve(), "sqlite"))
-        measure(targets, arguments.rounds, arguments.requests)
+    parser.add_argument("--quick", action="store_true", help="a small selection, fewer turns")
+    parser.add_argument(
+        "--only", action="append", metavar="GLOB", help="only these scenarios; may be repeated"
+    )
+    parser.add_argument("--workers", type=int, default=2, help="worker processes of Roost")
+    parser.add_argument("--rounds", type=int, help="turns of each server (default: 5; quick: 2)")
+    parser.add_argument(
+        "--compare-large",
+        action="store_true",
+        help="compare answers with the reference's on 10,000 hosts too, which takes minutes",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there too")
+    return parser.parse_args()
+
+
+def _selected(globs: list[str] | None, quick: bool) -> list[str]:
+    if globs is None:
+        return list(QUICK if quick else SCENARIOS)
+    names = [name for name in SCENARIOS if any(fnmatch.fnmatch(name, glob) for glob in globs)]
+    if not names:
+        raise SystemExit(f"no scenario is called {', '.join(globs)}: {', '.join(SCENARIOS)}")
+    return names
 
 
 if __name__ == "__main__":

@@ -146,6 +146,7 @@ class TestTransactions:
         database.write(insert_change, created_at=OLD, transaction_id=1 << 40)
         fill(database, OLD, OLD)
         assert database.write(prune_changes, NOW, 100) == 2
+        assert database.read(edge) < 1 << 40
 
     @pytest.mark.parametrize("edge", [0, 1 << 40])
     def test_how_far_another_cluster_was_pruned_means_nothing(
@@ -156,11 +157,13 @@ class TestTransactions:
                 sa.insert(roost_meta).values(name="pruned", value=str(edge))
             )
         )
-        fill(database, OLD)
-        behind, up_to_date = (Reader(database, start(database)) for _ in range(2))
-        fill(database, OLD, OLD)
-        assert up_to_date.read() == [None, None]
-        assert database.write(prune_changes, NOW, 100) == 2
+        with writing(database) as late:
+            insert_change(late, created_at=OLD)
+            database.write(insert_change, created_at=OLD)
+            behind = Reader(database, start(database))
+        settle(database)
+        up_to_date = Reader(database, start(database))
+        assert database.write(prune_changes, NOW, 1) == 1
         assert up_to_date.read() == []
         with pytest.raises(JournalLost):
             behind.read()
@@ -205,6 +208,25 @@ class TestSeveralAtOnce:
             counts.append(deleted)
         assert sum(counts) == 400
         assert ids(database) == rows[400:]
+
+    @pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+    def test_one_goes_on_where_the_other_ends(self, database: Database) -> None:
+        for _ in range(12):
+            database.write(insert_change, created_at=OLD)
+        settle(database)
+        with ThreadPoolExecutor(1) as pool:
+            with writing(database) as connection:
+                assert prune_changes(connection, NOW, 9) == 9
+                before = edge(connection)
+                second = pool.submit(database.write, prune_changes, NOW, 2)
+                time.sleep(0.2)
+                assert not second.done()
+            # On PostgreSQL nothing after a transaction is pruned that still runs.
+            assert second.result() in (0, 2)
+        assert database.read(edge) >= before
+        settle(database)
+        database.write(prune_changes, NOW, 100)
+        assert len(ids(database)) == 1
 
 
 @dataclass

@@ -65,13 +65,18 @@ def meta(database: Database) -> Iterator[None]:
         yield
 
 
+def empty(database: Database) -> None:
+    database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
+
+
 def newest_id(database: Database) -> int:
     return ids(database)[-1]
 
 
 @pytest.fixture
 def reader(database: Database) -> Reader:
-    """A reader that has seen a change and knows of all transactions so far."""
+    """A reader that has seen the only change so far."""
+    empty(database)
     database.write(record, 1)
     return Reader(database, start(database))
 
@@ -114,7 +119,7 @@ class TestWhatIsReported:
         assert providers(first) == [2]
 
     def test_the_first_changes_of_an_empty_journal(self, database: Database) -> None:
-        database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
+        empty(database)
         reader = Reader(database, start(database))
         assert reader.read() == []
         database.write(record, 1, 2)
@@ -192,7 +197,7 @@ class TestSnapshots:
     def test_what_is_open_is_reported_also_if_it_is_the_first_of_all(
         self, database: Database
     ) -> None:
-        database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
+        empty(database)
         with writing(database) as open_:
             record(open_, 1)
             reader = Reader(database, start(database))
@@ -321,8 +326,9 @@ class TestPrunedJournals:
         with rolled_back(database) as connection:
             record(connection, 90)
         database.write(record, 2, 3)
-        assert reader.read() == [2, 3]
         # As if time had passed: what may still come must not be pruned.
+        settle(database)
+        assert reader.read() == [2, 3]
         monkeypatch.setattr(journal_by_gaps, "SECONDS_MIN", 0)
         reader.forget()
         assert prune(database) == 2
@@ -343,7 +349,7 @@ class TestPrunedJournals:
         assert reader.read() == [4]
 
     def test_who_began_without_any_row_is_told(self, database: Database) -> None:
-        database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
+        empty(database)
         reader = Reader(database, start(database))
         database.write(record, 1, 2)
         assert prune(database) == 1
@@ -429,7 +435,7 @@ class GapReader(Reader):
 def gap_reader(database: Database) -> GapReader:
     clock = Clock()
     # Whatever else is missing in the journal is none of this.
-    database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
+    empty(database)
     database.write(record, 1)
     with snapshot(database) as connection:
         position = replace(start_by_gaps(connection, clock), gaps=())
@@ -609,6 +615,18 @@ class TestGaps:
             position = start_by_gaps(connection)
         assert len(position.gaps) <= 5
         assert database.read(read_changes, position)[0] == ()
+
+    def test_what_came_late_and_was_pruned_alone_is_not_overlooked(
+        self, database: Database, gap_reader: GapReader
+    ) -> None:
+        with writing(database) as late:
+            record(late, 2)
+            database.write(record, 3)
+            assert gap_reader.read() == [3]
+        assert gap_reader.position.windows.known == 0
+        assert prune(database) == 2
+        with pytest.raises(JournalLost, match="pruned"):
+            gap_reader.read()
 
     def test_a_known_row_that_is_gone(self, database: Database, gap_reader: GapReader) -> None:
         for id_ in (2, 3):

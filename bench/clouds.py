@@ -1,0 +1,229 @@
+"""The clouds that are measured: how many hosts, of what kind, with what on them."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from cloud_writer import CloudWriter, postgresql_inserter, sqlite_inserter
+
+ZONES, RACKS = 10, 40
+POOLS = 10
+NODES, FUNCTIONS_PER_NODE = 2, 2
+NODE_CPUS, NODE_MEMORY_MB = 64, 262_144
+
+COMPUTE_TRAITS = (
+    *("COMPUTE_NODE", "COMPUTE_DEVICE_TAGGING", "COMPUTE_TRUSTED_CERTS", "COMPUTE_RESCUE_BFV"),
+    *("COMPUTE_NET_ATTACH_INTERFACE", "COMPUTE_NET_ATTACH_INTERFACE_WITH_TAG"),
+    *("COMPUTE_VOLUME_EXTEND", "COMPUTE_VOLUME_MULTI_ATTACH", "COMPUTE_VOLUME_ATTACH_WITH_TAG"),
+    *("COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_IMAGE_TYPE_ISO"),
+    *("COMPUTE_STORAGE_BUS_VIRTIO", "COMPUTE_STORAGE_BUS_SCSI"),
+)
+CPU_TRAITS = (
+    *("HW_CPU_X86_SSE", "HW_CPU_X86_SSE2", "HW_CPU_X86_SSE41", "HW_CPU_X86_SSE42"),
+    *("HW_CPU_X86_AVX", "HW_CPU_X86_AESNI", "HW_CPU_X86_VMX", "HW_CPU_X86_BMI"),
+)
+# What newer models have in addition, in the order in which it came.
+NEWER_CPU_TRAITS = ("HW_CPU_X86_AVX2", "HW_CPU_X86_AVX512F", "HW_CPU_X86_AVX512VNNI")
+FUNCTION_TRAITS = ("HW_NIC_SRIOV", "HW_NIC_OFFLOAD_RDMA")
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+
+
+@dataclass
+class Cloud:
+    """What the benchmark has to know about the data that it made."""
+
+    hosts: int = 0
+    providers: int = 0
+    zone: str = ""
+    """An aggregate in which a tenth of the hosts are."""
+    roots: list[str] = field(default_factory=list)
+    claimable: list[tuple[str, dict[str, int]]] = field(default_factory=list)
+    """Providers, and what can be claimed of each many times without changing an answer."""
+
+
+Fill = Callable[[CloudWriter], Cloud]
+
+
+def flat(hosts: int, amount: int = 1) -> Fill:
+    """Hosts of one provider each with about two dozen traits; `amount` times as large."""
+
+    def fill(writer: CloudWriter) -> Cloud:
+        cloud = Cloud(hosts)
+        zones = [writer.aggregate() for _ in range(ZONES)]
+        cloud.zone = zones[0]
+        inventories = {
+            "VCPU": 64 * amount,
+            "MEMORY_MB": 262_144 * amount,
+            "DISK_GB": 2_000 * amount,
+        }
+        for number in range(hosts):
+            root = writer.provider(
+                inventories,
+                traits=COMPUTE_TRAITS + CPU_TRAITS + NEWER_CPU_TRAITS[: number % 4],
+                aggregates=[zones[number % ZONES]],
+                ratio=1.0 if amount > 1 else 4.0,
+            )
+            _note_root(cloud, writer, root, {"VCPU": 1})
+        return cloud
+
+    return fill
+
+
+def nested(hosts: int, full: float = 0.0) -> Fill:
+    """Hosts of seven providers: disk, two NUMA nodes, two network functions below each.
+
+    On a share of the hosts, `full`, no CPU is left.
+    """
+
+    def fill(writer: CloudWriter) -> Cloud:
+        cloud = Cloud(hosts)
+        zones = [writer.aggregate() for _ in range(ZONES)]
+        racks = [writer.aggregate() for _ in range(RACKS)]
+        cloud.zone = zones[0]
+        for number in range(hosts):
+            _nested_host(
+                writer,
+                cloud,
+                number,
+                aggregates=[zones[number % ZONES], racks[number // ZONES % RACKS]],
+                is_full=writer.random.random() < full,
+            )
+        return cloud
+
+    return fill
+
+
+def _nested_host(
+    writer: CloudWriter, cloud: Cloud, number: int, aggregates: list[str], is_full: bool
+) -> None:
+    root = writer.provider(
+        {"DISK_GB": 2_000},
+        traits=(*COMPUTE_TRAITS[:8], "STORAGE_DISK_SSD"),
+        aggregates=aggregates,
+    )
+    for index in range(NODES):
+        cpu_trait = NEWER_CPU_TRAITS[1 if number % 2 else 0]
+        node = writer.provider(
+            {"VCPU": NODE_CPUS, "MEMORY_MB": NODE_MEMORY_MB}, root, ("HW_NUMA_ROOT", cpu_trait)
+        )
+        functions = [
+            writer.provider(
+                {"SRIOV_NET_VF": 8}, node, (*FUNCTION_TRAITS, f"CUSTOM_PHYSNET_{physnet}")
+            )
+            for physnet in range(FUNCTIONS_PER_NODE)
+        ]
+        writer.consumer(
+            [
+                (root, "DISK_GB", 20),
+                (node, "VCPU", NODE_CPUS if is_full else 4),
+                (node, "MEMORY_MB", 8_192),
+                (functions[index % FUNCTIONS_PER_NODE], "SRIOV_NET_VF", 1),
+            ]
+        )
+    _note_root(cloud, writer, root, {"DISK_GB": 1})
+
+
+def many_shapes(hosts: int, shapes: int) -> Fill:
+    """Hosts of seven providers whose last three differ in parent and class: so many shapes."""
+
+    def fill(writer: CloudWriter) -> Cloud:
+        cloud = Cloud(hosts)
+        kinds = itertools.product(range(1 + NODES), range(10))
+        variants = list(itertools.combinations_with_replacement(kinds, 3))
+        writer.random.shuffle(variants)
+        for number in range(hosts):
+            root = writer.provider({"DISK_GB": 2_000}, traits=COMPUTE_TRAITS[:8])
+            nodes = [
+                writer.provider(
+                    {"VCPU": NODE_CPUS, "MEMORY_MB": NODE_MEMORY_MB}, root, ("HW_NUMA_ROOT",)
+                )
+                for _ in range(NODES)
+            ]
+            writer.provider({"SRIOV_NET_VF": 8}, nodes[0], FUNCTION_TRAITS)
+            for place, kind in variants[number % shapes]:
+                writer.provider({f"CUSTOM_DEVICE_{kind}": 4}, (root, *nodes)[place])
+            _note_root(cloud, writer, root, {"DISK_GB": 1})
+        return cloud
+
+    return fill
+
+
+def wide(hosts: int) -> Fill:
+    """Hosts with eight network functions of eight virtual functions each."""
+
+    def fill(writer: CloudWriter) -> Cloud:
+        cloud = Cloud(hosts)
+        for _ in range(hosts):
+            root = writer.provider({"VCPU": 1_000_000}, traits=COMPUTE_TRAITS[:8])
+            for _ in range(8):
+                writer.provider({"SRIOV_NET_VF": 8}, root, FUNCTION_TRAITS)
+            _note_root(cloud, writer, root, {"VCPU": 1})
+        return cloud
+
+    return fill
+
+
+def sharing(hosts: int) -> Fill:
+    """Hosts without disk, each of which reaches two of ten storage pools."""
+
+    def fill(writer: CloudWriter) -> Cloud:
+        cloud = Cloud(hosts)
+        reach = [writer.aggregate() for _ in range(POOLS)]
+        cloud.zone = reach[0]
+        for number in range(POOLS):
+            writer.provider(
+                {"DISK_GB": 1_000_000},
+                traits=(SHARES, "STORAGE_DISK_SSD"),
+                aggregates=[reach[number], reach[(number + 1) % POOLS]],
+            )
+        for number in range(hosts):
+            root = writer.provider(
+                {"VCPU": 256, "MEMORY_MB": 262_144},
+                traits=COMPUTE_TRAITS + CPU_TRAITS + NEWER_CPU_TRAITS[: number % 4],
+                aggregates=[reach[number % POOLS]],
+            )
+            _note_root(cloud, writer, root, {"VCPU": 1})
+        return cloud
+
+    return fill
+
+
+def _note_root(cloud: Cloud, writer: CloudWriter, root: int, claim: dict[str, int]) -> None:
+    uuid = writer.uuid_of(root)
+    cloud.roots.append(uuid)
+    cloud.claimable.append((uuid, claim))
+    cloud.providers = writer.provider_count
+
+
+def make_sqlite(fill: Fill, path: Path, roost: Path) -> Cloud:
+    """Make a cloud in a new SQLite file."""
+    _create_tables(f"sqlite:///{path}", roost)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return _write(fill, CloudWriter(sqlite_inserter(connection)))
+
+
+def make_postgresql(fill: Fill, url: str, roost: Path) -> Cloud:
+    """Make a cloud in an empty PostgreSQL database."""
+    _create_tables(url, roost)
+    plain_url = url.replace("postgresql+psycopg:", "postgresql:")
+    connection: psycopg.Connection[Any]
+    with psycopg.connect(plain_url) as connection:
+        return _write(fill, CloudWriter(postgresql_inserter(connection)))
+
+
+def _create_tables(url: str, roost: Path) -> None:
+    subprocess.run([str(roost), "db", "sync", "--db", url], check=True, stdout=subprocess.DEVNULL)
+
+
+def _write(fill: Fill, writer: CloudWriter) -> Cloud:
+    with writer:
+        return fill(writer)

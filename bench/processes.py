@@ -1,0 +1,43 @@
+"""What the processes of a server have used: CPU and memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+# The last bits of a clock's number say whose time it shows: that of a process, all its threads
+# together, the ended ones too. Exact to the nanosecond, where /proc/PID/stat counts in 10 ms.
+_CPU_CLOCK = 2
+
+
+def family(process_id: int) -> Iterator[int]:
+    """A process and all its descendants."""
+    yield process_id
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for children in Path(f"/proc/{process_id}/task").glob("*/children"):
+            for child in children.read_text().split():
+                yield from family(int(child))
+
+
+def cpu_seconds(process_id: int) -> float:
+    """The CPU, user and system, that a process and its descendants have used."""
+    used = 0.0
+    for member in family(process_id):
+        with suppress(OSError):
+            used += time.clock_gettime((~member << 3) | _CPU_CLOCK)
+    return used
+
+
+def worker_memory(process_id: int, field: str = "VmRSS") -> int:
+    """Resident bytes of the largest of the processes, which is a worker; `VmHWM` for its peak."""
+    return max(_status_bytes(member, field) for member in family(process_id))
+
+
+def _status_bytes(process_id: int, field: str) -> int:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024
+    return 0

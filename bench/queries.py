@@ -1,0 +1,52 @@
+"""The questions that are asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clouds import Cloud
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question about candidates, without its limit."""
+
+    name: str
+    parameters: str
+    """With `{zone}` where an aggregate of the cloud belongs, and `{memory}` where memory does."""
+    memory: int = 256
+
+    def path(self, cloud: Cloud, limit: int | None = None, more_memory: int = 0) -> str:
+        """The question as a path; asking for a little more makes it another one."""
+        parameters = self.parameters.format(zone=cloud.zone, memory=self.memory + more_memory)
+        path = f"/allocation_candidates?{parameters}"
+        return path if limit is None else f"{path}&limit={limit}"
+
+
+# What the reference's own performance job asks.
+PERFORMANCE_JOB = "resources=VCPU:1,MEMORY_MB:{memory},DISK_GB:10"
+FLAT = (
+    Query("plain", PERFORMANCE_JOB),
+    Query("required", PERFORMANCE_JOB + "&required=HW_CPU_X86_AVX2,COMPUTE_VOLUME_MULTI_ATTACH"),
+)
+_INSTANCE = "resources=VCPU:4,MEMORY_MB:{memory},DISK_GB:20"
+PLAIN = Query("plain", _INSTANCE)
+GRANULAR = Query(
+    "granular, same_subtree",
+    "resources=DISK_GB:20&resources_CPU=VCPU:4,MEMORY_MB:{memory}&resources_NET=SRIOV_NET_VF:1"
+    "&same_subtree=_CPU,_NET&group_policy=none",
+)
+NESTED = (
+    PLAIN,
+    Query("required", _INSTANCE + "&required=HW_CPU_X86_AVX512F"),
+    Query("member_of", _INSTANCE + "&member_of={zone}"),
+    GRANULAR,
+)
+# Nothing has so much: what a service does for every question, and nothing else.
+NOTHING = Query("nothing", "resources=VCPU:2000000000")
+
+
+def network_groups(groups: int, policy: str) -> Query:
+    """So many groups, each of which asks for one virtual function."""
+    parameters = [f"resources{number}=SRIOV_NET_VF:1" for number in range(1, groups + 1)]
+    return Query(f"{groups} groups, {policy}", "&".join([*parameters, f"group_policy={policy}"]))

@@ -1,0 +1,29 @@
+"""Everything that can be measured, by name, in the order in which it is done."""
+
+from __future__ import annotations
+
+import claims
+import explosion
+import scale
+import throughput
+from candidates import flat, full, nested, sharing
+from mixed import mixed
+from shapes import shapes
+from stage import Scenario
+
+SCENARIOS: dict[str, Scenario] = {
+    "claims": claims.run,
+    "flat-1000": flat(1_000),
+    "flat-10000": flat(10_000),
+    "nested-1000": nested(1_000),
+    "nested-10000": nested(10_000),
+    "full-10000": full(10_000),
+    "sharing-1000": sharing(1_000),
+    "shapes-10000": shapes(10_000),
+    "explosion": explosion.run,
+    "throughput": throughput.run,
+    "mixed-sqlite": mixed("sqlite"),
+    "mixed-postgresql": mixed("postgresql"),
+    "scale": scale.run,
+}
+QUICK = ("claims", "flat-1000", "nested-1000", "sharing-1000", "explosion", "mixed-sqlite")

@@ -1,0 +1,151 @@
+"""Running servers: Roost, the reference, and one that only sends files."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from databases import Database
+from processes import cpu_seconds, worker_memory
+from server import Program, Server, reference, roost
+
+CONNECTIONS = 4
+TIMEOUT_SECONDS = 300
+# Servers close connections that are idle for longer, without a word.
+IDLE_SECONDS = 5
+HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+
+
+class RequestFailed(Exception):
+    """A server did not answer as it should."""
+
+
+class Client:
+    """One connection, kept alive if the server does so."""
+
+    def __init__(self, name: str, port: int, keep_alive: bool) -> None:
+        self._name = name
+        self._keep_alive = keep_alive
+        self._used_at = 0.0
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
+
+    def send(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+        """Send one request; the status and the body of the answer."""
+        headers, data = HEADERS, None
+        if body is not None:
+            data = json.dumps(body).encode()
+            headers = {**HEADERS, "Content-Type": "application/json"}
+        if time.monotonic() - self._used_at > IDLE_SECONDS:
+            self._connection.close()
+        try:
+            self._connection.request(method, path, data, headers)
+            response = self._connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise RequestFailed(f"{self._name}: {method} {path}: {error!r}") from error
+        if not self._keep_alive:
+            self._connection.close()
+        self._used_at = time.monotonic()
+        return response.status, answer
+
+    def request(self, method: str, path: str, body: Any = None) -> bytes:
+        """Send one request that has to succeed; the body of the answer."""
+        status, answer = self.send(method, path, body)
+        if status >= 300:
+            raise RequestFailed(f"{self._name}: {method} {path}: {status} {answer[:500]!r}")
+        return answer
+
+    def get(self, path: str) -> bytes:
+        """The body at a path."""
+        return self.request("GET", path)
+
+
+@dataclass
+class Target:
+    """A running server."""
+
+    name: str
+    port: int
+    process_id: int
+    keep_alive: bool = True
+    _clients: Iterator[Client] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Several, so that every worker gets its share of the requests.
+        self._clients = itertools.cycle([self.connect() for _ in range(CONNECTIONS)])
+
+    def connect(self) -> Client:
+        """A connection of one's own."""
+        return Client(self.name, self.port, self.keep_alive)
+
+    def request(self, method: str, path: str, body: Any = None) -> bytes:
+        """Send a request that has to succeed, on the next connection in turn."""
+        return next(self._clients).request(method, path, body)
+
+    def get(self, path: str) -> bytes:
+        """The body at a path, on the next connection in turn."""
+        return self.request("GET", path)
+
+    def cpu_seconds(self) -> float:
+        """The CPU that the server's processes have used so far."""
+        return cpu_seconds(self.process_id)
+
+    def memory(self) -> int:
+        """Resident bytes of a worker."""
+        return worker_memory(self.process_id)
+
+    def peak_memory(self) -> int:
+        """The most that a worker has had."""
+        return worker_memory(self.process_id, "VmHWM")
+
+
+def roost_program(executable: Path, workers: int) -> Program:
+    """Roost with so many workers."""
+    return _with_option(roost(executable), "--workers", workers)
+
+
+def reference_program(workers: int) -> Program:
+    """The reference with so many processes."""
+    return _with_option(reference(), "--processes", workers)
+
+
+def static_program(python: Path, workers: int, directory: Path) -> Program:
+    """The server of Roost, sending the files of a directory."""
+    script = Path(__file__).with_name("static_server.py")
+
+    def command(_config_file: Path, port: int) -> list[str]:
+        return [*(str(python), str(script)), *(str(port), str(workers), str(directory))]
+
+    return Program("static", command)
+
+
+def _with_option(program: Program, option: str, value: int) -> Program:
+    """The program, with another value for an option that it has."""
+
+    def command(config_file: Path, port: int) -> list[str]:
+        words = program.command(config_file, port)
+        words[words.index(option) + 1] = str(value)
+        return words
+
+    return replace(program, command=command)
+
+
+@contextmanager
+def running(program: Program, database_url: str, home: Path) -> Iterator[Target]:
+    """Run a server on a database that has its tables."""
+    # Both services promise that what they acknowledged is on disk.
+    options = {"placement_database": {"sqlite_synchronous": "true"}}
+    database = Database(program.name, database_url, empty=False)
+    with Server(program, database, home, options, {}) as server:
+        assert server.process_id is not None
+        # uwsgi closes every connection after its first answer, without a header to say so.
+        keep_alive = program.name != "reference"
+        yield Target(program.name, server.port, server.process_id, keep_alive)
