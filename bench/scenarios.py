@@ -26,4 +26,4 @@ SCENARIOS: dict[str, Scenario] = {
     "mixed-postgresql": mixed("postgresql"),
     "scale": scale.run,
 }
-QUICK = ("claims", "flat-1000", "nested-1000", "sharing-1000", "explosion", "mixed-sqlite")
+QUICK = ("claims", "flat-1000", "nested-1000", "explosion", "mixed-sqlite")

@@ -29,13 +29,17 @@ FIRST = int(os.environ.get("ROOST_PROPERTY_SEED", "0"))
 
 # What a small cloud never reaches, so small that it does.
 SMALL_BOUNDS = {
+    "roost.api.candidate_body._BIT_BYTES": 64,
+    "roost.api.candidate_template._STAMPED_MIN": 1,
+    "roost.api.candidate_template._TEMPLATES_MAX": 1,
     "roost.api.handlers.candidates._CANDIDATES_AT_ONCE_MAX": 1,
     "roost.replica.reading._IDS_MAX": 2,
     "roost.replica.replica._REBUILD_PROVIDERS_MIN": 2,
+    "roost.search.block._FEW_IDS": 0,
     "roost.search.building.BLOCK_PROVIDERS": 4,
     "roost.search.forest.BLOCK_PROVIDERS": 4,
     "roost.search.scan._FIRST_TREES": 1,
-    "roost.search.solving._FAILURES_BEFORE_MEMORY": 0,
+    "roost.search.solving._IDLE_STEPS_BEFORE_MEMORY": -1,
 }
 
 

@@ -151,6 +151,7 @@ def test_nothing_new_costs_one_look_at_the_journal(database: Database) -> None:
     database.write(add_host)
     replica = Replica(database)
     forest = replica.current()
+    assert replica.current() is forest
     with looks_at_journal(database) as looks:
         assert replica.current() is forest
     assert len(looks) == 1
@@ -195,6 +196,45 @@ def test_who_waits_shares_a_look_that_began_after_he_came(
         thread.join()
     # The first look began before the others came, so one of them looks again, for all.
     assert looks == 2
+
+
+@only_sqlite
+def test_who_waits_for_a_look_that_fails_looks_himself(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = Replica(database)
+    replica.current()
+    first_is_looking, others_wait = threading.Event(), threading.Event()
+    refreshed, looks, failures = replica._refreshed, 0, []
+
+    def look(state: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            first_is_looking.set()
+            assert others_wait.wait(10)
+        if looks == 2:
+            raise OSError("the database is away")
+        return refreshed(state)
+
+    def ask() -> None:
+        try:
+            replica.current()
+        except OSError as error:
+            failures.append(error)
+
+    monkeypatch.setattr(replica, "_refreshed", look)
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    threads[0].start()
+    assert first_is_looking.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    time.sleep(0.3)
+    others_wait.set()
+    for thread in threads:
+        thread.join()
+    assert looks == 3
+    assert len(failures) == 1
 
 
 def test_a_pruned_journal_makes_a_reader_start_anew(database: Database) -> None:

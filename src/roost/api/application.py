@@ -41,7 +41,7 @@ from roost.configuration.settings import Settings
 from roost.replica.replica import Replica
 from roost.service.errors import DomainError, ErrorCode
 from roost.store.database import Database
-from roost.store.errors import Busy, Contention
+from roost.store.errors import Busy, Contention, DatabaseUnusable
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -156,6 +156,9 @@ def _http_error(request: Request, error: Exception) -> HttpError:
             answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
         case Busy():
             answer = HttpError(503, f"Nothing was written: {error}.")
+        case DatabaseUnusable():
+            _LOG.error("The database cannot be used: %s", error, extra=context)
+            answer = HttpError(503, "The database cannot be used at the moment.")
         case DataError():
             _LOG.warning("The database cannot store a value", exc_info=error, extra=context)
             answer = HttpError(400, "The database cannot store a value of this request.")

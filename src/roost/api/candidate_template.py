@@ -17,6 +17,9 @@ from roost.search.uuid_column import UUID_LENGTH, ByteMatrix
 # Stamping uuids into many records at once pays from so many on.
 _STAMPED_MIN = 12
 
+# An answer without bounds has any number of them.
+_TEMPLATES_MAX = 10_000
+
 _HOLE = b"%b"
 
 # Text that can be joined, without being copied before.
@@ -108,6 +111,8 @@ class Templates:
         """The template for a solution."""
         found = self._known.get(solution)
         if found is None:
+            if len(self._known) >= _TEMPLATES_MAX:
+                self._known.clear()
             found = self._known[solution] = self._make(solution)
         return found
 

@@ -134,8 +134,9 @@ class _Resources:
         self._start = start
         self._pieces: list[list[bytes]] = [[] for _ in range(end - start)]
         for class_id, stock in block.stocks.items():
-            name = forest.vocabulary.class_names[class_id]
-            if classes is not None and name not in classes:
+            name = forest.vocabulary.class_names.get(class_id)
+            # A database that others wrote may have inventory of a class that is gone.
+            if name is None or (classes is not None and name not in classes):
                 continue
             first, last = np.searchsorted(stock.places, (start, end)).tolist()
             text = b'"%s":{"capacity":%%d,"used":%%d}' % name.encode()
@@ -157,6 +158,7 @@ def _traits(forest: Forest, number: int) -> bytes:
     if found is None:
         names = forest.vocabulary.trait_names
         # By id: standard traits before custom ones, as clients have always seen them.
-        found = orjson.dumps([names[id_] for id_ in sorted(forest.trait_sets[number])])
+        known = (names.get(id_) for id_ in sorted(forest.trait_sets[number]))
+        found = orjson.dumps([name for name in known if name is not None])
         forest.trait_fragments[number] = found
     return found

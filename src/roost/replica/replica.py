@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from roost.replica.reading import read_forest, read_trees, read_usages, read_vocabulary
 from roost.search.forest import Forest
@@ -39,7 +40,10 @@ _SETS_MIN = 10_000
 # A process that asked nothing for longer than this reads everything anew.
 _JOURNAL_KEPT = timedelta(hours=1)
 _PRUNE_SECONDS = 60
-_PRUNED_ROWS_MAX = 10_000
+# In one transaction, and in one go.
+_PRUNED_ROWS_MAX = 2_000
+_PRUNINGS_MAX = 20
+_FORGET_SECONDS = 5
 
 _VOCABULARY = {ChangeKind.RESOURCE_CLASSES, ChangeKind.TRAIT_NAMES}
 
@@ -52,20 +56,25 @@ class Replica:
         self._lock = threading.Lock()
         self._state: tuple[Forest, Position] | None = None
         self._check_began = 0.0
+        self._forget_at = 0.0
+        self._pruning = threading.Lock()
         self._prune_at = time.monotonic() + _PRUNE_SECONDS
 
     def current(self) -> Forest:
         """A forest that holds everything that was committed before this call.
 
         Whoever waits while another looks for changes need not look again, provided that the
-        other began after he came.
+        other began after he came, and succeeded.
         """
         came = time.monotonic()
         with self._lock:
             if self._state is None or self._check_began <= came:
-                self._check_began = time.monotonic()
+                began = time.monotonic()
                 self._state = self._refreshed(self._state)
+                self._check_began = began
             forest, _ = self._state
+        if time.monotonic() >= self._prune_at:
+            self._prune()
         return forest
 
     def _refreshed(self, state: tuple[Forest, Position] | None) -> tuple[Forest, Position]:
@@ -78,24 +87,29 @@ class Replica:
                 # The first look is cheap, and usually the only one. What is new is read in one
                 # snapshot with the journal itself, so that no transaction is seen by half.
                 forest, position = self._database.snapshot(_apply_changes, *state)
-                position = self._keep_house(position)
+            if time.monotonic() >= self._forget_at:
+                position = self._database.read(forget_gaps, position)
+                self._forget_at = time.monotonic() + _FORGET_SECONDS
         except JournalLost as reason:
             _LOG.info("Reading all providers anew: %s", reason)
             return self._database.snapshot(_read_everything)
         return forest, position
 
-    def _keep_house(self, position: Position) -> Position:
-        """Now and then: forget numbers that will never come, and changes that all have seen."""
-        if time.monotonic() < self._prune_at:
-            return position
-        self._prune_at = time.monotonic() + _PRUNE_SECONDS
+    def _prune(self) -> None:
+        """Delete changes that all have seen. Others go on meanwhile; one who does it is enough."""
+        if not self._pruning.acquire(blocking=False):
+            return
         try:
-            position = self._database.read(forget_gaps, position)
-            self._database.write(prune_changes, utc_now() - _JOURNAL_KEPT, _PRUNED_ROWS_MAX)
-        except (DBAPIError, Busy, Contention) as error:
+            self._prune_at = time.monotonic() + _PRUNE_SECONDS
+            edge = utc_now() - _JOURNAL_KEPT
+            for _ in range(_PRUNINGS_MAX):
+                if self._database.write(prune_changes, edge, _PRUNED_ROWS_MAX) < _PRUNED_ROWS_MAX:
+                    break
+        except (DBAPIError, PoolTimeout, Busy, Contention) as error:
             # Whoever comes next will do it.
             _LOG.warning("The journal could not be pruned: %s", error)
-        return position
+        finally:
+            self._pruning.release()
 
 
 def _read_everything(connection: Connection) -> tuple[Forest, Position]:

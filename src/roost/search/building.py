@@ -140,12 +140,14 @@ def _used(places: IntColumn, class_ids: IntColumn, usages: UsageRows, order: _Or
     if not len(places) or not len(usages.used):
         return used
     usage_places, known = order.places(usages.provider_ids)
-    keys = (usage_places << 32) | usages.class_ids
+    keys = ((usage_places << 32) | usages.class_ids)[known]
+    if not len(keys):
+        return used
     by_key = np.argsort(keys)
     wanted = (places << 32) | class_ids
     found = by_key[np.searchsorted(keys, wanted, sorter=by_key).clip(max=len(keys) - 1)]
-    matches = (keys[found] == wanted) & known[found]
-    used[matches] = usages.used[found[matches]]
+    matches = keys[found] == wanted
+    used[matches] = usages.used[known][found[matches]]
     return used
 
 
@@ -206,16 +208,16 @@ def _tree_aggregates(
     aggregates: IndexColumn, trees: IndexColumn, tree_count: int, table: SetTable[str]
 ) -> IndexColumn:
     numbers = np.full(tree_count, EMPTY_SET, np.int32)
-    together: dict[int, int] = {}
+    together: dict[int, set[int]] = {}
     members = np.flatnonzero(aggregates != EMPTY_SET)
     for tree, number in zip(trees[members].tolist(), aggregates[members].tolist(), strict=True):
-        so_far = together.get(tree)
-        together[tree] = (
-            number
-            if so_far is None or so_far == number
-            else table.number(table[so_far] | table[number])
+        together.setdefault(tree, set()).add(number)
+    for tree, sets in together.items():
+        numbers[tree] = (
+            next(iter(sets))
+            if len(sets) == 1
+            else table.number(frozenset().union(*(table[number] for number in sets)))
         )
-    numbers[list(together.keys())] = list(together.values())
     return numbers
 
 

@@ -18,6 +18,9 @@ from roost.search.scan import TreeGroup, scan_block
 from roost.search.sharing import Lender, Lenders
 from roost.search.solving import Solution, solve
 
+# A larger limit is as good as none: so many candidates are not held in memory.
+_LIMIT_MAX = 100_000
+
 
 class Batch(NamedTuple):
     """The same answer for some trees of a block: for each part of the query who serves it.
@@ -51,7 +54,8 @@ class Found:
     batches: Iterable[Batch]
     # How many candidates there are; nothing if that is not known before they are worked out.
     count: int | None
-    # The maximum kept back some candidates that the client had not renounced.
+    # Candidates were kept back that the client had not renounced: there are more than the
+    # maximum, or finding out whether there are took too long.
     truncated: bool = False
 
 
@@ -72,20 +76,40 @@ def find_candidates(
     if account is not None:
         # An account is of everything, whatever the limit.
         groups = iter(list(groups))
-    if order.maximum is None and query.limit is None and not order.shuffled:
+    if order.maximum is None and not order.shuffled and _is_endless(query.limit):
         # All are wanted, so their order does not matter, and this one needs no memory.
         everything = _distinct(forest, lenders, _in_any_order(rules, groups))
-        return Found(forest, plan.parts, lenders.all, everything, None)
+        batches = _until(everything, query.limit)
+        return Found(forest, plan.parts, lenders.members, batches, None)
     walk = _depth_first if order.depth_first else _breadth_first
     batches = _distinct(forest, lenders, walk(rules, groups))
     wanted = None if order.shuffled else query.limit
     bound = _smaller(order.maximum, wanted)
-    kept, more = _first(batches, bound)
+    # What comes after the client's own limit is nobody's concern.
+    kept, more = _first(batches, bound, look_further=bound != wanted)
     if order.shuffled:
         kept = _shuffled(kept, query.limit)
     count = sum(len(batch.trees) for batch in kept)
-    truncated = more and bound != wanted and (query.limit is None or count < query.limit)
-    return Found(forest, plan.parts, lenders.all, kept, count, truncated)
+    wants_more = query.limit is None or count < query.limit
+    truncated = wants_more and (more or rules.effort.exhausted)
+    return Found(forest, plan.parts, lenders.members, kept, count, truncated)
+
+
+def _is_endless(limit: int | None) -> bool:
+    return limit is None or limit > _LIMIT_MAX
+
+
+def _until(batches: Iterator[Batch], bound: int | None) -> Iterator[Batch]:
+    """The first batches, with so many candidates in all."""
+    if bound is None:
+        yield from batches
+        return
+    left = bound
+    for batch in batches:
+        yield batch._replace(trees=batch.trees[:left])
+        left -= len(batch.trees)
+        if left <= 0:
+            return
 
 
 def _smaller(first: int | None, second: int | None) -> int | None:
@@ -93,19 +117,22 @@ def _smaller(first: int | None, second: int | None) -> int | None:
     return min(given, default=None)
 
 
-def _first(batches: Iterator[Batch], bound: int | None) -> tuple[list[Batch], bool]:
+def _first(
+    batches: Iterator[Batch], bound: int | None, *, look_further: bool
+) -> tuple[list[Batch], bool]:
     """The first batches, with so many candidates in all, and whether there are more."""
     if bound is None:
         return list(batches), False
-    kept = []
+    if not bound:
+        return [], look_further and next(batches, None) is not None
+    kept, left = [], bound
     for batch in batches:
-        if len(batch.trees) > bound:
-            kept.append(batch._replace(trees=batch.trees[:bound]))
+        kept.append(batch._replace(trees=batch.trees[:left]))
+        left -= len(batch.trees)
+        if left < 0:
             return kept, True
-        kept.append(batch)
-        bound -= len(batch.trees)
-        if not bound:
-            return kept, next(batches, None) is not None
+        if not left:
+            return kept, look_further and next(batches, None) is not None
     return kept, False
 
 
@@ -149,8 +176,9 @@ def _in_any_order(rules: Rules, groups: Iterator[TreeGroup]) -> Iterator[Batch]:
 def _depth_first(rules: Rules, groups: Iterator[TreeGroup]) -> Iterator[Batch]:
     """Everything of one tree before the next."""
     for block, trees, problem in groups:
+        solutions = _Solutions(solve(rules, problem))
         for tree in trees:
-            for solution in solve(rules, problem):
+            for solution in solutions.from_first():
                 yield Batch(block, [tree], solution)
 
 
@@ -188,6 +216,13 @@ class _Solutions:
         self._coming = coming
         self._found: list[Solution] = []
 
+    def from_first(self) -> Iterator[Solution]:
+        """One after the other."""
+        index = 0
+        while (solution := self.at(index)) is not None:
+            yield solution
+            index += 1
+
     def at(self, index: int) -> Solution | None:
         """The solution with this number; they are asked for in order."""
         if index < len(self._found):
@@ -211,7 +246,7 @@ class _Distinct:
     def __init__(self, forest: Forest, lenders: Lenders) -> None:
         self._forest = forest
         self._homes = lenders.homes
-        self._numbers = {lender.provider: ~number for number, lender in enumerate(lenders.all)}
+        self._numbers = {lender.provider: ~number for number, lender in enumerate(lenders.members)}
         self._seen: set[Solution] = set()
 
     def of(self, batches: Iterator[Batch]) -> Iterator[Batch]:

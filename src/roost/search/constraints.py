@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from roost.search.problem import Problem, Rules
 
 
 class Likeness:
-    """Which providers are interchangeable: nothing that a rule looks at tells them apart."""
+    """Which providers are interchangeable: nothing that a constraint looks at tells them apart."""
 
     def __init__(self, rules: Rules, problem: Problem) -> None:
-        # Where providers stand, and in which tree, matters to these rules.
-        self._by_place = bool(rules.plan.subtrees) or rules.one_provider_a_tree
-        seen: dict[int, list[object]] = {}
+        facts: dict[int, list[object]] = {}
         for demand, providers in enumerate(problem.providers):
             for provider in providers:
-                seen.setdefault(provider, []).append(("serves", demand))
-        contested = [demand for contest in rules.contests for demand in contest.demands]
-        for kind, demands, columns in (
-            ("room", contested, problem.rooms),
-            ("items", rules.spanning, problem.items),
-        ):
-            for index, (demand, values) in enumerate(zip(demands, columns, strict=True)):
-                for provider, value in zip(problem.providers[demand], values, strict=True):
-                    seen[provider].append((kind, index, value))
+                facts.setdefault(provider, []).append(("serves", demand))
+        for index, (_, providers, rooms) in enumerate(rules.contested_rooms(problem)):
+            for provider, room in zip(providers, rooms, strict=True):
+                facts[provider].append(("room", index, room))
+        for demand, masks in zip(rules.spanning, problem.items, strict=True):
+            for provider, mask in zip(problem.providers[demand], masks, strict=True):
+                facts[provider].append(("items", demand, mask))
+        leaves = leaves_of(problem)
+        for provider, known in facts.items():
+            if rules.one_provider_a_tree or (rules.plan.subtrees and provider not in leaves):
+                known.append(("itself", provider))
+            elif rules.plan.subtrees:
+                known.append(("below", problem.parents[provider]))
         kinds: dict[tuple[object, ...], int] = {}
         self._kinds = {
-            provider: kinds.setdefault(tuple(facts), len(kinds)) for provider, facts in seen.items()
+            provider: kinds.setdefault(tuple(known), len(kinds))
+            for provider, known in facts.items()
         }
 
     def kind(self, provider: int) -> int:
         """The same number for providers that are interchangeable."""
-        return provider if self._by_place else self._kinds[provider]
+        return self._kinds[provider]
+
+
+def leaves_of(problem: Problem) -> set[int]:
+    """Those members of the tree, as far as it is known, that have nobody below them."""
+    return set(range(len(problem.parents))) - set(problem.parents)
 
 
 def constraints_of(rules: Rules, problem: Problem, order: Sequence[int]) -> list[Constraint]:
@@ -62,9 +70,13 @@ class Constraint:
         """Take back the last choice."""
         raise NotImplementedError
 
-    def state(self, alike: Likeness) -> Hashable:
+    def state(self) -> Hashable:
         """What must be equal in two branches for the same to be possible below them."""
-        raise NotImplementedError
+        return None
+
+    def held(self) -> Iterable[tuple[int, Hashable]]:
+        """The same for single providers, as far as it is theirs: they may be exchanged."""
+        return ()
 
 
 class _Apart(Constraint):
@@ -85,8 +97,8 @@ class _Apart(Constraint):
         if part in self._parts:
             self._taken.remove(provider)
 
-    def state(self, alike: Likeness) -> Hashable:
-        return tuple(sorted(map(alike.kind, self._taken)))
+    def held(self) -> Iterable[tuple[int, Hashable]]:
+        return ((provider, "taken") for provider in self._taken)
 
 
 class _Room(Constraint):
@@ -96,13 +108,12 @@ class _Room(Constraint):
         # For each part, (class, amount) of what others want as well.
         self._amounts: list[list[tuple[int, int]]] = [[] for _ in rules.demands]
         self._room: dict[tuple[int, int], int] = {}
-        rooms = iter(problem.rooms)
         for contest in rules.contests:
             for part, amount in contest.amounts.items():
                 self._amounts[part].append((contest.class_id, amount))
-            for demand in contest.demands:
-                for provider, room in zip(problem.providers[demand], next(rooms), strict=True):
-                    self._room[provider, contest.class_id] = room
+        for contest, providers, rooms in rules.contested_rooms(problem):
+            for provider, room in zip(providers, rooms, strict=True):
+                self._room[provider, contest.class_id] = room
         self._taken: dict[tuple[int, int], int] = {}
 
     def take(self, depth: int, part: int, provider: int) -> bool:
@@ -120,13 +131,11 @@ class _Room(Constraint):
         for class_id, amount in self._amounts[part]:
             self._taken[provider, class_id] -= amount
 
-    def state(self, alike: Likeness) -> Hashable:
-        by_provider: dict[int, list[tuple[int, int]]] = {}
-        for (provider, class_id), amount in sorted(self._taken.items()):
-            if amount:
-                by_provider.setdefault(provider, []).append((class_id, amount))
-        return tuple(
-            sorted((alike.kind(provider), tuple(held)) for provider, held in by_provider.items())
+    def held(self) -> Iterable[tuple[int, Hashable]]:
+        return (
+            (provider, (class_id, amount))
+            for (provider, class_id), amount in self._taken.items()
+            if amount
         )
 
 
@@ -140,9 +149,6 @@ class _Items(Constraint):
             for demand, masks in zip(rules.spanning, problem.items, strict=True)
         }
         self._masks = [by_demand.get(rules.demands[part], {}) for part in range(len(order))]
-        for part in range(len(order)):
-            if rules.plan.parts[part].suffix:
-                self._masks[part] = {}
         # What the parts that come after each depth can add at best.
         self._later = [0] * len(order)
         for depth in range(len(order) - 2, -1, -1):
@@ -162,7 +168,7 @@ class _Items(Constraint):
     def release(self, part: int, provider: int) -> None:
         self._met.pop()
 
-    def state(self, alike: Likeness) -> Hashable:
+    def state(self) -> Hashable:
         return self._met[-1]
 
 
@@ -172,6 +178,8 @@ class _Subtrees(Constraint):
     def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
         self._subtrees = rules.plan.subtrees
         self._above = _ancestors(rules, problem)
+        self._leaves = {_bit(leaf): leaf for leaf in leaves_of(problem)}
+        self._leaf_bits = sum(self._leaves)
         # For each subtree and depth: whom the parts that come later could still choose.
         self._later: list[list[int]] = []
         for parts in self._subtrees:
@@ -205,15 +213,23 @@ class _Subtrees(Constraint):
     def release(self, part: int, provider: int) -> None:
         self._states.pop()
 
-    def state(self, alike: Likeness) -> Hashable:
-        return self._states[-1]
+    def state(self) -> Hashable:
+        nodes = ~self._leaf_bits
+        return tuple((above & nodes, above & chosen & nodes) for above, chosen in self._states[-1])
+
+    def held(self) -> Iterable[tuple[int, Hashable]]:
+        # A leaf is above nobody but itself, so it is above all that were chosen only alone.
+        for number, (above, chosen) in enumerate(self._states[-1]):
+            leaf = above & chosen & self._leaf_bits
+            if leaf:
+                yield self._leaves[leaf], ("alone", number)
 
 
 class _OneATree(Constraint):
     """Before 1.29: of each tree, one provider at most."""
 
     def __init__(self, rules: Rules) -> None:
-        self._lenders = rules.lenders.all
+        self._lenders = rules.lenders.members
         # For each tree the provider that is taken, and how often.
         self._taken: dict[object, tuple[int, int]] = {}
 
@@ -229,7 +245,7 @@ class _OneATree(Constraint):
         home = self._home(provider)
         self._taken[home] = provider, self._taken[home][1] - 1
 
-    def state(self, alike: Likeness) -> Hashable:
+    def state(self) -> Hashable:
         return frozenset(taken for taken, times in self._taken.values() if times)
 
     def _home(self, provider: int) -> object:
@@ -249,7 +265,8 @@ def _ancestors(rules: Rules, problem: Problem) -> dict[int, int]:
             above[provider] = _lender_ancestors(rules, ~provider)
             continue
         place, mask = provider, 0
-        while place >= 0:
+        # Trees have no loops, but who knows what others wrote into the database.
+        while place >= 0 and not mask & _bit(place):
             mask |= _bit(place)
             place = problem.parents[place]
         above[provider] = mask
@@ -259,10 +276,10 @@ def _ancestors(rules: Rules, problem: Problem) -> dict[int, int]:
 def _lender_ancestors(rules: Rules, number: int) -> int:
     """Lenders are above one another only within their own tree."""
     lenders = rules.lenders
-    block = lenders.all[number].provider.block
-    places = lenders.ancestors(lenders.all[number])
+    block = lenders.members[number].provider.block
+    places = lenders.ancestors(lenders.members[number])
     return sum(
         _bit(~other)
-        for other, lender in enumerate(lenders.all)
+        for other, lender in enumerate(lenders.members)
         if lender.provider.block == block and lender.provider.place in places
     )

@@ -1,17 +1,20 @@
 """Proofs that a problem has no solution, found by counting before anything is enumerated.
 
-Eight groups for seven devices would otherwise be tried in all their orders.
+Eight groups for seven devices would otherwise be tried in all their orders. The proof is a flow:
+what the demands need is sent to the providers that could serve them, as if it could be divided
+at will. Where not even that works out, nothing does; for equal amounts the opposite holds, too.
 """
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from roost.search.problem import Problem, Rules
 
 
 def may_have_solution(rules: Rules, problem: Problem) -> bool:
-    """Whether counting and matching leave hope: every demand has somebody, and enough of them."""
+    """Whether counting leaves hope: every demand has somebody, and they have enough together."""
     return (
         all(problem.providers)
         and _items_are_met(rules, problem)
@@ -29,51 +32,108 @@ def _items_are_met(rules: Rules, problem: Problem) -> bool:
 
 
 def _room_is_enough(rules: Rules, problem: Problem) -> bool:
-    """Whether the providers of each demand together have room for all who depend on them."""
-    rooms = iter(problem.rooms)
+    room_of: dict[int, dict[int, int]] = {}
+    for contest, providers, rooms in rules.contested_rooms(problem):
+        room_of.setdefault(contest.class_id, {}).update(zip(providers, rooms, strict=True))
     for contest in rules.contests:
-        room_of: dict[int, int] = {}
-        for demand in contest.demands:
-            room_of.update(zip(problem.providers[demand], next(rooms), strict=True))
-        for demand in contest.demands:
-            reach = set(problem.providers[demand])
-            needed = sum(
-                amount
-                for part, amount in contest.amounts.items()
-                if reach.issuperset(problem.providers[rules.demands[part]])
-            )
-            if needed > sum(room_of[provider] for provider in reach):
-                return False
+        needed: Counter[int] = Counter()
+        for part, amount in contest.amounts.items():
+            needed[rules.demands[part]] += amount
+        if not can_flow(
+            list(needed.values()),
+            [problem.providers[demand] for demand in needed],
+            room_of[contest.class_id],
+        ):
+            return False
     return True
 
 
 def _can_be_isolated(rules: Rules, problem: Problem) -> bool:
     """Whether every isolated part can have a provider of its own."""
-    choices = [problem.providers[rules.demands[part]] for part in rules.plan.isolated]
-    return len(maximum_matching(choices)) == len(choices)
+    wanted = Counter(rules.demands[part] for part in rules.plan.isolated)
+    choices = [problem.providers[demand] for demand in wanted]
+    one_each = {provider: 1 for providers in choices for provider in providers}
+    return can_flow(list(wanted.values()), choices, one_each)
 
 
-def maximum_matching(choices: Sequence[Sequence[int]]) -> Mapping[int, int]:
-    """As many choosers as possible, each with a choice of its own: chooser by choice.
+def can_flow(
+    needs: Sequence[int], choices: Sequence[Sequence[int]], room: Mapping[int, int]
+) -> bool:
+    """Whether what is needed can be divided among the choices so that nobody gets too much.
 
-    Everybody who finds all choices taken asks their takers, one after the other, to move on.
-
-    >>> sorted(maximum_matching([(1, 2), (1,), (2, 3)]).items())
-    [(1, 1), (2, 0), (3, 2)]
+    >>> can_flow([1, 1, 1], [(1, 2), (1,), (2, 3)], {1: 1, 2: 1, 3: 1})
+    True
+    >>> can_flow([1, 1, 1], [(1, 2), (1,), (2,)], {1: 1, 2: 1})
+    False
     """
-    taken_by: dict[int, int] = {}
-
-    def find(chooser: int, asked: set[int]) -> bool:
+    left = dict(room)
+    given: list[dict[int, int]] = [{} for _ in needs]
+    for chooser, need in enumerate(needs):
+        rest = need
         for choice in choices[chooser]:
-            if choice in asked:
-                continue
-            asked.add(choice)
-            if choice not in taken_by or find(taken_by[choice], asked):
-                taken_by[choice] = chooser
-                return True
-        return False
+            if not rest:
+                break
+            amount = min(rest, left[choice])
+            if amount > 0:
+                given[chooser][choice] = amount
+                left[choice] -= amount
+                rest -= amount
+        while rest:
+            moved = _make_way(chooser, rest, choices, given, left)
+            if not moved:
+                return False
+            rest -= moved
+    return True
 
-    for chooser in range(len(choices)):
-        if not find(chooser, set()):
-            break
-    return taken_by
+
+def _make_way(
+    chooser: int,
+    wanted: int,
+    choices: Sequence[Sequence[int]],
+    given: Sequence[dict[int, int]],
+    left: dict[int, int],
+) -> int:
+    """Let others move on to where there is room, along the shortest way; how much that gains."""
+    came_from: dict[int, tuple[int, int | None]] = {}
+    queue: deque[tuple[int, int | None]] = deque([(chooser, None)])
+    seen = {chooser}
+    while queue:
+        asker, through = queue.popleft()
+        for choice in choices[asker]:
+            if choice in came_from:
+                continue
+            came_from[choice] = asker, through
+            if left[choice] > 0:
+                return _shift(choice, wanted, came_from, given, left)
+            for holder, held in enumerate(given):
+                if holder not in seen and held.get(choice):
+                    seen.add(holder)
+                    queue.append((holder, choice))
+    return 0
+
+
+def _shift(
+    end: int,
+    wanted: int,
+    came_from: Mapping[int, tuple[int, int | None]],
+    given: Sequence[dict[int, int]],
+    left: dict[int, int],
+) -> int:
+    """Carry out the way that ends where there is room, as far as its narrowest place allows."""
+    steps = []
+    choice: int | None = end
+    while choice is not None:
+        asker, through = came_from[choice]
+        steps.append((asker, choice, through))
+        choice = through
+    amount = min(
+        wanted,
+        left[end],
+        *(given[asker][through] for asker, _, through in steps if through is not None),
+    )
+    left[end] -= amount
+    for asker, taken, through in steps:
+        given[asker][taken] = given[asker].get(taken, 0) + amount
+        if through is not None:
+            given[asker][through] -= amount
+    return amount

@@ -95,7 +95,12 @@ class Plan:
 
 def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
     """The plan for a query all of whose names exist; nothing if it is clear that nobody fits."""
-    homes = [_home(forest, group) for group in query.groups]
+    trees = {
+        group.in_tree: forest.find_tree(group.in_tree)
+        for group in query.groups
+        if group.in_tree is not None
+    }
+    homes = [_home(trees, group) for group in query.groups]
     if any(home is None for home in homes) or any(map(_asks_nothing, query.groups)):
         return None
     drafts: dict[tuple[object, ...], _Draft] = {}
@@ -115,7 +120,7 @@ def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
         parts=tuple(parts),
         root_traits=_trait_table(forest, query.root_required, with_required=True),
         root_aggregates=None if plain is None else _forbidden_table(forest, plain.aggregates),
-        anchor=None if plain is None or plain.in_tree is None else forest.find_tree(plain.in_tree),
+        anchor=None if plain is None or plain.in_tree is None else trees[plain.in_tree],
         items=() if plain is None else _items(forest, plain.traits),
         isolated=tuple(suffixes.values()) if query.isolate and len(suffixes) > 1 else (),
         subtrees=tuple(
@@ -150,11 +155,11 @@ def _asks_nothing(group: RequestGroup) -> bool:
     return not group.resources and not has_positive
 
 
-def _home(forest: Forest, group: RequestGroup) -> tuple[TreeRef | None] | None:
+def _home(trees: Mapping[str, TreeRef | None], group: RequestGroup) -> tuple[TreeRef | None] | None:
     """The tree to which the group is bound, if it is; nothing at all if there is no such tree."""
     if group.in_tree is None:
         return (None,)
-    found = forest.find_tree(group.in_tree)
+    found = trees[group.in_tree]
     if found is None:
         return None
     # A group without resources is not bound by its in_tree, as long as there is such a tree.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from roost.search.plan import Plan
 from roost.search.rows import IntColumn
 from roost.search.sharing import Lenders
 
+# Steps in vain, of some ten microseconds each: one or two seconds. What people ask needs none.
+_STEPS_MAX = 20_000
 # So many required items fit into a number of a column.
 _WORD_ITEMS = 62
 
@@ -35,6 +38,45 @@ class Problem(NamedTuple):
     # The place of each provider's parent in the tree, if same_subtree asks.
     parents: tuple[int, ...] = ()
 
+    def only(self, provider: int, rules: Rules) -> Problem:
+        """The same problem, if everything came from this provider, who could serve everything."""
+
+        def pick(demand: int, values: tuple[int, ...]) -> tuple[int, ...]:
+            return (values[self.providers[demand].index(provider)],)
+
+        return Problem(
+            tuple((provider,) for _ in self.providers),
+            tuple(
+                pick(demand, rooms)
+                for (_, demand), rooms in zip(rules.contested, self.rooms, strict=True)
+            ),
+            tuple(
+                pick(demand, items)
+                for demand, items in zip(rules.spanning, self.items, strict=True)
+            ),
+            self.parents,
+        )
+
+
+class Effort:
+    """How much trying in vain a search may still do; all its problems share it.
+
+    To pack different amounts into different rooms is hard in a way that no counting helps: there
+    are clouds and queries for which the exact answer would take years.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        # Whether something was given up.
+        self.exhausted = False
+
+    def spend(self) -> bool:
+        """Whether one more step may be tried."""
+        self._steps -= 1
+        if self._steps < 0:
+            self.exhausted = True
+        return not self.exhausted
+
 
 @dataclass(frozen=True, slots=True)
 class Contest:
@@ -47,6 +89,8 @@ class Contest:
     demands: tuple[int, ...]
     # What all parts need together: more room than that makes no difference.
     total: int
+    # Every amount is a multiple of it: what room has beyond a multiple makes none either.
+    unit: int
 
 
 class Rules:
@@ -72,6 +116,7 @@ class Rules:
             for first in range(0, len(plan.items), _WORD_ITEMS)
         ]
         self.all_items = (1 << len(plan.items)) - 1
+        self.effort = Effort(_STEPS_MAX)
         self.one_provider_a_tree = not plan.query.nested and len(plan.parts) > 1
 
     @property
@@ -84,6 +129,13 @@ class Rules:
             or self.plan.subtrees
             or self.one_provider_a_tree
         )
+
+    def contested_rooms(
+        self, problem: Problem
+    ) -> Iterator[tuple[Contest, tuple[int, ...], tuple[int, ...]]]:
+        """For each contest and demand: the providers, and the room of each."""
+        for (contest, demand), rooms in zip(self.contested, problem.rooms, strict=True):
+            yield contest, problem.providers[demand], rooms
 
     def items_of(self, traits: int) -> int:
         """The required items that a provider with this set of traits has, as bits."""
@@ -118,4 +170,4 @@ def _contests(plan: Plan) -> Iterator[Contest]:
         if len(amounts) > 1 and not amounts.keys() <= set(plan.isolated):
             demands = dict.fromkeys(plan.parts[number].demand for number in amounts)
             total = min(sum(amounts.values()), 2 * CAPACITY_MAX)
-            yield Contest(class_id, amounts, tuple(demands), total)
+            yield Contest(class_id, amounts, tuple(demands), total, gcd(*amounts.values()))

@@ -19,7 +19,7 @@ from roost.search.forest import Forest, TreeRef
 from roost.search.plan import Plan
 from roost.search.problem import Contest, Problem, Rules
 from roost.search.rows import BoolColumn, IntColumn
-from roost.search.sharing import Serving
+from roost.search.sharing import Lenders, Serving
 
 # What tells the problem of a tree from others: its piece of every column.
 _Key: TypeAlias = tuple[bytes, ...]
@@ -183,7 +183,9 @@ def _rooms(block: Block, places: IndexColumn, contest: Contest) -> IntColumn:
     stock = block.stocks.get(contest.class_id)
     if stock is None:
         return np.empty(0, np.int64)
-    return np.minimum(stock.room[np.searchsorted(stock.places, places)], contest.total)
+    room: IntColumn = stock.room[np.searchsorted(stock.places, places)]
+    useful: IntColumn = np.minimum(room, contest.total) // contest.unit * contest.unit
+    return useful
 
 
 def _problem(rules: Rules, key: _Key) -> Problem:
@@ -214,6 +216,11 @@ def _with_lenders(
         yield TreeGroup(number, members, _lent_to(problem, rules, serving))
 
 
+def _lent_room(lenders: Lenders, number: int, contest: Contest) -> int:
+    room = min(lenders.room(lenders.members[number], contest.class_id), contest.total)
+    return room - room % contest.unit
+
+
 def _lent_to(problem: Problem, rules: Rules, serving: Serving) -> Problem:
     """The problem with those added who lend."""
     lenders = rules.lenders
@@ -223,15 +230,12 @@ def _lent_to(problem: Problem, rules: Rules, serving: Serving) -> Problem:
             for demand, own in enumerate(problem.providers)
         ),
         tuple(
-            own
-            + tuple(
-                min(lenders.room(lenders.all[lender], contest.class_id), contest.total)
-                for lender in serving[demand]
-            )
+            own + tuple(_lent_room(lenders, lender, contest) for lender in serving[demand])
             for own, (contest, demand) in zip(problem.rooms, rules.contested, strict=True)
         ),
         tuple(
-            own + tuple(rules.items_of(lenders.all[lender].traits) for lender in serving[demand])
+            own
+            + tuple(rules.items_of(lenders.members[lender].traits) for lender in serving[demand])
             for own, demand in zip(problem.items, rules.spanning, strict=True)
         ),
         problem.parents,

@@ -39,13 +39,13 @@ class Lenders:
     def __init__(self, forest: Forest, plan: Plan) -> None:
         self._forest = forest
         self._demand_count = len(plan.demands)
-        self.all = _lenders(forest, plan)
+        self.members = _lenders(forest, plan)
         self.tables = tuple(self._table(number) for number in range(self._demand_count))
         self._serving: dict[int, Serving] = {}
-        self.homes = frozenset(lender.home for lender in self.all)
+        self.homes = frozenset(lender.home for lender in self.members)
 
     def __bool__(self) -> bool:
-        return bool(self.all)
+        return bool(self.members)
 
     def room(self, lender: Lender, class_id: int) -> int:
         """How much of a class the lender, who has that class, can still give."""
@@ -56,8 +56,8 @@ class Lenders:
     def ancestors(self, lender: Lender) -> set[int]:
         """The places of the lender and all above it, in its own block."""
         block, place = self._block(lender), lender.provider.place
-        found = set()
-        while place >= 0:
+        found: set[int] = set()
+        while place >= 0 and place not in found:
             found.add(place)
             place = int(block.parents[place])
         return found
@@ -70,7 +70,7 @@ class Lenders:
         if tree in self.homes:
             # At home they are members like any other.
             return tuple(
-                tuple(number for number in numbers if self.all[number].home != tree)
+                tuple(number for number in numbers if self.members[number].home != tree)
                 for numbers in found
             )
         return found
@@ -81,7 +81,7 @@ class Lenders:
     def _table(self, demand: int) -> BoolColumn | None:
         """By number of a tree's aggregate set: whether somebody serves the demand there."""
         aggregates: set[str] = set()
-        for lender in self.all:
+        for lender in self.members:
             if demand in lender.demands:
                 aggregates |= lender.aggregates
         return self._forest.aggregate_sets.with_any(aggregates) if aggregates else None
@@ -90,7 +90,7 @@ class Lenders:
         members = self._forest.aggregate_sets[aggregates]
         near = [
             (number, lender)
-            for number, lender in enumerate(self.all)
+            for number, lender in enumerate(self.members)
             if not members.isdisjoint(lender.aggregates)
         ]
         return tuple(

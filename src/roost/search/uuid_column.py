@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -39,6 +39,9 @@ class UuidColumn:
             return self._odd[place]
         return self._packed[UUID_LENGTH * place : UUID_LENGTH * (place + 1)]
 
+    def __iter__(self) -> Iterator[bytes]:
+        return map(self.__getitem__, range(len(self)))
+
     @property
     def matrix(self) -> ByteMatrix | None:
         """A row of bytes for each uuid, without copying; nothing if their lengths differ."""
@@ -64,8 +67,4 @@ class UuidColumn:
 
     def followed_by(self, other: UuidColumn) -> UuidColumn:
         """These and the other's."""
-        return UuidColumn([*self.all(), *other.all()])
-
-    def all(self) -> Iterable[bytes]:
-        """One after the other."""
-        return map(self.__getitem__, range(len(self)))
+        return UuidColumn([*self, *other])

@@ -126,8 +126,9 @@ def started(connection: Connection, statement: str) -> dict[str, Any]:
     answer = Answer.of(connection.exec_driver_sql(statement).fetchall())
     if answer is None:
         raise no_epoch()
-    # Numbers are not used twice: those that were pruned are below all that will come.
-    last = max(answer.rows, default=int(answer.pruned or 0))
+    # Pruning always leaves a row: where there is none, somebody has emptied the table, and its
+    # numbers may begin anew.
+    last = max(answer.rows, default=0)
     return {
         "epoch": answer.epoch,
         "pruned": answer.pruned,

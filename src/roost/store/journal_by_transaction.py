@@ -40,12 +40,12 @@ _NEWEST = (
     " LEFT JOIN roost_changes AS changes ON changes.id = {id} WHERE meta.name = 'epoch'"
 )
 _START = _NEWEST.format(id="(SELECT max(id) FROM roost_changes)")
+_ROWS = f"SELECT NULL, {_ROW} FROM roost_changes AS changes WHERE transaction_id"
 # A higher transaction than any so far comes from the cluster in which the database was before.
-_LATER = (
-    f" UNION ALL SELECT NULL, {_ROW} FROM roost_changes AS changes WHERE transaction_id >= %s"
-    " AND transaction_id < txid_snapshot_xmax(txid_current_snapshot())"
-)
-_EARLIER = f" UNION ALL SELECT NULL, {_ROW} FROM roost_changes AS changes WHERE transaction_id IN "
+_LATER = f"{_ROWS} >= %s AND transaction_id < txid_snapshot_xmax(txid_current_snapshot())"
+# Without a limit the server takes it that there are many, and thinks twice about each question.
+_FEW = 10
+_FEW_LATER = f"({_LATER} ORDER BY transaction_id LIMIT {_FEW})"
 
 # What is said of a row that is not there; no row has this number.
 _NO_ROW = SEPARATOR * 4
@@ -83,20 +83,23 @@ class TransactionPosition(Position):
 
     def read(self, connection: Connection) -> tuple[tuple[Change, ...], Position]:
         """What is new since, and how far the reader is then."""
-        rows = fetch_rows(connection, *self.question())
+        rows = fetch_rows(connection, *self.question(_FEW_LATER))
         if len(rows) == 1 and tuple(rows[0]) == (self.head, self.newest):
             return (), self
+        if len(rows) > _FEW:
+            rows = fetch_rows(connection, *self.question())
         return self._read_on(rows)
 
-    def question(self) -> tuple[str, tuple[int, ...]]:
-        """The statement that asks for the newest row and all that was not seen.
+    def question(self, later: str = _LATER) -> tuple[str, tuple[int, ...]]:
+        """The statement that asks for the newest row and those that were not seen.
 
         An array instead of so many places would make the server plan anew each time.
         """
         running = _filled(self.snapshot.running)
-        earlier = f"{_EARLIER}({', '.join(['%s'] * len(running))})" if running else ""
-        statement = _NEWEST.format(id="%s") + _LATER + earlier
-        return statement, (self.newest_id, self.snapshot.end, *running)
+        parts = [_NEWEST.format(id="%s"), later]
+        if running:
+            parts.append(f"{_ROWS} IN ({', '.join(['%s'] * len(running))})")
+        return " UNION ALL ".join(parts), (self.newest_id, self.snapshot.end, *running)
 
     def _read_on(self, rows: Sequence[Any]) -> tuple[tuple[Change, ...], Position]:
         first = next((tuple(row) for row in rows if row[0] is not None), None)

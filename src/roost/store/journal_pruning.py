@@ -11,10 +11,9 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, delete, func, insert, select, update
 
 from roost.store.journal_by_gaps import lock_rows
-from roost.store.rows import chunks
 from roost.store.tables import roost_changes, roost_meta
 
 _EDGE = "pruned"
@@ -24,11 +23,12 @@ _OLDEST = (
     .order_by(roost_changes.c.id)
     .limit(bindparam("limit"))
 )
+_TRANSACTION = func.coalesce(roost_changes.c.transaction_id, 0)
 _SNAPSHOT = func.txid_current_snapshot()
+_HORIZON = func.txid_snapshot_xmin(_SNAPSHOT, type_=BigInteger)
+_END = func.txid_snapshot_xmax(_SNAPSHOT, type_=BigInteger)
 _OLDEST_WITH_TRANSACTIONS = _OLDEST.add_columns(
-    func.coalesce(roost_changes.c.transaction_id, 0).label("transaction_id"),
-    func.txid_snapshot_xmin(_SNAPSHOT).label("horizon"),
-    func.txid_snapshot_xmax(_SNAPSHOT).label("end"),
+    _TRANSACTION.label("transaction_id"), _HORIZON.label("horizon"), _END.label("end")
 )
 
 
@@ -48,10 +48,14 @@ def prune_changes(connection: Connection, older_than: datetime, limit: int) -> i
         old = list(takewhile(_is_settled, old))
     if not old or not _all_committed(connection, old[-1].id):
         return 0
-    # First the note, then the deed: who reads in between must not take the rows for missing.
-    edge = _highest_transaction(pruned, old) if is_postgresql else old[-1].id
+    edge = last = old[-1].id
+    gone = (roost_changes.c.id <= last) & (roost_changes.c.created_at < older_than)
+    if is_postgresql:
+        edge = _highest_transaction(pruned, old)
+        gone &= ~_TRANSACTION.between(edge + 1, _END - 1)
+    # First the note, then the deed: nobody may find rows missing that are not noted yet.
     connection.execute(update(roost_meta).where(_OF_EDGE).values(value=str(edge)))
-    return _delete(connection, [row.id for row in old])
+    return connection.execute(delete(roost_changes).where(gone)).rowcount
 
 
 def _lock_edge(connection: Connection) -> int:
@@ -87,12 +91,4 @@ def _highest_transaction(pruned: int, rows: Sequence[Any]) -> int:
     horizon = rows[0].horizon
     return max(
         (id_ for id_ in (pruned, *(row.transaction_id for row in rows)) if id_ < horizon), default=0
-    )
-
-
-def _delete(connection: Connection, ids: Sequence[int]) -> int:
-    statement = delete(roost_changes)
-    return sum(
-        connection.execute(statement.where(roost_changes.c.id.in_(chunk))).rowcount
-        for chunk in chunks(ids)
     )

@@ -31,17 +31,16 @@ def list_all(request: Request) -> Response:
     query = parse(text, request.version)
     forest = request.replica.current()
     order = request.settings.candidate_order
-    question = (text, request.version)
-    answer = None if order.shuffled else request.answers.find(question, forest)
+    answer = None if order.shuffled else request.answers.find(text, request.version, forest)
     if answer is None:
         found = list_candidates(forest, query, order)
-        headers = _headers(request, found)
+        headers = _headers(found)
         if found.count is None or found.count > _CANDIDATES_AT_ONCE_MAX:
             stream = streamed_body(found, request.version)
             response = Response(200, headers=[_CONTENT_TYPE, *headers], stream=stream)
             return with_cache_headers(response, request, now())
-        answer = CachedAnswer(forest.token, candidate_body(found, request.version), headers)
-        request.answers.keep(question, answer)
+        answer = CachedAnswer(candidate_body(found, request.version), headers)
+        request.answers.keep(text, request.version, forest, answer)
     response = Response(200, answer.body, [_CONTENT_TYPE, *answer.headers])
     return with_cache_headers(response, request, now())
 
@@ -54,7 +53,5 @@ def _parsed(text: str, version: Microversion) -> CandidateQuery:
 _parsed_before = lru_cache(maxsize=1024)(_parsed)
 
 
-def _headers(request: Request, found: Found) -> tuple[tuple[str, str], ...]:
-    if not found.truncated:
-        return ()
-    return ((TRUNCATED_HEADER, str(request.settings.candidate_order.maximum)),)
+def _headers(found: Found) -> tuple[tuple[str, str], ...]:
+    return ((TRUNCATED_HEADER, str(found.count)),) if found.truncated else ()

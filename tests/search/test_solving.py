@@ -1,0 +1,257 @@
+"""Solutions in one tree: all of them, none twice, and an end even where packing is hard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from math import factorial
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.search import solving
+from roost.search.candidates import Order, find_candidates
+from roost.search.feasibility import can_flow
+from roost.search.forest import Forest
+from roost.search.rows import (
+    NO_PARENT,
+    ForestRows,
+    InventoryRows,
+    MembershipRows,
+    ProviderRows,
+    UsageRows,
+    Vocabulary,
+    column,
+)
+
+CLASSES = {"VCPU": 0, "MEMORY_MB": 1, "SRIOV_NET_VF": 8}
+
+
+Parts: TypeAlias = list[tuple[str, Mapping[str, int]]]
+
+
+class Node(NamedTuple):
+    """A provider of a tree: the number of its parent, and what it has."""
+
+    parent: int | None
+    totals: dict[str, int]
+
+
+def forest_of(tree: list[Node]) -> Forest:
+    nobody = column([])
+    stock = [
+        (number, CLASSES[name], total)
+        for number, node in enumerate(tree, 1)
+        for name, total in node.totals.items()
+    ]
+    ids, classes, totals = (column(list(values)) for values in zip(*stock, strict=True))
+    one = np.ones(len(stock), np.int64)
+    rows = ForestRows(
+        ProviderRows(
+            column(range(1, len(tree) + 1)),
+            [f"{number:036d}".encode() for number in range(len(tree))],
+            column([NO_PARENT if node.parent is None else node.parent + 1 for node in tree]),
+            one[:1].repeat(len(tree)),
+        ),
+        InventoryRows(
+            ids,
+            classes,
+            totals,
+            one * 0,
+            one,
+            one * 2**31,
+            one,
+            allocation_ratio=np.ones(len(stock)),
+        ),
+        UsageRows(nobody, nobody, nobody),
+        MembershipRows(nobody, []),
+        MembershipRows(nobody, []),
+    )
+    return Forest.of(rows, Vocabulary.of(CLASSES, {}))
+
+
+def found(tree: list[Node], query: CandidateQuery) -> list[tuple[int, ...]]:
+    """For each part of the query, in its order, who serves it."""
+    answer = find_candidates(forest_of(tree), query, Order(10**6))
+    assert not answer.truncated
+    return [batch.solution for batch in answer.batches for _ in batch.trees]
+
+
+def expected(tree: list[Node], query: CandidateQuery) -> set[tuple[int, ...]]:
+    """The same by trying everything."""
+    parts: Parts = [
+        (group.suffix, resources)
+        for group in query.groups
+        for resources in (
+            [group.resources]
+            if group.suffix
+            else [{name: amount} for name, amount in group.resources.items()]
+        )
+    ]
+    return {
+        choice
+        for choice in product(range(len(tree)), repeat=len(parts))
+        if _fits(tree, query, parts, choice)
+    }
+
+
+def _fits(
+    tree: list[Node],
+    query: CandidateQuery,
+    parts: Parts,
+    choice: tuple[int, ...],
+) -> bool:
+    taken: dict[tuple[int, str], int] = {}
+    for (_, resources), provider in zip(parts, choice, strict=True):
+        for name, amount in resources.items():
+            taken[provider, name] = taken.get((provider, name), 0) + amount
+    if any(amount > tree[node].totals.get(name, 0) for (node, name), amount in taken.items()):
+        return False
+    suffixed = [node for (suffix, _), node in zip(parts, choice, strict=True) if suffix]
+    if query.isolate and len(set(suffixed)) < len(suffixed):
+        return False
+    for together in query.same_subtrees:
+        members = {
+            node for (suffix, _), node in zip(parts, choice, strict=True) if suffix in together
+        }
+        if not any(all(top in _above(tree, node) for node in members) for top in members):
+            return False
+    return True
+
+
+def _above(tree: list[Node], node: int | None) -> set[int]:
+    found = set()
+    while node is not None:
+        found.add(node)
+        node = tree[node].parent
+    return found
+
+
+def group(suffix: str, **resources: int) -> RequestGroup:
+    return RequestGroup(suffix, resources)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[Node]:
+    """A root with children that are mostly alike, and a few below them."""
+    kinds = draw(
+        st.lists(
+            st.fixed_dictionaries({name: st.integers(1, 4) for name in CLASSES}),
+            min_size=1,
+            max_size=2,
+        )
+    )
+    nodes = [Node(None, draw(st.sampled_from(kinds)))]
+    for _ in range(draw(st.integers(2, 4))):
+        parent = draw(st.sampled_from([0, 0, 0, len(nodes) - 1]))
+        nodes.append(Node(parent, draw(st.sampled_from(kinds))))
+    return nodes
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> CandidateQuery:
+    resources = st.dictionaries(st.sampled_from(list(CLASSES)), st.integers(1, 3), min_size=1)
+    suffixes = ["_0", "_1", "_2", "_3"][: draw(st.integers(1, 4))]
+    groups = [RequestGroup(suffix, draw(resources)) for suffix in suffixes]
+    if draw(st.booleans()):
+        groups.insert(draw(st.integers(0, len(groups))), RequestGroup("", draw(resources)))
+    together = st.sets(st.sampled_from(suffixes), min_size=2).map(frozenset)
+    subtrees = draw(st.lists(together, max_size=2)) if len(suffixes) > 1 else []
+    return CandidateQuery(tuple(groups), isolate=draw(st.booleans()), same_subtrees=tuple(subtrees))
+
+
+@given(tree=trees(), query=queries(), remembers=st.booleans())
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+def test_every_solution_is_found_once(
+    tree: list[Node], query: CandidateQuery, remembers: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if remembers:
+            patch.setattr(solving, "_IDLE_STEPS_BEFORE_MEMORY", -1)
+        solutions = found(tree, query)
+    assert set(solutions) == expected(tree, query)
+    assert len(set(solutions)) == len(solutions)
+
+
+@pytest.mark.parametrize("children", [5, 6])
+def test_who_is_isolated_and_who_has_no_room_are_not_confused(children: int) -> None:
+    host = [Node(None, {})] + [Node(0, {"VCPU": 4, "MEMORY_MB": 9})] * children
+    groups = (
+        group("_m", MEMORY_MB=1),
+        group("", VCPU=1),
+        *(group(f"_{number}", VCPU=4) for number in range(children - 1)),
+    )
+    assert len(found(host, CandidateQuery(groups, isolate=True))) == factorial(children)
+
+
+def test_more_groups_than_devices_is_seen_at_once() -> None:
+    host = [Node(None, {"VCPU": 1})] + [Node(0, {"SRIOV_NET_VF": 8})] * 15
+    for isolate, devices in ((True, 16), (False, 121)):
+        groups = tuple(group(f"_{number}", SRIOV_NET_VF=1) for number in range(devices))
+        assert found(host, CandidateQuery(groups, isolate=isolate)) == []
+
+
+def test_hundreds_of_groups() -> None:
+    host = [Node(None, {"VCPU": 1})] + [Node(0, {"SRIOV_NET_VF": 1})] * 400
+    groups = tuple(group(f"_{number}", SRIOV_NET_VF=1) for number in range(400))
+    query = CandidateQuery(groups, isolate=True, limit=3)
+    assert len(found(host, query)) == 3
+
+
+def test_room_that_no_amount_fits_into_does_not_count() -> None:
+    # 132 are free, but of four at a time there are 30 only.
+    free = [8, 9, 10, 11, 12, 13, 14, 8, 11, 12, 13, 11]
+    host = [Node(None, {"VCPU": 1})] + [Node(0, {"SRIOV_NET_VF": total}) for total in free]
+    groups = tuple(group(f"_{number}", SRIOV_NET_VF=4) for number in range(31))
+    assert found(host, CandidateQuery(groups)) == []
+
+
+def test_siblings_are_alike_below_a_same_subtree() -> None:
+    nodes = [Node(None, {"VCPU": 1}), Node(0, {"MEMORY_MB": 9}), Node(0, {"MEMORY_MB": 9})]
+    nodes += [Node(parent, {"SRIOV_NET_VF": 1}) for parent in (1, 2) for _ in range(13)]
+    suffixes = [f"_{number}" for number in range(14)]
+    groups = (group("_n", MEMORY_MB=1), *(group(suffix, SRIOV_NET_VF=1) for suffix in suffixes))
+    query = CandidateQuery(groups, isolate=True, same_subtrees=(frozenset({"_n", *suffixes}),))
+    assert found(nodes, query) == []
+
+
+def test_a_search_that_leads_nowhere_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solving, "_IDLE_STEPS_FREE", 10)
+    monkeypatch.setattr("roost.search.problem._STEPS_MAX", 10)
+    # One 7 for each room leaves too little for six 5s, which counting does not see.
+    host = [Node(None, {"VCPU": 1})]
+    host += [Node(0, {"SRIOV_NET_VF": 10 + number % 3}) for number in range(12)]
+    amounts = [7] * 12 + [5] * 6
+    groups = tuple(
+        group(f"_{number}", SRIOV_NET_VF=amount) for number, amount in enumerate(amounts)
+    )
+    answer = find_candidates(forest_of(host), CandidateQuery(groups), Order(1000))
+    assert answer.count == 0
+    assert answer.truncated
+
+
+@given(
+    needs=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    room=st.dictionaries(st.integers(0, 3), st.integers(0, 3), min_size=1),
+    data=st.data(),
+)
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+def test_a_flow_is_found_where_one_by_one_assignment_is(
+    needs: list[int], room: dict[int, int], data: st.DataObject
+) -> None:
+    choices = [
+        tuple(data.draw(st.sets(st.sampled_from(sorted(room))), label="choices")) for _ in needs
+    ]
+    units = [chooser for chooser, need in enumerate(needs) for _ in range(need)]
+    possible = any(
+        all(
+            sum(choice == taken for taken in assignment) <= available
+            for choice, available in room.items()
+        )
+        for assignment in product(*(choices[chooser] for chooser in units))
+    )
+    assert can_flow(needs, choices, room) == possible
