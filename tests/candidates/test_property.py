@@ -24,7 +24,7 @@ from support.oracle import candidates
 from support.scenarios import STORIES, Scenario, drawing, query_text, readable, tell_stories
 
 # How many stories are told; more for a long run, and others from another number on.
-EXAMPLES = int(os.environ.get("ROOST_PROPERTY_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("ROOST_PROPERTY_EXAMPLES", "150"))
 FIRST = int(os.environ.get("ROOST_PROPERTY_SEED", "0"))
 
 # What a small cloud never reaches, so small that it does.

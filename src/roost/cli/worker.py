@@ -29,6 +29,7 @@ def load_application(_target: str) -> Any:
     # Imported here: the parent needs none of it, and the import opens the database.
     from roost.wsgi import application  # noqa: PLC0415
 
+    _give_back_memory()
     return application
 
 
@@ -42,6 +43,13 @@ def _keep_memory() -> None:
     if hasattr(libc, "mallopt"):
         for option, value in _KEEP_MEMORY:
             libc.mallopt(option, value)
+
+
+def _give_back_memory() -> None:
+    """Once, after all providers were read, which needs more memory than keeping them."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 def _end_with_parent() -> None:
