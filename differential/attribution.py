@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sides import Reply
-
 from support.answers import as_shown, describe, faults, summary_faults
 from support.asking import ANY_TRAITS, Request
 from support.oracle import (

@@ -16,13 +16,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "conformance"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from attribution import SAME, Case, Unexplained, verdict
 from rich.console import Console
 from rich.table import Table
-from sides import Oracle, Reply, Service, Side
 
+from attribution import SAME, Case, Unexplained, verdict
 from databases import open_databases
 from server import Program, Server, reference, roost
+from sides import Oracle, Reply, Service, Side
 from support.answers import describe
 from support.asking import Request
 from support.cloud import Cloud, Write

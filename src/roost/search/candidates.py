@@ -71,12 +71,14 @@ def find_candidates(
     if plan is None:
         return Found(forest, (), (), (), 0)
     lenders = Lenders(forest, plan)
-    rules = Rules(plan, lenders)
+    endless = order.maximum is None and not order.shuffled and _is_endless(query.limit)
+    # Nobody could be told that something was given up, once the answer has begun.
+    rules = Rules(plan, lenders, bounded=not endless)
     groups = _groups(forest, rules, order, account)
     if account is not None:
         # An account is of everything, whatever the limit.
         groups = iter(list(groups))
-    if order.maximum is None and not order.shuffled and _is_endless(query.limit):
+    if endless:
         # All are wanted, so their order does not matter, and this one needs no memory.
         everything = _distinct(forest, lenders, _in_any_order(rules, groups))
         batches = _until(everything, query.limit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +65,7 @@ class Effort:
     are clouds and queries for which the exact answer would take years.
     """
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: float) -> None:
         self._steps = steps
         # Whether something was given up.
         self.exhausted = False
@@ -96,7 +96,7 @@ class Contest:
 class Rules:
     """What holds between the parts of a plan, the same for every tree."""
 
-    def __init__(self, plan: Plan, lenders: Lenders) -> None:
+    def __init__(self, plan: Plan, lenders: Lenders, *, bounded: bool = True) -> None:
         self.plan = plan
         self.lenders = lenders
         # For each part the number of its demand.
@@ -116,7 +116,7 @@ class Rules:
             for first in range(0, len(plan.items), _WORD_ITEMS)
         ]
         self.all_items = (1 << len(plan.items)) - 1
-        self.effort = Effort(_STEPS_MAX)
+        self.effort = Effort(_STEPS_MAX if bounded else inf)
         self.one_provider_a_tree = not plan.query.nested and len(plan.parts) > 1
 
     @property
