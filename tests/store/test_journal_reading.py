@@ -460,21 +460,37 @@ class TestGaps:
         assert gap_reader.gaps() == 0
         assert gap_reader.read() == []
 
+    @pytest.mark.parametrize("before", [0, 1])
     def test_a_gap_is_kept_as_long_as_its_transaction_is_open(
-        self, database: Database, gap_reader: GapReader
+        self, database: Database, gap_reader: GapReader, before: int
     ) -> None:
-        with rolled_back(database) as connection:
-            record(connection, 90)
+        for _ in range(before):
+            with rolled_back(database) as connection:
+                record(connection, 90)
         with writing(database) as late:
             record(late, 2)
             database.write(record, 3)
             assert gap_reader.read() == [3]
             gap_reader.clock.now += 10 * SECONDS_MIN_IN_CLUSTER
             gap_reader.forget()
-            assert gap_reader.gaps() == 2
+            assert gap_reader.gaps() == before + 1
         assert gap_reader.read() == [2]
         gap_reader.forget()
         assert gap_reader.gaps() == 0
+
+    def test_gaps_are_not_kept_by_transactions_that_came_later(
+        self, database: Database, gap_reader: GapReader
+    ) -> None:
+        for id_ in (2, 3):
+            with rolled_back(database) as connection:
+                record(connection, 90, 91)
+            database.write(record, id_)
+        assert gap_reader.read() == [2, 3]
+        gap_reader.clock.now += SECONDS_MIN
+        with writing(database) as open_:
+            record(open_, 4)
+            gap_reader.forget()
+            assert gap_reader.gaps() == 0
 
     def test_what_was_committed_but_not_read_is_not_forgotten(
         self, database: Database, gap_reader: GapReader

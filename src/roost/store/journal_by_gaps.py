@@ -158,18 +158,17 @@ class GapPosition(IdPosition):
 
     def _still_open(self, connection: Connection, gaps: Sequence[Gap]) -> Iterator[Gap]:
         """What is left of gaps that are old enough: all of them while any of them is held."""
-        ranges = [(gap.first, gap.last) for gap in gaps]
         if self.in_cluster:
-            found = _committed_ids(connection, ranges)
+            ranges = _in_ranges([(gap.first, gap.last) for gap in gaps])
+            found: list[int] | None = _ids(connection, f"SELECT id {_BY_NUMBER} WHERE {ranges}")
         else:
             # The gaps between rows must not be locked, others insert there; this is for the
             # next statement only, and fails within a transaction, which would keep the locks.
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            locked = lock_rows(connection, ranges)
-            if locked is None:
-                yield from gaps
-                return
-            found = locked
+            found = _locked_ids(connection, " UNION ALL ".join(map(_locking, gaps)))
+        if found is None:
+            yield from gaps
+            return
         # These came after the last reading: they are still to be read.
         for gap in gaps:
             yield from (Gap(id_, id_, gap.noted) for id_ in found if gap.first <= id_ <= gap.last)
@@ -207,23 +206,34 @@ def _is_cluster(connection: Connection) -> bool:
     return any(value == "ON" for _, value in found)
 
 
-def lock_rows(connection: Connection, ranges: Sequence[tuple[int, int]]) -> list[int] | None:
-    """Lock all rows in these ranges, committed or not; nothing if somebody else holds one.
+def lock_oldest(connection: Connection, count: int) -> list[int] | None:
+    """Lock the oldest rows; their numbers, or nothing if somebody holds a row between them."""
+    # It is the limit that keeps it from the rows after them, which somebody may well hold.
+    return _locked_ids(
+        connection, f"SELECT id {_BY_NUMBER} ORDER BY id LIMIT {count} FOR UPDATE NOWAIT"
+    )
 
-    Without a transaction the locks are given back at once: then it only tells whether it could.
+
+def _locking(gap: Gap) -> str:
+    """A statement that looks for the rows of one gap, and fails if somebody holds one.
+
+    With a statement for many gaps at once, a server may rather go through the whole table, and
+    meet rows which somebody holds that have nothing to do with it.
     """
+    ranges = _in_ranges([(gap.first, gap.last)])
+    return f"(SELECT id {_BY_NUMBER} WHERE {ranges} FOR UPDATE NOWAIT)"
+
+
+def _locked_ids(connection: Connection, statement: str) -> list[int] | None:
     try:
-        return _committed_ids(connection, ranges, " FOR UPDATE NOWAIT")
+        return _ids(connection, statement)
     except DBAPIError as error:
         if next(iter(getattr(error.orig, "args", ())), None) not in _HELD:
             raise
         return None
 
 
-def _committed_ids(
-    connection: Connection, ranges: Sequence[tuple[int, int]], lock: str = ""
-) -> list[int]:
-    statement = f"SELECT id {_BY_NUMBER} WHERE {_in_ranges(ranges)}{lock}"
+def _ids(connection: Connection, statement: str) -> list[int]:
     return [int(id_) for (id_,) in connection.exec_driver_sql(statement)]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Connection, bindparam, delete, func, insert, select, update
 
-from roost.store.journal_by_gaps import lock_rows
+from roost.store.journal_by_gaps import lock_oldest
 from roost.store.tables import roost_changes, roost_meta
 
 _EDGE = "pruned"
@@ -46,7 +46,7 @@ def prune_changes(connection: Connection, older_than: datetime, limit: int) -> i
     old = list(takewhile(lambda row: row.created_at < older_than, oldest))
     if is_postgresql:
         old = list(takewhile(_is_settled, old))
-    if not old or not _all_committed(connection, old[-1].id):
+    if not old or not _all_committed(connection, [row.id for row in old]):
         return 0
     edge = last = old[-1].id
     gone = (roost_changes.c.id <= last) & (roost_changes.c.created_at < older_than)
@@ -75,15 +75,15 @@ def _is_settled(row: Any) -> bool:
     return bool(row.transaction_id < row.horizon or row.transaction_id >= row.end)
 
 
-def _all_committed(connection: Connection, last: int) -> bool:
-    """Whether nobody still holds a row up to this number, which readers could not see yet.
+def _all_committed(connection: Connection, oldest: list[int]) -> bool:
+    """Whether nobody still holds a row between the oldest, which readers could not see yet.
 
     Only MySQL and MariaDB have to be asked: SQLite has no other writer, and PostgreSQL counts by
     transaction.
     """
     if connection.dialect.name in ("sqlite", "postgresql"):
         return True
-    return lock_rows(connection, [(0, last)]) is not None
+    return lock_oldest(connection, len(oldest)) == oldest
 
 
 def _highest_transaction(pruned: int, rows: Sequence[Any]) -> int:
