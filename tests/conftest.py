@@ -49,6 +49,7 @@ def kind(request: pytest.FixtureRequest, _makers: dict[str, Databases]) -> str:
     """Each kind of database in turn."""
     name: str = request.param
     if name not in _makers:
+        # Named again at the end of the run; where it must not happen, `REQUIRED` ends the run.
         pytest.skip(f"no {name} here: {_missing[name]}")
     return name
 

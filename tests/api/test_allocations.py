@@ -155,6 +155,7 @@ class TestRequestsThatAreGranted:
 
     def test_a_whole_number_may_be_spelt_as_a_float(self, api: ApiClient) -> None:
         provider, consumer = make_provider(api, VCPU=8), str(uuid4())
+        # The helper takes whole numbers only, and this is about one that does not look like it.
         body = claim("1.39", {provider: {"VCPU": 2.0}})  # type: ignore[dict-item]
         assert api.put(f"/allocations/{consumer}", body).status == 204
         assert held(api, consumer) == {provider: {"VCPU": 2}}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -85,6 +86,22 @@ def statements(database: Database) -> Iterator[list[str]]:
     event.remove(database.reader, "before_cursor_execute", note)
 
 
+def ask_one_after_another(
+    ask: Callable[[], object], times: int, first_is_looking: Event, others_wait: Event
+) -> None:
+    """Let one begin, let the others come meanwhile, and then let it go on."""
+    threads = [threading.Thread(target=ask) for _ in range(times)]
+    threads[0].start()
+    assert first_is_looking.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    # They have nothing to do but to come and wait.
+    time.sleep(0.3)
+    others_wait.set()
+    for thread in threads:
+        thread.join()
+
+
 @contextmanager
 def looks_at_journal(database: Database) -> Iterator[list[object]]:
     """What is read without a transaction meanwhile."""
@@ -95,9 +112,9 @@ def looks_at_journal(database: Database) -> Iterator[list[object]]:
         looks.append(work)
         return read(work, *args)
 
-    database.read = noted  # type: ignore[method-assign,assignment]
-    yield looks
-    del database.read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "read", noted)
+        yield looks
 
 
 def test_every_write_is_seen_by_the_next_question(database: Database) -> None:
@@ -172,7 +189,7 @@ def test_who_waits_shares_a_look_that_began_after_he_came(
     replica = Replica(database)
     replica.current()
     looks = 0
-    first_is_looking, everybody_waits = threading.Event(), threading.Event()
+    first_is_looking, everybody_waits = Event(), Event()
     refreshed = replica._refreshed
 
     def look(state: Any) -> Any:
@@ -184,16 +201,7 @@ def test_who_waits_shares_a_look_that_began_after_he_came(
         return refreshed(state)
 
     monkeypatch.setattr(replica, "_refreshed", look)
-    threads = [threading.Thread(target=replica.current) for _ in range(9)]
-    threads[0].start()
-    assert first_is_looking.wait(10)
-    for thread in threads[1:]:
-        thread.start()
-    # They have nothing to do but to come and wait.
-    time.sleep(0.3)
-    everybody_waits.set()
-    for thread in threads:
-        thread.join()
+    ask_one_after_another(replica.current, 9, first_is_looking, everybody_waits)
     # The first look began before the others came, so one of them looks again, for all.
     assert looks == 2
 
@@ -204,7 +212,7 @@ def test_who_waits_for_a_look_that_fails_looks_himself(
 ) -> None:
     replica = Replica(database)
     replica.current()
-    first_is_looking, others_wait = threading.Event(), threading.Event()
+    first_is_looking, others_wait = Event(), Event()
     refreshed, looks, failures = replica._refreshed, 0, []
 
     def look(state: Any) -> Any:
@@ -224,15 +232,7 @@ def test_who_waits_for_a_look_that_fails_looks_himself(
             failures.append(error)
 
     monkeypatch.setattr(replica, "_refreshed", look)
-    threads = [threading.Thread(target=ask) for _ in range(3)]
-    threads[0].start()
-    assert first_is_looking.wait(10)
-    for thread in threads[1:]:
-        thread.start()
-    time.sleep(0.3)
-    others_wait.set()
-    for thread in threads:
-        thread.join()
+    ask_one_after_another(ask, 3, first_is_looking, others_wait)
     assert looks == 3
     assert len(failures) == 1
 

@@ -17,11 +17,10 @@ from support.worlds import build_world
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
-def account_of(database: Database, *groups: RequestGroup, **query: object) -> list[str]:
+def account_of(database: Database, *groups: RequestGroup) -> list[str]:
     """The account as lines: groups, constraint, providers and trees that were left."""
     account = Account()
-    asked = CandidateQuery(groups, **query)  # type: ignore[arg-type]
-    find_candidates(Replica(database).current(), asked, Order(), account)
+    find_candidates(Replica(database).current(), CandidateQuery(groups), Order(), account)
     return [
         f"{'+'.join(entry.groups)} {entry.constraint}: {entry.providers} in {entry.trees}".strip()
         for entry in account.entries

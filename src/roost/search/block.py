@@ -20,8 +20,8 @@ from roost.search.uuid_column import UuidColumn
 # Places of providers within a block, and other small numbers.
 IndexColumn: TypeAlias = npt.NDArray[np.int32]
 
-# Measured with 7 providers a tree: at 1,000 a scan of a large cloud pays for too many calls, at
-# 16,000 a changed tree pays for too much copying.
+# Measured with 70,000 providers, 7 a tree, at 1,024 / 4,096 / 16,384: to find the trees of one
+# aggregate takes 13 / 3.9 / 2.0 ms, to take a changed tree out of its block 0.4 / 1.2 / 5.0 ms.
 BLOCK_PROVIDERS = 4096
 
 _FEW_IDS = 16
@@ -145,7 +145,7 @@ class Block:
         if not near:
             return np.empty(0, np.int32)
         if len(near) <= _FEW_IDS:
-            # Looking for one after the other is ten times as fast as numpy's own way.
+            # Looking for one after the other is four times as fast as numpy's own way.
             found = [np.flatnonzero(self.ids == id_) for id_ in near]
             return np.concatenate(found).astype(np.int32)
         return np.flatnonzero(np.isin(self.ids, near)).astype(np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 
 from roost.search.problem import Problem, Rules
@@ -59,16 +60,16 @@ def constraints_of(rules: Rules, problem: Problem, order: Sequence[int]) -> list
     return found
 
 
-class Constraint:
+class Constraint(ABC):
     """Something that the choices for several parts must fulfil together."""
 
+    @abstractmethod
     def take(self, depth: int, part: int, provider: int) -> bool:
         """Note the choice and return true; or, if it breaks the rule, only return false."""
-        raise NotImplementedError
 
+    @abstractmethod
     def release(self, part: int, provider: int) -> None:
         """Take back the last choice."""
-        raise NotImplementedError
 
     def state(self) -> Hashable:
         """What must be equal in two branches for the same to be possible below them."""
