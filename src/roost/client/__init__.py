@@ -1,0 +1,1 @@
+"""The other half of a placement service: how a host describes itself. Talks HTTP only."""
