@@ -17,7 +17,7 @@ help: ## Show what there is to make
 run: $(VENV)/.serves ## Serve a demo cloud at http://127.0.0.1:8778 (SERVE='...' for other options)
 	$(VENV)/bin/roost serve $(SERVE)
 
-test: $(VENV)/.develops ## Run all tests, on every database that this machine has
+test: $(VENV)/.develops $(REFERENCE)/.installed ## Run all tests, on every database that this machine has
 	$(VENV)/bin/pytest $(PYTEST)
 
 check: $(VENV)/.develops ## Format, lint, types, layers

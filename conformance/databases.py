@@ -125,22 +125,26 @@ class SQLite(Databases):
 class PostgreSQL(Databases):
     """Databases of the PostgreSQL server behind a superuser's URL."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, durable: bool) -> None:
         super().__init__()
         self._administration = urlsplit(url)._replace(scheme="postgresql")
+        self._durable = durable
 
-    def execute(self, statement: str) -> None:
-        """Execute one statement outside a transaction."""
+    def execute(self, *statements: str) -> None:
+        """Execute statements outside a transaction."""
         url = self._administration.geturl()
         with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
-            connection.execute(statement.encode())
+            for statement in statements:
+                connection.execute(statement.encode())
 
     def _url(self, name: str) -> str:
         parts = self._administration._replace(scheme="postgresql+psycopg", path=f"/{name}")
         return parts.geturl()
 
     def _create(self, name: str, template: str | None) -> None:
-        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template or "template1"}"')
+        create = f'CREATE DATABASE "{name}" TEMPLATE "{template or "template1"}"'
+        hurry = f'ALTER DATABASE "{name}" SET synchronous_commit = off'
+        self.execute(create, *([] if self._durable else [hurry]))
 
     def _drop(self, name: str) -> None:
         self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
@@ -181,8 +185,13 @@ class MariaDB(Databases):
 
 
 @contextmanager
-def open_databases(kind: str, directory: Path, *, keep: bool) -> Iterator[Databases]:
+def open_databases(
+    kind: str, directory: Path, *, keep: bool, durable: bool = True
+) -> Iterator[Databases]:
     """Open a maker of databases of one kind; drop them all at the end, unless told to keep them.
+
+    What is written to those that are not durable need not survive a loss of power; only
+    PostgreSQL can be told so for a single database.
 
     Raises DatabaseError where there is no server to make them on.
     """
@@ -191,7 +200,7 @@ def open_databases(kind: str, directory: Path, *, keep: bool) -> Iterator[Databa
         if kind == "sqlite":
             databases = SQLite(directory)
         elif kind == "postgresql":
-            databases = _connect_postgresql(stack)
+            databases = _connect_postgresql(stack, durable=durable)
         else:
             databases = _connect_mariadb()
         try:
@@ -201,10 +210,10 @@ def open_databases(kind: str, directory: Path, *, keep: bool) -> Iterator[Databa
                 databases.drop_all()
 
 
-def _connect_postgresql(stack: ExitStack) -> PostgreSQL:
+def _connect_postgresql(stack: ExitStack, *, durable: bool) -> PostgreSQL:
     """Use the server that the environment names, or a private one for the life of the stack."""
     url = os.environ.get("ROOST_TEST_POSTGRESQL", POSTGRESQL_URL)
-    databases = PostgreSQL(url)
+    databases = PostgreSQL(url, durable=durable)
     try:
         databases.execute("SELECT 1")
     except psycopg.OperationalError as error:
@@ -215,7 +224,8 @@ def _connect_postgresql(stack: ExitStack) -> PostgreSQL:
                 "found to make one; ROOST_TEST_POSTGRESQL names another server"
             ) from error
         print(f"postgresql: nothing answers at {url}; using a private server", flush=True)
-        databases = PostgreSQL(stack.enter_context(_private_postgresql(programs)))
+        url = stack.enter_context(_private_postgresql(programs))
+        databases = PostgreSQL(url, durable=durable)
     return databases
 
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from databases import KINDS, DatabaseError, Databases, open_databases
+from roost.api.application import Application
+from roost.configuration.settings import Settings
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
-from roost.store.vocabulary import sync_standard_names
-from support.clean import clean_tables
-from support.client import ApiClient, in_process_client
-
-# Kinds of database that must be there: a run that passes without them has not shown enough.
-REQUIRED = tuple(filter(None, os.environ.get("ROOST_TEST_REQUIRE", "").split(",")))
-
-_missing: dict[str, str] = {}
+from support.clean import start_anew
+from support.client import ApiClient, application_client, settings_for
+from support.requirements import missing, note_missing
 
 
 @pytest.fixture(scope="session")
@@ -35,12 +30,11 @@ def _makers(_stack: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> dict
     for kind in KINDS:
         try:
             makers[kind] = _stack.enter_context(
-                open_databases(kind, tmp_path_factory.mktemp(kind), keep=False)
+                # What the tests write need not survive a loss of power.
+                open_databases(kind, tmp_path_factory.mktemp(kind), keep=False, durable=False)
             )
         except DatabaseError as error:
-            if kind in REQUIRED:
-                pytest.exit(f"{kind} is required: {error}", returncode=2)
-            _missing[kind] = str(error)
+            note_missing(kind, str(error))
     return makers
 
 
@@ -49,8 +43,8 @@ def kind(request: pytest.FixtureRequest, _makers: dict[str, Databases]) -> str:
     """Each kind of database in turn."""
     name: str = request.param
     if name not in _makers:
-        # Named again at the end of the run; where it must not happen, `REQUIRED` ends the run.
-        pytest.skip(f"no {name} here: {_missing[name]}")
+        # Named again at the end of the run; where it must not happen, the run has ended.
+        pytest.skip(f"no {name} here: {missing[name]}")
     return name
 
 
@@ -76,24 +70,36 @@ def _prepared(_makers: dict[str, Databases]) -> Iterator[dict[str, Database]]:
 def database(kind: str, _makers: dict[str, Databases], _prepared: dict[str, Database]) -> Database:
     """A database without providers, consumers or custom names."""
     if kind not in _prepared:
-        # What the tests write need not survive a loss of power.
         options = DatabaseOptions(url=_makers[kind].create().url, sqlite_synchronous=False)
         _prepared[kind] = Database(options)
         prepare_schema(_prepared[kind], upgrade=True)
-    _prepared[kind].write(clean_tables)
-    _prepared[kind].write(sync_standard_names)
+    _prepared[kind].write(start_anew)
     return _prepared[kind]
 
 
+@pytest.fixture(scope="session")
+def _usual_settings(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Database], Settings]:
+    """The settings for a database; read once, because reading them takes longer than most tests."""
+    known: dict[str, Settings] = {}
+
+    def settings(database: Database) -> Settings:
+        url = database.options.url
+        if url not in known:
+            known[url] = settings_for(database, tmp_path_factory.mktemp("settings"))
+        return known[url]
+
+    return settings
+
+
 @pytest.fixture
-def api(database: Database, tmp_path: Path) -> ApiClient:
+def api(database: Database, _usual_settings: Callable[[Database], Settings]) -> ApiClient:
     """The API in this process, as an administrator with the latest version sees it."""
-    return in_process_client(database, tmp_path)
+    return application_client(Application(_usual_settings(database), database))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say plainly what was not run."""
-    found = [kind for kind in KINDS if kind not in _missing]
+    found = [kind for kind in KINDS if kind not in missing]
     terminalreporter.write_line(f"databases tested: {', '.join(found)}")
-    for name, reason in _missing.items():
+    for name, reason in missing.items():
         terminalreporter.write_line(f"NOT RUN on {name}: {reason}", yellow=True)

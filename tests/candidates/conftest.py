@@ -10,8 +10,7 @@ import pytest
 from databases import Databases
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
-from roost.store.vocabulary import sync_standard_names
-from support.clean import clean_tables
+from support.clean import start_anew
 from support.client import in_process_client
 from support.worlds import Configured, World, Worlds, build_world
 
@@ -34,8 +33,7 @@ def worlds(_tables_database: Database, tmp_path_factory: pytest.TempPathFactory)
     def world_of(text: str) -> World:
         if not latest or latest[0].text != text:
             latest.clear()
-            _tables_database.write(clean_tables)
-            _tables_database.write(sync_standard_names)
+            _tables_database.write(start_anew)
             api = in_process_client(_tables_database, tmp_path_factory.mktemp("world"))
             latest.append(build_world(api, text))
         return latest[0]

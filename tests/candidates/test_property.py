@@ -14,10 +14,9 @@ import pytest
 from roost.api.application import Application
 from roost.configuration.settings import Settings
 from roost.store.database import Database
-from roost.store.vocabulary import sync_standard_names
 from support.answers import faults, read_answer
 from support.asking import Request
-from support.clean import clean_tables
+from support.clean import start_anew
 from support.client import ApiClient, application_client, settings_for
 from support.cloud import Ask, Cloud, Writer
 from support.oracle import candidates
@@ -95,18 +94,13 @@ def explanation(cloud: Cloud, request: Request, wrong: str) -> str:
     return readable(f"{wrong}\nworld: {drawing(cloud.world())}\nrequest: {query_text(request)}")
 
 
-def start_anew(database: Database) -> None:
-    database.write(clean_tables)
-    database.write(sync_standard_names)
-
-
 def tell_one_process(
     database: Database, service: Settings, examples: int, maximum: int | None = None
 ) -> None:
     """Tell stories to one application, which finds no more candidates than the maximum."""
 
     def check(scenario: Scenario) -> None:
-        start_anew(database)
+        database.write(start_anew)
         # Tables that were emptied behind its back are none that an application has to notice.
         api = application_client(Application(service, database))
         play(scenario, write_to=api, read_from=api, maximum=maximum)
@@ -166,7 +160,7 @@ def test_what_one_process_writes_another_one_finds(database: Database, tmp_path:
     service = settings_for(database, tmp_path)
 
     def check(scenario: Scenario) -> None:
-        start_anew(database)
+        database.write(start_anew)
         writing = application_client(Application(service, database))
         with closing(Database(database.options)) as other:
             reading = application_client(Application(service, other))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,22 +16,23 @@ from roost.service.provider_list import list_providers
 from roost.service.providers import create_provider
 from roost.service.usages import list_usages_by_type
 from roost.store.database import Database
+from support.together import run_together
 
 ALL = ProviderFilter()
 PROJECTS = ("demo-shop", "demo-telecom", "demo-research")
 
-# Says when it is ready, waits for a line, loads worlds and tells how much it loaded.
-CHILD = """
+# Loads worlds and tells how much it loaded.
+SCRIPT = """
 import sys
 from roost.demo.drawings import DRAWINGS
 from roost.demo.load import load_demo
 from roost.store.database import Database, DatabaseOptions
-database = Database(DatabaseOptions(url=sys.argv[1], sqlite_synchronous=False))
-print("ready", flush=True)
-sys.stdin.readline()
-summary = load_demo(database, DRAWINGS if sys.argv[2] == 'drawings' else None)
-print(summary.providers, summary.consumers)
-database.close()
+
+def work():
+    database = Database(DatabaseOptions(url=sys.argv[1], sqlite_synchronous=False))
+    summary = load_demo(database, DRAWINGS if sys.argv[2] == 'drawings' else None)
+    print(summary.providers, summary.consumers)
+    database.close()
 """
 
 
@@ -125,41 +124,19 @@ def test_of_two_processes_one_loads_and_the_other_says_that_it_did_not(
     database_url: str, open_database: Callable[[str], Database]
 ) -> None:
     database = open_database(database_url)
-    outputs = _load_in_processes(2, database_url, "drawings")
+    ended = run_together(SCRIPT, 2, database_url, "drawings")
     number = len(database.read(list_providers, ALL))
     database.close()
     assert number == 58
-    assert sorted(outputs) == [("0 0\n", ""), ("58 0\n", "")]
+    assert sorted(ended) == [(0, "0 0\n", ""), (0, "58 0\n", "")]
 
 
 def test_another_process_loads_the_same_cloud_and_prints_nothing_without_a_terminal(
     demo: Database, empty: Database
 ) -> None:
-    outputs = _load_in_processes(1, empty.options.url, "everything")
+    ended = run_together(SCRIPT, 1, empty.options.url, "everything")
     assert _picture(empty) == _picture(demo)
-    assert outputs == [(f"{len(_names(demo, ALL))} 150\n", "")]
-
-
-def _load_in_processes(number: int, url: str, worlds: str) -> list[tuple[str, str]]:
-    """What each of the processes printed, to stdout and to stderr."""
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", CHILD, url, worlds],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(number)
-    ]
-    for child in children:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    return [child.communicate(timeout=120) for child in children]
+    assert ended == [(0, f"{len(_names(demo, ALL))} 150\n", "")]
 
 
 # The hosts

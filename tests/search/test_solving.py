@@ -82,7 +82,7 @@ def found(tree: list[Node], query: CandidateQuery) -> list[tuple[int, ...]]:
 
 
 def expected(tree: list[Node], query: CandidateQuery) -> set[tuple[int, ...]]:
-    """The same by trying everything."""
+    """The same by trying everything; every part only where it has room by itself."""
     parts: Parts = [
         (group.suffix, resources)
         for group in query.groups
@@ -92,11 +92,15 @@ def expected(tree: list[Node], query: CandidateQuery) -> set[tuple[int, ...]]:
             else [{name: amount} for name, amount in group.resources.items()]
         )
     ]
-    return {
-        choice
-        for choice in product(range(len(tree)), repeat=len(parts))
-        if _fits(tree, query, parts, choice)
-    }
+    rooms = [
+        [
+            number
+            for number, node in enumerate(tree)
+            if all(amount <= node.totals.get(name, 0) for name, amount in resources.items())
+        ]
+        for _, resources in parts
+    ]
+    return {choice for choice in product(*rooms) if _fits(tree, query, parts, choice)}
 
 
 def _fits(

@@ -8,10 +8,14 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from databases import Databases
+from roost.store import tables
 from roost.store.checks import Finding, Level, check_database
 from roost.store.database import Database, DatabaseOptions
+from roost.store.migrations.histories import ROOST
 from roost.store.schema import sync_schema
 from roost.store.schema_repair import repair_online_data
+from support.clean import clean_tables
 from support.schemas import make_older
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -37,29 +41,56 @@ INSERT INTO allocations (id, resource_provider_id, consumer_id, resource_class_i
     (2, 2, 'cccccccc-1111-1111-1111-111111111111', 10000, 1)
 INSERT INTO placement_aggregates (id, uuid) VALUES (1, 'aaaaaaaa-1111-1111-1111-111111111111')
 """
-TABLES_WITH_ROWS = (
+# Those whose rows get their numbers from a sequence.
+NUMBERED_TABLES = (
     "resource_providers",
     "inventories",
+    "traits",
     "projects",
     "users",
     "consumers",
+    "consumer_types",
     "allocations",
     "placement_aggregates",
 )
 
 
+@pytest.fixture(scope="module")
+def _checked() -> Iterator[dict[str, Database]]:
+    """One database of each kind that no other module touches: all is right after a refill."""
+    checked: dict[str, Database] = {}
+    yield checked
+    for database in checked.values():
+        database.close()
+
+
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    """A database of its own, with rows in which everything is right."""
-    database = Database(DatabaseOptions(url=database_url))
-    sync_schema(database)
+def database(kind: str, _makers: dict[str, Databases], _checked: dict[str, Database]) -> Database:
+    """A database with rows in which everything is right, and no others."""
+    if kind not in _checked:
+        url = _makers[kind].create().url
+        _checked[kind] = Database(DatabaseOptions(url=url, sqlite_synchronous=False))
+        sync_schema(_checked[kind])
+    _checked[kind].write(refill)
+    return _checked[kind]
+
+
+def refill(connection: Connection) -> None:
+    """Make everything right, whatever a test has done to it."""
+    clean_tables(connection)
+    for table in (tables.resource_classes, tables.traits):
+        connection.execute(sa.delete(table))
+    connection.execute(sa.text(f"UPDATE {ROOST.version_table} SET version_num = '{ROOST.head}'"))
     for statement in GOOD_ROWS.strip().split("\nINSERT"):
-        run(database, "INSERT " + statement.removeprefix("INSERT"))
-    if database.engine.dialect.name == "postgresql":
-        for table in TABLES_WITH_ROWS:
-            run(database, f"SELECT setval('{table}_id_seq', (SELECT max(id) FROM {table}))")
-    yield database
-    database.close()
+        connection.execute(sa.text("INSERT " + statement.removeprefix("INSERT")))
+    if connection.dialect.name == "postgresql":
+        for name in NUMBERED_TABLES:
+            newest = f"(SELECT max(id) FROM {name})"
+            connection.execute(
+                sa.text(
+                    f"SELECT setval('{name}_id_seq', coalesce({newest}, 1), {newest} IS NOT NULL)"
+                )
+            )
 
 
 def run(database: Database, statement: str) -> None:

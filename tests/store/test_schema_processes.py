@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,10 +14,10 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.migrations.histories import PLACEMENT
 from roost.store.schema import SchemaState, inspect_schema, prepare_schema, sync_schema
 from support.schemas import describe, drop_everything, epochs, make_older, recorded
+from support.together import Ended, run_together
 
-# Waits for a line, prepares the schema, and tells how many revisions it ran and how often it was
-# disturbed by others.
-CHILD = """
+# Prepares the schema, and tells how many revisions it ran and how often it was disturbed by others.
+SCRIPT = """
 import logging, os, signal, sys
 import sqlalchemy as sa
 from roost.store.database import Database, DatabaseOptions
@@ -33,21 +31,20 @@ if cluster == "True":
 said = []
 runner.LOG.addFilter(lambda record: said.append(record.msg))
 runner.LOG.setLevel(logging.INFO)
-database = Database(DatabaseOptions(url=url))
 statements = []
 
-@sa.event.listens_for(database.engine, "after_cursor_execute")
 def die(connection, cursor, statement, *rest):
     if statement.lstrip().startswith("CREATE"):
         statements.append(statement)
         if len(statements) == die_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-print("ready", flush=True)
-sys.stdin.readline()
-prepare_schema(database, upgrade)
-database.close()
-print(sum("is at" in line for line in said), sum("trying again" in line for line in said))
+def work():
+    database = Database(DatabaseOptions(url=url))
+    sa.event.listen(database.engine, "after_cursor_execute", die)
+    prepare_schema(database, upgrade)
+    database.close()
+    print(sum("is at" in line for line in said), sum("trying again" in line for line in said))
 """
 
 
@@ -59,37 +56,18 @@ def database(database_url: str) -> Iterator[Database]:
     database.close()
 
 
-def start_children(
+def start_together(
     url: str, count: int, *, upgrade: bool = False, cluster: bool = False, die_after: int = 0
-) -> list[tuple[int, str, str]]:
-    """Let processes prepare the same database at the same moment: status, output, errors.
+) -> list[Ended]:
+    """Let processes prepare the same database at the same moment.
 
     `die_after`: the process is killed after so many tables and indexes.
     """
-    arguments = [url, str(upgrade), str(cluster), str(die_after)]
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", CHILD, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(count)
-    ]
-    for child in children:
-        assert child.stdout is not None
-        child.stdout.readline()
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("\n")
-        child.stdin.flush()
-    outputs = [child.communicate(timeout=120) for child in children]
-    return [(child.returncode, *output) for child, output in zip(children, outputs, strict=True)]
+    return run_together(SCRIPT, count, url, str(upgrade), str(cluster), str(die_after))
 
 
 def test_eight_processes_on_an_empty_database(database: Database, database_url: str) -> None:
-    ended = start_children(database_url, 8)
+    ended = start_together(database_url, 8)
     assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
     assert sorted(output for _, output, _ in ended) == ["0 0\n"] * 7 + ["6 0\n"]
     assert inspect_schema(database).state is SchemaState.CURRENT
@@ -98,7 +76,7 @@ def test_eight_processes_on_an_empty_database(database: Database, database_url: 
 
 def test_eight_processes_on_an_older_database(database: Database, database_url: str) -> None:
     make_older(database, "611cd6dffd7b")
-    ended = start_children(database_url, 8, upgrade=True)
+    ended = start_together(database_url, 8, upgrade=True)
     assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
     assert sorted(output for _, output, _ in ended) == ["0 0\n"] * 7 + ["4 0\n"]
     assert recorded(database, "alembic_version") == [PLACEMENT.head]
@@ -108,7 +86,7 @@ def test_eight_processes_on_an_older_database(database: Database, database_url: 
 def test_eight_processes_on_a_cluster_that_has_no_lock(
     database: Database, database_url: str
 ) -> None:
-    ended = start_children(database_url, 8, cluster=True)
+    ended = start_together(database_url, 8, cluster=True)
     assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
     # Otherwise there was a lock after all, and this test has shown nothing.
     assert sum(int(output.split()[1]) for _, output, _ in ended) > 0
@@ -123,7 +101,7 @@ def test_eight_processes_on_a_cluster_that_has_no_lock(
 def test_a_killed_process_leaves_what_the_next_start_finishes(
     database: Database, database_url: str
 ) -> None:
-    [(status, _, _)] = start_children(database_url, 1, die_after=12)
+    [(status, _, _)] = start_together(database_url, 1, die_after=12)
     assert status == -signal.SIGKILL
     halfway = SchemaState.OLDER if database.engine.dialect.name == "mysql" else SchemaState.EMPTY
     assert inspect_schema(database).state is halfway

@@ -1,4 +1,4 @@
-"""A live `roost serve` in processes of its own, on a spare loopback port."""
+"""Live servers in processes of their own, on spare loopback ports."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ READY_SECONDS = 60
 
 
 class LiveServer:
-    """Runs while its context is open; `start` and `kill` as often as a test likes."""
+    """`roost serve`, while its context is open; `start` and `kill` as often as a test likes."""
 
     def __init__(self, database_url: str, directory: Path, workers: int = 2) -> None:
-        self._command = [
-            str(Path(sys.executable).with_name("roost")),
-            *("serve", "--db", database_url, "--workers", str(workers)),
-        ]
+        self._database_url = database_url
+        self._workers = workers
         self._directory = directory
         self._loan = ExitStack()
         self.port = 0
@@ -51,6 +49,11 @@ class LiveServer:
         """What the server has said so far."""
         return (self._directory / "server.log").read_text(errors="replace")
 
+    @property
+    def url(self) -> str:
+        """Where the server listens."""
+        return f"http://127.0.0.1:{self.port}"
+
     def client(self) -> ApiClient:
         """A client with a connection of its own, closed with the server."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -61,11 +64,11 @@ class LiveServer:
         """Start the server and wait until it answers."""
         with (self._directory / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*self._command, "--port", str(self.port)],
+                self._command(),
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env=clean_environment(),
+                env=clean_environment(self._environment()),
                 start_new_session=True,
             )
         deadline = time.monotonic() + READY_SECONDS
@@ -76,6 +79,15 @@ class LiveServer:
                 return
             time.sleep(0.05)
         raise AssertionError(f"the server did not answer: {self.log[-2000:]}")
+
+    def _command(self) -> list[str]:
+        return [
+            *(str(Path(sys.executable).with_name("roost")), "serve", "--db", self._database_url),
+            *("--workers", str(self._workers), "--port", str(self.port)),
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        return {}
 
     def kill(self) -> None:
         """End all its processes at once, as a loss of power would."""
@@ -90,6 +102,29 @@ class LiveServer:
         assert self.process is not None
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(id_) for id_ in children.read_text().split()]
+
+
+class ReferenceServer(LiveServer):
+    """The reference implementation, from its own virtual environment, on a database of its own."""
+
+    def __init__(self, prefix: Path, directory: Path) -> None:
+        super().__init__(f"sqlite:///{directory}/placement.sqlite", directory)
+        self._prefix = prefix
+        (directory / "policy.yaml").write_text("{}")
+        (directory / "placement.conf").write_text(
+            "[api]\nauth_strategy = noauth2\n"
+            "[oslo_policy]\nenforce_new_defaults = false\n"
+            f"policy_file = {directory}/policy.yaml\n"
+            "[placement_database]\nsync_on_startup = true\nsqlite_synchronous = false\n"
+            f"connection = {self._database_url}\n"
+        )
+
+    def _command(self) -> list[str]:
+        script = Path(__file__).with_name("serve_reference.py")
+        return [str(self._prefix / "bin" / "python"), str(script), str(self.port)]
+
+    def _environment(self) -> dict[str, str]:
+        return {"OS_PLACEMENT_CONFIG_DIR": str(self._directory)}
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -1,22 +1,43 @@
-"""The command line: `roost serve`, `roost db ...`."""
+"""The command line: `roost serve`, `roost db ...`, `roost agent`, `roost tree ...`."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import NoReturn
 
 import click
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 import roost
-from roost.cli.db import db
-from roost.cli.serve import serve
-from roost.configuration.settings import ConfigurationError
-from roost.store.errors import Contention, DatabaseUnusable
+from roost.model.errors import OperatorError
+
+COMMANDS = {
+    "serve": "roost.cli.serve:serve",
+    "db": "roost.cli.db:db",
+    "tree": "roost.cli.tree:tree",
+    "agent": "roost.cli.agent:agent",
+}
+"""Where each command is. A command is imported when it is asked for: a client does not need what
+the server needs, and starts in a fraction of the time."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """The commands of the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(roost.__version__, prog_name="roost")
 def cli() -> None:
     """Roost, a placement service: where would this fit?
@@ -24,28 +45,23 @@ def cli() -> None:
     \b
     Try it:
       roost serve --demo
-      curl -H 'X-Auth-Token: admin' http://127.0.0.1:8778/resource_providers
+      roost tree show
+      roost agent --driver linux --once --dry-run
     """
-
-
-cli.add_command(serve)
-cli.add_command(db)
 
 
 def main() -> None:
     """Run the command; what an operator can mend is told in a sentence, not as a traceback."""
     try:
         cli()
-    except (ConfigurationError, DatabaseUnusable) as error:
-        _complain(str(error))
+    except OperatorError as error:
+        _complain(error.explanation)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Contention as error:
-        _complain(f"{error}: {error.__cause__}. `roost db check` may tell why.")
 
 
 def _complain(text: str) -> NoReturn:
-    # What is in brackets is part of the sentence, not of its looks.
-    console = Console(stderr=True)
-    console.print(f"[bold red]roost:[/] {escape(text)}", highlight=False, soft_wrap=True)
+    # As a Text: in a string, what is in brackets or between colons would be taken for markup.
+    sentence = Text.assemble(("roost:", "bold red"), " ", text)
+    Console(stderr=True, highlight=False).print(sentence, soft_wrap=True)
     sys.exit(1)

@@ -5,8 +5,10 @@ The names are those under which the developers of compute services know these ev
 
 from __future__ import annotations
 
+from roost.model.errors import OperatorError
 
-class PlacementError(Exception):
+
+class PlacementError(OperatorError):
     """Any of the errors below; says what was asked, what the server said and under which id."""
 
     def __init__(
@@ -50,6 +52,10 @@ class PlacementAPIConnectFailure(TransportFailed):
 
 class AnswerLost(TransportFailed):
     """The request went out and no whole answer came back, in time or at all."""
+
+
+class UnreadableAnswer(PlacementError):
+    """What came back is no answer of a placement server."""
 
 
 class NotConfigured(PlacementError):
@@ -106,6 +112,10 @@ class TraitCreationFailed(PlacementError):
 
 class ResourceProviderSyncFailed(PlacementError):
     """A flush ended half way; the next one begins by reading what is there."""
+
+
+class DeclarationRefused(PlacementError):
+    """A declaration contradicts what is there, and cannot be made true."""
 
 
 class ReshapeNeeded(Exception):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from roost.client.errors import UnreadableAnswer
+
 REQUEST_ID = "x-openstack-request-id"
 
 
@@ -53,7 +55,17 @@ class Response:
     @property
     def json(self) -> Any:
         """The body as a value."""
-        return json.loads(self.content)
+        try:
+            return json.loads(self.content)
+        except ValueError as error:
+            raise self._unreadable() from error
+
+    def field(self, name: str) -> Any:
+        """One field of a body that must have it."""
+        body = self.json
+        if not isinstance(body, dict) or name not in body:
+            raise self._unreadable()
+        return body[name]
 
     @property
     def request_id(self) -> str | None:
@@ -72,10 +84,17 @@ class Response:
 
     def _error(self) -> dict[str, str]:
         try:
-            errors = self.json["errors"]
-            return dict(errors[0])
+            return dict(json.loads(self.content)["errors"][0])
         except (ValueError, LookupError, TypeError):
             return {}
+
+    def _unreadable(self) -> UnreadableAnswer:
+        return UnreadableAnswer(
+            "The answer is not what a placement server sends; is the address right?",
+            status=self.status,
+            detail=self.content[:200].decode(errors="replace").strip(),
+            request_id=self.request_id,
+        )
 
 
 class Transport(Protocol):

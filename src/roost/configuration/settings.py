@@ -14,6 +14,7 @@ from oslo_log import log
 from oslo_policy import opts as policy_opts
 
 from roost.configuration import options
+from roost.model.errors import OperatorError
 from roost.search.candidates import Order
 from roost.store.database import (
     POOL_OVERFLOW,
@@ -26,7 +27,7 @@ from roost.store.database import (
 CONFIG_FILES_VARIABLE = "ROOST_CONFIG_FILES"
 
 
-class ConfigurationError(Exception):
+class ConfigurationError(OperatorError):
     """The configuration cannot be used; the message names the option and the fix."""
 
 

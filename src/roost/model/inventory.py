@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 INTEGER_MAX = 2_147_483_647
@@ -37,3 +37,11 @@ class Inventory:
         False
         """
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
+
+
+DEFAULTS = {
+    field.name: field.default
+    for field in fields(Inventory)
+    if field.name in ("reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+}
+"""What is taken for the fields of an inventory that are left out."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError
 
+from roost.model.errors import OperatorError
+
 # PostgreSQL: serialisation failure, deadlock, statement cancelled. Who has waited for a lock until
 # the time was up is not among them: waiting again would only keep a thread busy.
 _POSTGRESQL_TRANSIENT = frozenset({"40001", "40P01", "57014"})
@@ -11,7 +13,7 @@ _POSTGRESQL_TRANSIENT = frozenset({"40001", "40P01", "57014"})
 _MYSQL_TRANSIENT = frozenset({1213, 1020, 1317})
 
 
-class DatabaseUnusable(Exception):
+class DatabaseUnusable(OperatorError):
     """The database cannot be used as it is; the message says what to do."""
 
 
@@ -19,8 +21,13 @@ class Busy(Exception):
     """The queue of writers did not move for too long; nothing was written."""
 
 
-class Contention(Exception):
+class Contention(OperatorError):
     """A write was given up after as many attempts as allowed; nothing of it was written."""
+
+    @property
+    def explanation(self) -> str:
+        """The text with its cause."""
+        return f"{self}: {self.__cause__}. `roost db check` may tell why."
 
 
 class Retry(Exception):

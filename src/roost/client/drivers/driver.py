@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from roost.client.declaration import Declaration
 from roost.client.provider_tree import ProviderTree
@@ -24,13 +23,14 @@ class Driver(Protocol):
         ...
 
 
-class DeclaringDriver(ABC):
+@runtime_checkable
+class DeclaringDriver(Protocol):
     """A driver that says what there is; who owns what is not its concern.
 
     The difference to what the server has, and what of it this writer may remove, is worked out
     by whoever runs the driver.
     """
 
-    @abstractmethod
     def declare(self, nodename: str) -> Declaration:
         """All providers of the host, its root (named `nodename`) first."""
+        ...

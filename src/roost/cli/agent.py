@@ -1,0 +1,251 @@
+"""`roost agent`: reports this host, and goes on reporting."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from roost.cli.connection import Connection, connection_options
+from roost.cli.usage import usage_status
+from roost.client.agent.agent import Agent
+from roost.client.drivers.driver import DeclaringDriver, Driver
+from roost.client.drivers.loading import load_driver
+from roost.client.errors import NotConfigured
+from roost.client.owning.owner import Owner, Report
+from roost.client.owning.records import FileRecords
+from roost.client.reporting.reporter import Reporter
+from roost.model.identifiers import canonical_uuid, is_uuid
+
+EX_CONFIG = 78
+"""What systemd need not restart: it would fail again."""
+
+
+@click.command(
+    cls=usage_status(EX_CONFIG),
+    short_help="Describe this host to a placement server, and keep that true.",
+    epilog="""\b
+Examples:
+  roost agent --driver linux --once --dry-run      what would it report?
+  roost agent --driver linux --interval 60
+  roost agent --driver file --option path=/etc/roost/tree.yaml --os-cloud mycloud
+  roost agent --driver mypackage.mymodule:MyDriver --option size=8
+
+\b
+Signals: SIGHUP report now, SIGTERM or Ctrl-C finish the report under way and end.
+Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
+78 wrong options or configuration, which trying again does not mend.
+""",
+)
+@click.option(
+    "--driver",
+    "driver_name",
+    required=True,
+    metavar="NAME",
+    help="What describes the host: `linux` (this machine), `libvirt` (as libvirt sees it), `file` "
+    "(a tree file), or a driver of your own as package.module:Class.",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the driver, such as path=tree.yaml for `file`; may be repeated.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    default=socket.gethostname,
+    show_default="this host's name",
+    help="Name of the provider that stands for the host.",
+)
+@click.option(
+    "--uuid",
+    metavar="UUID",
+    help="Its uuid. [default: that of the provider with this name, or a new one]",
+)
+@click.option(
+    "--interval",
+    metavar="SECONDS",
+    type=click.FloatRange(1, 86400),
+    default=60.0,
+    show_default=True,
+    help="How long to wait before looking at the host again.",
+)
+@click.option(
+    "--owner",
+    metavar="NAME",
+    default="agent",
+    show_default=True,
+    help="Name to write under. What is written under other names is left alone.",
+)
+@click.option(
+    "--records",
+    metavar="DIRECTORY",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where to remember what was written, to tell it from what others write. [default: "
+    "$STATE_DIRECTORY, or a directory of yours such as ~/.local/state/roost/owners]",
+)
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Take all that is on the declared providers for written by this owner, so that what is "
+    "not declared is removed.",
+)
+@click.option("--once", is_flag=True, help="Report once, then end.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written, then end.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, an object for each event.")
+@connection_options
+def agent(
+    *,
+    connection: Connection,
+    driver_name: str,
+    options: tuple[str, ...],
+    name: str,
+    uuid: str | None,
+    interval: float,
+    owner: str,
+    records: Path | None,
+    adopt: bool,
+    once: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Describe this host to a placement server, and keep the description true.
+
+    It looks at the host again and again, writes what has changed, and prints a line for each
+    change. A server that is down is waited for.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    try:
+        driver = load_driver(driver_name, _parse(options))
+        memory = FileRecords(owner, records)
+        with connection.open() as transport:
+            writer = Owner(Reporter(transport), owner, memory, adopt=adopt)
+            reporting = _Reporting(writer, driver, name, _checked(uuid))
+            tell = _tell_json if as_json else _tell_text
+            say = _say_json if as_json else _say_text
+            if dry_run:
+                tell("would change", reporting.preview())
+                return
+            memory.prepare()
+            if once:
+                tell("changed", reporting.report())
+                return
+            running = Agent(
+                reporting.report,
+                interval=interval,
+                changed=lambda report: tell("changed", report),
+                failed=lambda text: say("failed", text),
+                recovered=lambda text: say("recovered", text),
+            )
+            _run(running)
+    except NotConfigured as error:
+        click.echo(f"roost: {error}", err=True)
+        sys.exit(EX_CONFIG)
+
+
+class _Reporting:
+    """One host, one driver: a driver that declares goes through an owner."""
+
+    def __init__(
+        self, owner: Owner, driver: Driver | DeclaringDriver, name: str, uuid: str | None
+    ) -> None:
+        self._owner = owner
+        self._driver = driver
+        self._name = name
+        self._uuid = uuid
+
+    def report(self) -> Report:
+        if isinstance(self._driver, DeclaringDriver):
+            return self._owner.report(self._driver, self._name, self._uuid)
+        return Report(self._owner.reporter.report(self._driver, self._name, self._uuid))
+
+    def preview(self) -> Report:
+        if isinstance(self._driver, DeclaringDriver):
+            declaration = self._driver.declare(self._name)
+            return self._owner.preview(declaration, self._name, self._uuid)
+        return Report(self._owner.reporter.preview(self._driver, self._name, self._uuid))
+
+
+def _run(running: Agent) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        # Who asks twice does not want to wait for the report that is under way.
+        signal.signal(number, signal.SIG_DFL)
+        running.stop()
+
+    def report_now(_number: int, _frame: FrameType | None) -> None:
+        running.report_now()
+
+    handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: report_now}
+    try:
+        with _handling(handlers):
+            running.run()
+    finally:
+        running.close()
+
+
+@contextmanager
+def _handling(
+    handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], None]],
+) -> Iterator[None]:
+    """Handle signals like this for a while, and then as before."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _checked(uuid: str | None) -> str | None:
+    if uuid is None or is_uuid(uuid):
+        return uuid and canonical_uuid(uuid)
+    raise NotConfigured(f"--uuid {uuid}: that is no UUID; leave it out to have one made")
+
+
+def _parse(options: tuple[str, ...]) -> dict[str, str]:
+    parsed = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or not key:
+            raise NotConfigured(f"--option {option}: write it as KEY=VALUE")
+        parsed[key] = value
+    return parsed
+
+
+def _tell_text(verb: str, report: Report) -> None:
+    lines = report.difference.lines()
+    for line in lines:
+        click.echo(line)
+    for line in report.kept:
+        click.echo(f"kept: {line}")
+    if not lines and verb != "changed":
+        click.echo("nothing would change")
+
+
+def _tell_json(verb: str, report: Report) -> None:
+    _tell_line(verb, difference=report.difference.as_json(), kept=list(report.kept))
+
+
+def _say_text(_event: str, text: str) -> None:
+    click.echo(f"roost: {text}", err=True)
+
+
+def _say_json(event: str, text: str) -> None:
+    _tell_line(event, message=text)
+
+
+def _tell_line(event: str, **facts: Any) -> None:
+    line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "event": event, **facts}
+    click.echo(json.dumps(line))

@@ -1,0 +1,131 @@
+"""Options of commands that talk to a placement server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import click
+
+from roost.client.connecting import connect
+from roost.client.errors import PlacementAPIConnectFailure, TransportFailed
+from roost.client.http_transport import Timeouts
+from roost.client.retrying import RetryPolicy
+from roost.client.transport import Request, Response, Transport
+
+_NOBODY_THERE = (
+    "Is the server running, and is this its address? `roost serve` starts one on this machine; "
+    "--url, ROOST_URL, --os-cloud or OS_CLOUD name another."
+)
+
+
+class _Impatient(RetryPolicy):
+    """Says at once that nobody is there.
+
+    Somebody who waits before the screen wants to know, and the agent tries again by itself.
+    """
+
+    def delay(
+        self,
+        request: Request,
+        outcome: Response | TransportFailed,
+        attempts: int,
+        elapsed: float,
+    ) -> float | None:
+        if isinstance(outcome, PlacementAPIConnectFailure):
+            return None
+        return super().delay(request, outcome, attempts, elapsed)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where the server is and who is asking, as far as the command line says."""
+
+    url: str | None
+    token: str | None
+    cloud: str | None
+    region: str | None
+    ca_file: str | None
+    insecure: bool
+    timeout: float
+
+    @contextmanager
+    def open(self) -> Iterator[Transport]:
+        """A transport, closed at the end."""
+        transport = connect(
+            url=self.url,
+            token=self.token,
+            cloud=self.cloud,
+            region=self.region,
+            ca_file=self.ca_file,
+            insecure=self.insecure,
+            timeout=Timeouts(min(self.timeout, Timeouts().connect), self.timeout),
+            retries=_Impatient(),
+        )
+        try:
+            yield transport
+        except PlacementAPIConnectFailure as error:
+            raise PlacementAPIConnectFailure(f"{error}\n{_NOBODY_THERE}") from error
+        finally:
+            transport.close()
+
+
+_OPTIONS = (
+    click.option(
+        "--url",
+        metavar="URL",
+        help="Address of the placement server. [default: $ROOST_URL, the cloud of $OS_CLOUD or "
+        "$OS_AUTH_URL, or http://127.0.0.1:8778]",
+    ),
+    click.option(
+        "--token",
+        metavar="TOKEN",
+        help="Token to send to that address. [default: $ROOST_TOKEN, or `admin` if the server is "
+        "on this machine]",
+    ),
+    click.option(
+        "--os-cloud",
+        "cloud",
+        metavar="NAME",
+        help="Find the server in this cloud of clouds.yaml, instead of by --url.",
+    ),
+    click.option(
+        "--os-region",
+        "region",
+        metavar="NAME",
+        help="Region of that cloud. [default: that of clouds.yaml]",
+    ),
+    click.option(
+        "--cacert",
+        "ca_file",
+        metavar="FILE",
+        help="Certificate authorities to trust, as PEM. [default: those of the system]",
+    ),
+    click.option("--insecure", is_flag=True, help="Do not check the server's certificate."),
+    click.option(
+        "--timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(0.1, 3600),
+        default=30.0,
+        show_default=True,
+        help="How long to wait for each answer.",
+    ),
+)
+
+
+def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options; the command gets them as one argument `connection`."""
+    names = Connection.__dataclass_fields__
+
+    @wraps(command)
+    def with_connection(**arguments: Any) -> Any:
+        said = {name: arguments.pop(name) for name in names}
+        return command(connection=Connection(**said), **arguments)
+
+    wrapped: Callable[..., Any] = with_connection
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped

@@ -1,0 +1,20 @@
+"""`roost tree`: trees of providers, drawn, compared, written and read as files."""
+
+from __future__ import annotations
+
+import click
+
+from roost.cli.tree.apply import apply, diff
+from roost.cli.tree.export import export
+from roost.cli.tree.show import show
+
+
+@click.group()
+def tree() -> None:
+    """Look at trees of resource providers, and declare them in files."""
+
+
+tree.add_command(show)
+tree.add_command(export)
+tree.add_command(apply)
+tree.add_command(diff)

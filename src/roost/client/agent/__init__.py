@@ -1,0 +1,1 @@
+"""The agent: reports a host, and goes on reporting whenever it changes."""

@@ -1,0 +1,94 @@
+"""The driver `file`: the host is what a tree file says it is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.drivers.driver import DeclaringDriver
+from roost.client.tree_file import STANDARD_INPUT, TreeFile, TreeFileError, read_tree_file
+
+PLACEHOLDER = "{node}"
+"""Stands for the name of the host in names, so that one file serves many hosts."""
+
+_ROOTS_SHOWN = 10
+_LOG = logging.getLogger(__name__)
+
+
+class FileDriver(DeclaringDriver):
+    """Declares the tree of a tree file whose root is named like the host.
+
+    The file is read anew each time. One that cannot be used raises `TreeFileError`.
+    """
+
+    def __init__(self, path: str) -> None:
+        if path == STANDARD_INPUT:
+            raise ValueError("the file is read again and again, so that it cannot be -")
+        self._path = Path(path).absolute()
+        self._warnings: tuple[str, ...] = ()
+
+    def declare(self, nodename: str) -> Declaration:
+        """The host's tree as the file has it now."""
+        tree_file = read_tree_file(self._path)
+        self._warn(tree_file.warnings)
+        problems = tuple(self._placeholder_problems(tree_file, nodename))
+        if problems:
+            raise TreeFileError(problems)
+        declaration = Declaration(
+            tuple(_filled_in(provider, nodename) for provider in tree_file.declaration.providers)
+        )
+        roots = [root.name for root in declaration.roots]
+        if nodename not in roots:
+            raise TreeFileError(
+                [f"{self._path}: no root is named `{nodename}`: {_there_are(roots)}"]
+            )
+        return declaration.tree(nodename)
+
+    def _warn(self, warnings: tuple[str, ...]) -> None:
+        """Log what looks odd, but not every minute again."""
+        if warnings != self._warnings:
+            self._warnings = warnings
+            for warning in warnings:
+                _LOG.warning("%s", warning)
+
+    def _placeholder_problems(self, tree_file: TreeFile, nodename: str) -> Iterator[str]:
+        first: dict[str, str] = {}
+        for provider in tree_file.declaration.providers:
+            at = f"{self._path}:{tree_file.lines[provider.name]}:"
+            name = _fill_in(provider.name, nodename)
+            other = first.setdefault(name, provider.name)
+            if other != provider.name:
+                yield (
+                    f"{at} on this host `{provider.name}` and `{other}` (line"
+                    f" {tree_file.lines[other]}) are both `{name}`: rename one of them"
+                )
+            if PLACEHOLDER in provider.name and provider.uuid is not None:
+                yield (
+                    f"{at} `{provider.name}` is another provider on each host, but would have"
+                    " the same uuid on all: remove `uuid`, or write the name out"
+                )
+
+
+def _filled_in(provider: DeclaredProvider, nodename: str) -> DeclaredProvider:
+    parent = provider.parent
+    return replace(
+        provider,
+        name=_fill_in(provider.name, nodename),
+        parent=None if parent is None else _fill_in(parent, nodename),
+    )
+
+
+def _fill_in(name: str, nodename: str) -> str:
+    return name.replace(PLACEHOLDER, nodename)
+
+
+def _there_are(roots: list[str]) -> str:
+    if not roots:
+        return "the file declares no providers at all; add it"
+    shown = ", ".join(roots[:_ROOTS_SHOWN])
+    more = len(roots) - _ROOTS_SHOWN
+    rest = f" and {more} more" if more > 0 else ""
+    return f'there are {shown}{rest}; add it, or name a root "{PLACEHOLDER}"'

@@ -1,0 +1,100 @@
+"""CPUs: which there are, which of them are isolated, and what all of them can do."""
+
+from __future__ import annotations
+
+from roost.client.drivers.linux.files import Files, unexpected
+from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.drivers.machine.values import Cpu
+
+CPUINFO = "/proc/cpuinfo"
+_CPUS = "/sys/devices/system/cpu"
+_CPUS_MAX = 1 << 16
+
+# What CPUs can do for guests is of use only if KVM was told, and able, to do it.
+_KVM_SWITCHES = {
+    "sev": "/sys/module/kvm_amd/parameters/sev",
+    "sev_es": "/sys/module/kvm_amd/parameters/sev_es",
+    "sev_snp": "/sys/module/kvm_amd/parameters/sev_snp",
+    "tdx": "/sys/module/kvm_intel/parameters/tdx",
+}
+
+
+def parse_cpu_list(text: str, path: str) -> frozenset[int]:
+    """CPUs as the kernel lists them, in the file at `path`.
+
+    >>> sorted(parse_cpu_list("0-2,8", "/sys/devices/system/cpu/online"))
+    [0, 1, 2, 8]
+    """
+    cpus: set[int] = set()
+    try:
+        for part in filter(None, text.split(",")):
+            first, _, last = part.partition("-")
+            begin, end = int(first), int(last or first)
+            if not 0 <= begin <= end < _CPUS_MAX:
+                raise ValueError
+            cpus.update(range(begin, end + 1))
+    except ValueError:
+        raise unexpected(path, "a list of CPUs like 0-3,8", text) from None
+    return frozenset(cpus)
+
+
+def read_cpu_list(files: Files, path: str) -> frozenset[int] | None:
+    """The CPUs that a file lists; None if there is no such file."""
+    text = files.text(path)
+    return None if text is None else parse_cpu_list(text, path)
+
+
+def read_online_cpus(files: Files) -> frozenset[int]:
+    """The logical CPUs that are switched on; without sysfs those that `/proc/cpuinfo` has."""
+    path = f"{_CPUS}/online"
+    cpus = read_cpu_list(files, path)
+    if cpus is None:
+        numbers = _values(files, "processor")
+        cpus = parse_cpu_list(",".join(numbers), CPUINFO)
+    if not cpus:
+        raise MachineUnreadable(
+            f"Neither {path} nor {CPUINFO} says which CPUs there are; are sysfs and procfs mounted?"
+        )
+    return cpus
+
+
+def read_isolated_cpus(files: Files) -> frozenset[int]:
+    """CPUs that the kernel was told (`isolcpus=`) to leave to whoever is pinned to them."""
+    return read_cpu_list(files, f"{_CPUS}/isolated") or frozenset()
+
+
+def read_cpu(files: Files, online: frozenset[int]) -> Cpu:
+    """What all online CPUs have in common."""
+    flags = _common_flags(files)
+    switched_on = {flag for flag, path in _KVM_SWITCHES.items() if files.text(path) in ("Y", "1")}
+    return Cpu(
+        architecture=files.text("/proc/sys/kernel/arch") or _guess_architecture(flags),
+        vendor=next(iter(_values(files, "vendor_id")), ""),
+        flags=(flags - _KVM_SWITCHES.keys()) | switched_on,
+        hyperthreading=any(_has_sibling(files, cpu) for cpu in sorted(online)),
+    )
+
+
+def _has_sibling(files: Files, cpu: int) -> bool:
+    path = f"{_CPUS}/cpu{cpu}/topology/thread_siblings_list"
+    return len(read_cpu_list(files, path) or ()) > 1
+
+
+def _common_flags(files: Files) -> frozenset[str]:
+    """Cores may differ; a workload that was promised a flag may run on any of them."""
+    flags = [frozenset(value.split()) for value in _values(files, "flags", "Features")]
+    return frozenset.intersection(*flags) if flags else frozenset()
+
+
+def _values(files: Files, *fields: str) -> list[str]:
+    lines = files.lines(CPUINFO, *fields)
+    return [line.partition(":")[2].strip() for line in lines]
+
+
+def _guess_architecture(flags: frozenset[str]) -> str:
+    """For kernels before 6.1, which do not say it in a file."""
+    if "asimd" in flags:
+        return "aarch64"
+    if "fpu" in flags:
+        return "x86_64" if "lm" in flags else "i686"
+    return ""

@@ -1,0 +1,66 @@
+"""Whole disks that are fixed to the machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from roost.client.drivers.linux.files import Files, read_number, required_number
+from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.drivers.machine.values import Disk
+
+_LOG = logging.getLogger(__name__)
+
+_BLOCK = "/sys/block"
+_SECTOR_BYTES = 512  # whatever the disk's own sectors are, as the kernel's documents say
+
+
+def read_disks(files: Files) -> tuple[Disk, ...]:
+    """The disks; one of which something odd is told is left out, with a warning."""
+    return tuple(_disks(files))
+
+
+def _disks(files: Files) -> Iterator[Disk]:
+    multipath_seen: set[str] = set()
+    for name in files.names(_BLOCK):
+        try:
+            if not _is_fixed(files, name):
+                continue
+            disk = _read_disk(files, name)
+            multipath = _multipath(files, name)
+        except MachineUnreadable as error:
+            _LOG.warning("Disk %s is left out: %s", name, error)
+            continue
+        # The same disk over several ways has a name for each; it is counted under the first.
+        if not multipath & multipath_seen:
+            yield disk
+        multipath_seen |= multipath
+
+
+def _is_fixed(files: Files, name: str) -> bool:
+    """Whether it is a device of its own, and one that stays.
+
+    Loop, RAM, zram, device-mapper and RAID devices are made of something else and have no
+    device. Hidden ones are the ways to a disk that has another name.
+    """
+    return (
+        files.link(f"{_BLOCK}/{name}/device") is not None
+        and read_number(files, f"{_BLOCK}/{name}/removable") != 1
+        and read_number(files, f"{_BLOCK}/{name}/hidden") != 1
+    )
+
+
+def _read_disk(files: Files, name: str) -> Disk:
+    rotational = read_number(files, f"{_BLOCK}/{name}/queue/rotational")
+    return Disk(
+        name,
+        size_bytes=required_number(files, f"{_BLOCK}/{name}/size") * _SECTOR_BYTES,
+        rotational=None if rotational is None else rotational == 1,
+    )
+
+
+def _multipath(files: Files, name: str) -> set[str]:
+    """Ids of the multipath devices that the disk is one way to."""
+    holders = files.names(f"{_BLOCK}/{name}/holders", "dm-*")
+    ids = {files.text(f"{_BLOCK}/{holder}/dm/uuid") for holder in holders}
+    return {found for found in ids if found is not None and found.startswith("mpath-")}

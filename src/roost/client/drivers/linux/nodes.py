@@ -1,0 +1,76 @@
+"""NUMA nodes with their CPUs, memory and huge pages."""
+
+from __future__ import annotations
+
+import re
+
+from roost.client.drivers.linux.cpus import read_cpu_list
+from roost.client.drivers.linux.files import Files, required_number, unexpected
+from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.drivers.machine.values import HugepagePool, NumaNode
+
+_NODES = "/sys/devices/system/node"
+_MEMINFO = "/proc/meminfo"
+_MEMORY = re.compile(r".*MemTotal:\s*(\d+) kB")
+_POOL = re.compile(r"hugepages-(\d+)kB")
+
+
+def read_nodes(
+    files: Files, online: frozenset[int], isolated: frozenset[int]
+) -> tuple[NumaNode, ...]:
+    """The nodes in order of their numbers; a kernel that knows no NUMA has one, number 0."""
+    names = files.names(_NODES, "node[0-9]*")
+    numbers = sorted(int(name.removeprefix("node")) for name in names)
+    if len(numbers) > 1:
+        return tuple(_read_node(files, number, online, isolated) for number in numbers)
+    return (_only_node(files, numbers[0] if numbers else 0, online, isolated),)
+
+
+def _read_node(
+    files: Files, number: int, online: frozenset[int], isolated: frozenset[int]
+) -> NumaNode:
+    node = f"{_NODES}/node{number}"
+    cpus = online & (read_cpu_list(files, f"{node}/cpulist") or frozenset())
+    return NumaNode(
+        number,
+        cpus=cpus,
+        isolated_cpus=cpus & isolated,
+        memory_kib=_read_memory(files, f"{node}/meminfo", f"Node {number} MemTotal"),
+        hugepages=_read_hugepages(files, f"{node}/hugepages"),
+    )
+
+
+def _only_node(
+    files: Files, number: int, online: frozenset[int], isolated: frozenset[int]
+) -> NumaNode:
+    """All CPUs and all memory are the only node's.
+
+    `/proc` is asked: containers often see their own share there, and some kernels count the
+    memory of a node only when it is first used.
+    """
+    return NumaNode(
+        number,
+        cpus=online,
+        isolated_cpus=online & isolated,
+        memory_kib=_read_memory(files, _MEMINFO, "MemTotal"),
+        hugepages=_read_hugepages(files, "/sys/kernel/mm/hugepages"),
+    )
+
+
+def _read_memory(files: Files, path: str, field: str) -> int:
+    lines = files.lines(path, field)
+    if not lines:
+        raise MachineUnreadable(f"{path} is missing, or has no line {field!r}.")
+    match = _MEMORY.fullmatch(lines[0])
+    if match is None:
+        raise unexpected(path, f"a number of kB for {field!r}", lines[0])
+    return int(match[1])
+
+
+def _read_hugepages(files: Files, directory: str) -> tuple[HugepagePool, ...]:
+    pools = []
+    for name in files.names(directory, "hugepages-*kB"):
+        if match := _POOL.fullmatch(name):
+            pages = required_number(files, f"{directory}/{name}/nr_hugepages")
+            pools.append(HugepagePool(int(match[1]), pages))
+    return tuple(sorted(pools, key=lambda pool: pool.size_kib))

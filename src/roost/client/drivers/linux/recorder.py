@@ -1,0 +1,85 @@
+"""Capturing a machine: the reader runs as always, and everything it is told is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from roost.client.drivers.linux.captures import Capture, Entry, open_files
+from roost.client.drivers.linux.files import Files, FileUnreadable
+from roost.client.drivers.linux.reading import read_machine
+from roost.client.drivers.machine.errors import MachineUnreadable
+
+_Answer = TypeVar("_Answer")
+
+_HEADING = """\
+# What the linux driver of Roost reads of a machine: no names of hosts or users, no addresses of
+# networks, no serial numbers but those in ids of multipath disks. The driver takes it as root=FILE.
+"""
+
+
+class Recorder(Files):
+    """Answers from other files and keeps the answers."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._entries: dict[str, Entry] = {}
+
+    def text(self, path: str) -> str | None:
+        """Read a file and keep it."""
+        text = self._ask(path, lambda: self._files.text(path))
+        if text is not None:
+            self._entries[path] = Entry("=", text)
+        return text
+
+    def link(self, path: str) -> str | None:
+        """Read a link and keep it."""
+        target = self._ask(path, lambda: self._files.link(path))
+        if target is not None:
+            self._entries[path] = Entry("->", target)
+        return target
+
+    def names(self, path: str, pattern: str = "*") -> tuple[str, ...]:
+        """Read a directory and keep that there is something, until more is known of it."""
+        names = self._ask(path, lambda: self._files.names(path, pattern))
+        for name in names:
+            self._entries.setdefault(f"{path}/{name}", Entry("/"))
+        return names
+
+    def lines(self, path: str, *fields: str) -> tuple[str, ...]:
+        """Keep of a long file only what was asked for."""
+        lines = self._ask(path, lambda: self._files.lines(path, *fields))
+        if lines:
+            entry = self._entries.get(path)
+            before = entry.text.split("\n") if entry else []
+            self._entries[path] = Entry("=", "\n".join(dict.fromkeys([*before, *lines])))
+        return lines
+
+    def capture(self) -> Capture:
+        """All answers so far."""
+        return Capture(
+            {
+                path: entry
+                for path, entry in self._entries.items()
+                if entry.kind != "/"
+                or not any(Capture.is_below(path, other) for other in self._entries)
+            }
+        )
+
+    def _ask(self, path: str, question: Callable[[], _Answer]) -> _Answer:
+        try:
+            return question()
+        except FileUnreadable as error:
+            self._entries[path] = Entry("!", error.reason)
+            raise
+
+
+def capture_machine(root: str = "/") -> str:
+    """The text of a capture of the machine at `root`, as far as it can be read."""
+    recorder = Recorder(open_files(root))
+    heading = _HEADING
+    try:
+        read_machine(recorder)
+    except MachineUnreadable as error:
+        heading += f"# The driver cannot describe this machine: {error}\n"
+    return heading + recorder.capture().written()

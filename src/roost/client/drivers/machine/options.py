@@ -1,0 +1,106 @@
+"""What an operator may choose about the description of his machine, as values or as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from roost.client.errors import NotConfigured
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Things chosen by patterns as a shell has them; those behind `!` take away.
+
+    >>> every_disk_but_one = Selection(("*", "!sda"))
+    >>> every_disk_but_one.includes("sdb"), every_disk_but_one.includes("sda")
+    (True, False)
+    """
+
+    patterns: tuple[str, ...] = ("*",)
+
+    def includes(self, *names: str) -> bool:
+        """Whether something that goes by any of these names is chosen."""
+        wanted = [pattern for pattern in self.patterns if not pattern.startswith("!")]
+        unwanted = [pattern[1:] for pattern in self.patterns if pattern.startswith("!")]
+        return _matches(names, wanted or ["*"]) and not _matches(names, unwanted)
+
+
+def _matches(names: tuple[str, ...], patterns: list[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """What is taken away from a machine, and how often its parts may be promised."""
+
+    cpu_allocation_ratio: float | None = None
+    ram_allocation_ratio: float | None = None
+    reserved_memory_mb: int = 512
+    reserved_cpus: int = 0
+    disks: Selection = Selection()
+    pci: Selection = Selection()
+
+
+def read_options(
+    driver: str, given: Mapping[str, object], own: tuple[str, ...] = ()
+) -> MachineOptions:
+    """The options of a machine among the given; `own` are those the driver looks after itself.
+
+    >>> read_options("linux", {"reserved_cpus": "2"}).reserved_cpus
+    2
+    """
+    known = (*own, *_READERS)
+    for name in given:
+        if name not in known:
+            raise NotConfigured(
+                f"The {driver} driver has no option {name!r}; it has: {', '.join(known)}."
+            )
+    values: dict[str, Any] = {}
+    for name in given.keys() & _READERS.keys():
+        try:
+            values[name] = _READERS[name](given[name])
+        except ValueError as error:
+            raise NotConfigured(
+                f"Option {name}={given[name]} of the {driver} driver: {error}."
+            ) from None
+    return MachineOptions(**values)
+
+
+def _ratio(value: object) -> float:
+    try:
+        ratio = float(str(value))
+    except ValueError:
+        ratio = math.nan
+    if not 0 < ratio < math.inf:
+        raise ValueError("it must be a number above 0, such as 1.5")
+    return ratio
+
+
+def _amount(value: object) -> int:
+    text = str(value)
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError("it must be a whole number, 0 or more")
+    return int(text)
+
+
+def _selection(value: object) -> Selection:
+    if isinstance(value, Selection):
+        return value
+    patterns = tuple(pattern.strip() for pattern in str(value).split(","))
+    if not all(pattern.removeprefix("!") for pattern in patterns):
+        raise ValueError("it must be patterns with commas between them, such as *,!sda")
+    return Selection(patterns)
+
+
+_READERS: dict[str, Callable[[object], Any]] = {
+    "cpu_allocation_ratio": _ratio,
+    "ram_allocation_ratio": _ratio,
+    "reserved_memory_mb": _amount,
+    "reserved_cpus": _amount,
+    "disks": _selection,
+    "pci": _selection,
+}

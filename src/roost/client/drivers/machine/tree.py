@@ -1,0 +1,129 @@
+"""The tree of providers that a machine is: one pure function, whatever read the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
+from roost.client.drivers.machine.cpu_traits import cpu_traits
+from roost.client.drivers.machine.inventories import inventory
+from roost.client.drivers.machine.options import MachineOptions
+from roost.client.drivers.machine.pci_offers import is_endpoint, pci_offer, pci_traits
+from roost.client.drivers.machine.values import Disk, Machine, NumaNode, PciFunction
+
+_KIB_OF_MB = 1024
+_BYTES_OF_GB = 1024**3
+
+
+def declare_machine(machine: Machine, nodename: str, options: MachineOptions) -> Declaration:
+    """The root, below it the NUMA nodes and disks, below the nodes the PCI functions near them.
+
+    A node without CPUs and memory is left out, and so are disks of less than a gigabyte: there
+    is nothing of them to be had.
+    """
+    root = DeclaredProvider(nodename, traits=cpu_traits(machine.cpu))
+    nodes = [node for node in machine.nodes if node.cpus or node.memory_kib]
+    return Declaration(
+        (
+            root,
+            *_numa_providers(nodes, nodename, options),
+            *_disk_providers(machine.disks, nodename, options),
+            *_pci_providers(machine.pci_functions, nodes, nodename, options),
+        )
+    )
+
+
+def _numa_providers(
+    nodes: list[NumaNode], nodename: str, options: MachineOptions
+) -> Iterator[DeclaredProvider]:
+    """What is kept for the host is taken from the first node that has any of it."""
+    with_vcpus = [node.number for node in nodes if node.cpus - node.isolated_cpus]
+    with_memory = [node.number for node in nodes if node.memory_kib]
+    for node in nodes:
+        keeps_cpus = with_vcpus[:1] == [node.number]
+        keeps_memory = with_memory[:1] == [node.number]
+        inventories = _cpu_inventories(
+            node, options.reserved_cpus if keeps_cpus else 0, options.cpu_allocation_ratio
+        ) | _memory_inventories(
+            node, options.reserved_memory_mb if keeps_memory else 0, options.ram_allocation_ratio
+        )
+        yield DeclaredProvider(
+            _numa_name(nodename, node),
+            parent=nodename,
+            inventories=inventories,
+            traits=frozenset({"HW_NUMA_ROOT"}),
+        )
+
+
+def _numa_name(nodename: str, node: NumaNode) -> str:
+    return f"{nodename}_numa{node.number}"
+
+
+def _cpu_inventories(
+    node: NumaNode, reserved: int, ratio: float | None
+) -> dict[str, InventoryFields]:
+    inventories = {}
+    if shared := len(node.cpus - node.isolated_cpus):
+        inventories["VCPU"] = inventory(shared, reserved=reserved, ratio=ratio)
+    if dedicated := len(node.cpus & node.isolated_cpus):
+        inventories["PCPU"] = inventory(dedicated)
+    return inventories
+
+
+def _memory_inventories(
+    node: NumaNode, reserved: int, ratio: float | None
+) -> dict[str, InventoryFields]:
+    """Huge pages are classes of their own, so ordinary memory must not offer them again."""
+    in_hugepages = ceil(sum(pool.memory_kib for pool in node.hugepages) / _KIB_OF_MB)
+    inventories = {}
+    if total := node.memory_kib // _KIB_OF_MB:
+        inventories["MEMORY_MB"] = inventory(total, reserved=in_hugepages + reserved, ratio=ratio)
+    for pool in node.hugepages:
+        if pool.pages:
+            inventories[f"CUSTOM_HUGEPAGES_{pool.size_kib}KB"] = inventory(pool.pages)
+    return inventories
+
+
+def _disk_providers(
+    disks: tuple[Disk, ...], nodename: str, options: MachineOptions
+) -> Iterator[DeclaredProvider]:
+    kinds = {True: {"STORAGE_DISK_HDD"}, False: {"STORAGE_DISK_SSD"}, None: set[str]()}
+    for disk in disks:
+        total = disk.size_bytes // _BYTES_OF_GB
+        if total and options.disks.includes(disk.name):
+            yield DeclaredProvider(
+                f"{nodename}_{disk.name}",
+                parent=nodename,
+                inventories={"DISK_GB": inventory(total)},
+                traits=frozenset(kinds[disk.rotational]),
+            )
+
+
+def _pci_providers(
+    functions: tuple[PciFunction, ...],
+    nodes: list[NumaNode],
+    nodename: str,
+    options: MachineOptions,
+) -> Iterator[DeclaredProvider]:
+    by_number = {node.number: _numa_name(nodename, node) for node in nodes}
+    # On a machine with one node everything is near it, whatever the firmware says or leaves out.
+    elsewhere = by_number[nodes[0].number] if len(nodes) == 1 else nodename
+    for function in functions:
+        kind = f"{function.vendor}:{function.product}"
+        if not (is_endpoint(function) and options.pci.includes(function.address, kind)):
+            continue
+        near = by_number.get(function.numa_node) if function.numa_node is not None else None
+        yield DeclaredProvider(
+            f"{nodename}_{function.address}",
+            parent=near or elsewhere,
+            inventories=_pci_inventories(function),
+            traits=pci_traits(function),
+        )
+
+
+def _pci_inventories(function: PciFunction) -> dict[str, InventoryFields]:
+    offer = pci_offer(function)
+    if offer is None:
+        return {}
+    return {offer.resource_class: inventory(offer.total, reserved=offer.reserved)}

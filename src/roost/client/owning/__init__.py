@@ -1,0 +1,1 @@
+"""Several writers on one tree: each declares its own part and leaves alone what is the others'."""

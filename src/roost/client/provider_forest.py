@@ -1,0 +1,176 @@
+"""A forest of providers, in which each is found by uuid or by name without a walk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any
+
+from roost.client.provider_node import ProviderData, ProviderNode
+
+
+class ProviderForest:
+    """Any number of trees, made of snapshots of which parents come before their children.
+
+    Uuids are unique, names need not be. Nothing in here recurses: trees may be of any depth.
+    """
+
+    def __init__(self, providers: Iterable[ProviderData] = ()) -> None:
+        self.roots: dict[str, ProviderNode] = {}
+        # Both have providers in the order in which they came, hence parents before children.
+        self._by_uuid: dict[str, ProviderNode] = {}
+        self._by_name: dict[str, dict[str, ProviderNode]] = {}
+        self._numbers = count()
+        for provider in providers:
+            self.add(ProviderNode(*provider))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProviderForest:
+        return ProviderForest(self.snapshot(memo))
+
+    def snapshot(self, memo: dict[int, Any] | None = None) -> list[ProviderData]:
+        """All that is to be known of the forest, parents before their children."""
+        return [provider.data(memo) for provider in self._by_uuid.values()]
+
+    def tree(self, root: ProviderNode) -> ProviderForest:
+        """A copy of one tree."""
+        return ProviderForest([provider.data() for provider in top_down(root)])
+
+    def __iter__(self) -> Iterator[ProviderNode]:
+        """All providers, tree by tree, each from the top down."""
+        return (provider for root in self.roots.values() for provider in top_down(root))
+
+    # -- finding
+
+    def find(self, name_or_uuid: str | None) -> ProviderNode | None:
+        """The provider that is meant, if there is any; if there are several, one of them.
+
+        A root counts before others, by its uuid, then by its name, of which the youngest root
+        is meant. Other providers are taken in the order of `_turn`.
+        """
+        if name_or_uuid is None:
+            return None
+        by_uuid = self._by_uuid.get(name_or_uuid)
+        by_name = self._by_name.get(name_or_uuid)
+        if by_name is None:
+            return by_uuid
+        if by_uuid is not None and by_uuid.is_root:
+            return by_uuid
+        if by_uuid is not None:
+            by_name = by_name | {by_uuid.uuid: by_uuid}
+        matches = list(by_name.values())
+        if len(matches) == 1:
+            return matches[0]
+        roots = [provider for provider in matches if provider.is_root]
+        return roots[-1] if roots else min(matches, key=lambda match: self._turn(match, by_uuid))
+
+    def root_of(self, provider: ProviderNode) -> ProviderNode:
+        """The root of the tree that the provider is in."""
+        *_, root = self._upwards(provider)
+        return root
+
+    def _upwards(self, provider: ProviderNode) -> Iterator[ProviderNode]:
+        yield provider
+        while provider.parent_uuid is not None:
+            provider = self._by_uuid[provider.parent_uuid]
+            yield provider
+
+    def _turn(self, provider: ProviderNode, by_uuid: ProviderNode | None) -> list[int]:
+        """When a search would come to the provider: roots by age, then each tree depth first.
+
+        Before it looks at the children of a provider one by one, siblings by age, such a search
+        asks whether one of them has the uuid: that one comes before its siblings.
+        """
+        numbers = [ancestor.number for ancestor in self._upwards(provider)]
+        if provider is by_uuid:
+            numbers[0] = -1
+        return numbers[::-1]
+
+    # -- changing
+
+    def add(self, provider: ProviderNode) -> None:
+        """Take in a provider without children; its parent is there already."""
+        uuid, parent_uuid = provider.uuid, provider.parent_uuid
+        if uuid in self._by_uuid:
+            raise ValueError(f"There is a provider with the uuid {uuid} already")
+        siblings = self.roots if parent_uuid is None else self._by_uuid[parent_uuid].children
+        provider.number = next(self._numbers)
+        siblings[uuid] = self._by_uuid[uuid] = provider
+        self._by_name.setdefault(provider.name, {})[uuid] = provider
+
+    def remove(self, provider: ProviderNode) -> None:
+        """Drop a provider and all below it."""
+        parent_uuid = provider.parent_uuid
+        siblings = self.roots if parent_uuid is None else self._by_uuid[parent_uuid].children
+        del siblings[provider.uuid]
+        for dropped in top_down(provider):
+            del self._by_uuid[dropped.uuid]
+            namesakes = self._by_name[dropped.name]
+            del namesakes[dropped.uuid]
+            if not namesakes:
+                del self._by_name[dropped.name]
+
+    def replace(self, arriving: Mapping[str, ProviderNode]) -> None:
+        """Take in providers, each instead of the one with its uuid and all below that.
+
+        If a parent is missing nothing happens. If some are each other's ancestors the others
+        are taken in.
+        """
+        self._demand_parents(arriving)
+        in_order = _parents_first(arriving)
+        for provider in in_order:
+            replaced = self._by_uuid.get(provider.uuid)
+            if replaced is not None:
+                self.remove(replaced)
+            self.add(provider)
+        left = arriving.keys() - {provider.uuid for provider in in_order}
+        if left:
+            raise ValueError(
+                "Providers cannot be added because some of them are each other's ancestors: "
+                f"{_listed(uuid for uuid in arriving if uuid in left)}"
+            )
+
+    def _demand_parents(self, arriving: Mapping[str, ProviderNode]) -> None:
+        parents = dict.fromkeys(provider.parent_uuid for provider in arriving.values())
+        missing = [
+            parent
+            for parent in parents
+            if parent is not None and parent not in arriving and not self._stays(parent, arriving)
+        ]
+        if missing:
+            raise ValueError(
+                "Parents are neither among the given providers nor among those that are in the "
+                f"tree and stay when the given ones are replaced: {_listed(missing)}"
+            )
+
+    def _stays(self, uuid: str, arriving: Mapping[str, ProviderNode]) -> bool:
+        provider = self._by_uuid.get(uuid)
+        return provider is not None and not any(
+            ancestor.uuid in arriving for ancestor in self._upwards(provider)
+        )
+
+
+def top_down(provider: ProviderNode) -> Iterator[ProviderNode]:
+    """The provider and all below it, parents before their children, depth first."""
+    waiting = [provider]
+    while waiting:
+        provider = waiting.pop()
+        yield provider
+        waiting.extend(reversed(provider.children.values()))
+
+
+def _parents_first(providers: Mapping[str, ProviderNode]) -> list[ProviderNode]:
+    """The providers below those whose parents are elsewhere, these included."""
+    found: list[ProviderNode] = []
+    children: dict[str, list[ProviderNode]] = {}
+    for provider in providers.values():
+        if provider.parent_uuid is not None and provider.parent_uuid in providers:
+            children.setdefault(provider.parent_uuid, []).append(provider)
+        else:
+            found.append(provider)
+    for provider in found:  # which grows meanwhile
+        found.extend(children.get(provider.uuid, ()))
+    return found
+
+
+def _listed(uuids: Iterable[str]) -> str:
+    return ", ".join(map(str, uuids))

@@ -1,0 +1,94 @@
+"""One provider in its place in a forest, and the snapshot that is handed out of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+Inventory: TypeAlias = dict[str, dict[str, Any]]
+"""Resource class -> fields of the inventory, as the API names them."""
+
+Resources: TypeAlias = dict[str, set[Any]]
+"""Resource class -> what the driver assigns of it; the server never hears of these."""
+
+# Copies of these are the same object, so a dict that holds nothing else needs no deep copy.
+_PLAIN = frozenset({bool, float, int, str, type(None)})
+
+
+class ProviderData(NamedTuple):
+    """What was known of a provider at one moment; whoever got it may change what is inside."""
+
+    uuid: str
+    name: str
+    generation: int | None
+    parent_uuid: str | None
+    inventory: Inventory
+    traits: set[str]
+    aggregates: set[str]
+    resources: Resources
+
+
+@dataclass(slots=True, eq=False)
+class ProviderNode:
+    """A provider that belongs to a forest. Only the forest changes its place."""
+
+    uuid: str
+    name: str
+    generation: int | None = None
+    parent_uuid: str | None = None
+    inventory: Inventory = field(default_factory=dict)
+    traits: set[str] = field(default_factory=set)
+    aggregates: set[str] = field(default_factory=set)
+    resources: Resources = field(default_factory=dict)
+    children: dict[str, ProviderNode] = field(default_factory=dict, repr=False)
+    # Grows with each provider that a forest takes in, so it orders siblings, and roots.
+    number: int = field(default=0, repr=False)
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the provider has no parent."""
+        return self.parent_uuid is None
+
+    def data(self, memo: dict[int, Any] | None = None) -> ProviderData:
+        """A snapshot that shares nothing with the provider; `memo` is that of a deep copy."""
+        return ProviderData(
+            self.uuid,
+            self.name,
+            self.generation,
+            self.parent_uuid,
+            copied_inventory(self.inventory, memo),
+            self.traits.copy(),
+            self.aggregates.copy(),
+            copy.deepcopy(self.resources, memo) if self.resources else {},
+        )
+
+    def has_inventory_changed(self, inventory: Inventory) -> bool:
+        """Whether the inventory has other classes than the provider's, or says otherwise of one.
+
+        Fields that it leaves out say nothing: the server has filled them in.
+        """
+        if not isinstance(inventory, Mapping):
+            raise TypeError(
+                f"The inventory of provider {self.name} must be a dict of resource classes "
+                f"(an empty one for none), not {inventory!r}"
+            )
+        return inventory.keys() != self.inventory.keys() or any(
+            name not in self.inventory[resource_class]
+            or self.inventory[resource_class][name] != value
+            for resource_class, fields in inventory.items()
+            for name, value in fields.items()
+        )
+
+
+def copied_inventory(inventory: Inventory, memo: dict[int, Any] | None = None) -> Inventory:
+    """A deep copy, which for the usual fields (numbers) is much cheaper than the general one."""
+    return {
+        resource_class: fields.copy() if _is_plain(fields) else copy.deepcopy(fields, memo)
+        for resource_class, fields in inventory.items()
+    }
+
+
+def _is_plain(fields: dict[str, Any]) -> bool:
+    return type(fields) is dict and _PLAIN.issuperset(map(type, fields.values()))

@@ -1,0 +1,310 @@
+"""The forest of providers that a driver edits: in memory, addressed by name or by uuid.
+
+It has the interface of the class of the same name that compute services hand to their drivers.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterable, Mapping, ValuesView
+from typing import Any, ClassVar, Self
+
+from roost.client.provider_forest import ProviderForest, top_down
+from roost.client.provider_node import (
+    Inventory,
+    ProviderData,
+    ProviderNode,
+    Resources,
+    copied_inventory,
+)
+from roost.model.identifiers import new_uuid
+
+__all__ = ["SHARING_TRAIT", "ProviderData", "ProviderSubTree", "ProviderTree"]
+
+SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
+"""Has what the provider offers be used by members of its aggregates."""
+
+
+class ProviderTree:
+    """Any number of provider trees. Nothing in it is validated, and no server is asked.
+
+    `name_or_uuid` finds a root by uuid, then a root by name, then any other provider by either.
+    Of several roots with a name the youngest is meant, of other providers that which comes first
+    from the top down; a child with that uuid comes before its siblings. Methods raise ValueError
+    if there is no such provider. Generations are stored as they are given, never compared.
+    """
+
+    # One for all trees of the process, as users of the interface expect. It belongs to the class
+    # and not to the trees, so neither copying nor pickling a tree touches it. Reentrant because
+    # comparing and copying run the code of whatever objects are stored.
+    lock: ClassVar = threading.RLock()
+
+    def __init__(self) -> None:
+        self._forest = ProviderForest()
+
+    # -- copies
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        duplicate = type(self).__new__(type(self))
+        memo[id(self)] = duplicate
+        with self.lock:
+            state = {name: copy.deepcopy(value, memo) for name, value in vars(self).items()}
+        vars(duplicate).update(state)
+        return duplicate
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.lock:
+            return {**vars(self), "_forest": self._forest.snapshot()}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._forest = ProviderForest(state["_forest"])
+
+    def subtree(self, name_or_uuid: str) -> ProviderSubTree:
+        """A copy of one tree, told by its root; ValueError if the provider is no root."""
+        with self.lock:
+            provider = self._find_with_lock(name_or_uuid)
+            if not provider.is_root:
+                raise ValueError(
+                    f"Provider {name_or_uuid} is not a root; a subtree is that of a root, here "
+                    f"{self._forest.root_of(provider).uuid}"
+                )
+            subtree = ProviderSubTree(name_or_uuid)
+            subtree._forest = self._forest.tree(provider)
+            return subtree
+
+    # -- looking
+
+    @property
+    def roots(self) -> ValuesView[ProviderNode]:
+        """The roots themselves, no snapshots: for whoever holds the lock."""
+        return self._forest.roots.values()
+
+    def get_provider_uuids(self, name_or_uuid: str | None = None) -> list[str]:
+        """The uuids of a provider and all below it, or of all there are, from the top down."""
+        with self.lock:
+            if name_or_uuid is None:
+                return [provider.uuid for provider in self._forest]
+            return _uuids(self._find_with_lock(name_or_uuid))
+
+    def get_provider_uuids_in_tree(self, name_or_uuid: str) -> list[str]:
+        """The uuids of the whole tree that the provider is in, from the top down."""
+        with self.lock:
+            return _uuids(self._find_with_lock(name_or_uuid, return_root=True))
+
+    def exists(self, name_or_uuid: str) -> bool:
+        """Whether there is such a provider."""
+        with self.lock:
+            return self._forest.find(name_or_uuid) is not None
+
+    def data(self, name_or_uuid: str) -> ProviderData:
+        """A snapshot of a provider; changing it changes nothing here."""
+        with self.lock:
+            return self._find_with_lock(name_or_uuid).data()
+
+    def _find_with_lock(self, name_or_uuid: str, return_root: bool = False) -> ProviderNode:
+        """The provider itself, or the root of its tree; for whoever holds the lock."""
+        provider = self._forest.find(name_or_uuid)
+        if provider is None:
+            raise ValueError(f"No such provider {name_or_uuid}")
+        return self._forest.root_of(provider) if return_root else provider
+
+    # -- adding and removing providers
+
+    def new_root(self, name: str, uuid: str, generation: int | None = None) -> str:
+        """Add a root; ValueError if the uuid is the uuid or name of any provider."""
+        with self.lock:
+            self._demand_unknown(uuid)
+            self._forest.add(ProviderNode(uuid, name, generation))
+            return uuid
+
+    def new_child(
+        self, name: str, parent: str, uuid: str | None = None, generation: int | None = None
+    ) -> str:
+        """Add a child of the parent, which is told by name or uuid, and give the child's uuid.
+
+        ValueError if the uuid, or without one the name, is the uuid or name of any provider.
+        """
+        with self.lock:
+            self._demand_unknown(name if uuid is None else uuid)
+            parent_uuid = self._find_with_lock(parent).uuid
+            # Whatever the types say, a root may have been added with None for a uuid.
+            if parent_uuid is None:
+                raise ValueError(
+                    f"Provider {parent} cannot have children because it was added without uuid; "
+                    "add it with one"
+                )
+            if uuid is None:
+                uuid = new_uuid()
+            self._forest.add(ProviderNode(uuid, name, generation, parent_uuid))
+            return uuid
+
+    def remove(self, name_or_uuid: str) -> None:
+        """Remove a provider and all below it."""
+        with self.lock:
+            self._forest.remove(self._find_with_lock(name_or_uuid))
+
+    def populate_from_iterable(self, provider_dicts: Iterable[Mapping[str, Any]] | None) -> None:
+        """Add providers as the server lists them, in any order; those that are there start anew.
+
+        A provider with a uuid that is there replaces it and all below it. ValueError if a parent
+        is neither here nor given, or if some are each other's ancestors.
+        """
+        with self.lock:
+            arriving = [_arriving(provider) for provider in provider_dicts or ()]
+            self._forest.replace({provider.uuid: provider for provider in arriving})
+
+    def _demand_unknown(self, name_or_uuid: str) -> None:
+        found = self._forest.find(name_or_uuid)
+        if found is not None:
+            raise ValueError(
+                f"There is a provider {name_or_uuid} already: {found.name} ({found.uuid})"
+            )
+
+    # -- inventory
+
+    def has_inventory(self, name_or_uuid: str) -> bool:
+        """Whether the provider has any inventory."""
+        with self.lock:
+            return bool(self._find_with_lock(name_or_uuid).inventory)
+
+    def has_inventory_changed(self, name_or_uuid: str, inventory: Inventory) -> bool:
+        """Whether the inventory says anything else than what is stored.
+
+        Fields that it leaves out say nothing; all classes have to be there.
+        """
+        with self.lock:
+            return self._find_with_lock(name_or_uuid).has_inventory_changed(inventory)
+
+    def update_inventory(
+        self, name_or_uuid: str, inventory: Inventory, generation: int | None = None
+    ) -> bool:
+        """Replace the inventory if it has changed, and tell whether it has."""
+        with self.lock:
+            provider = self._find_with_lock(name_or_uuid)
+            changed = provider.has_inventory_changed(inventory)
+            if changed:
+                provider.inventory = copied_inventory(inventory)
+            _learn(provider, generation)
+            return changed
+
+    def has_sharing_provider(self, resource_class: str) -> bool:
+        """Whether any provider shares inventory of the class."""
+        with self.lock:
+            return any(
+                resource_class in provider.inventory and SHARING_TRAIT in provider.traits
+                for provider in self._forest
+            )
+
+    # -- traits
+
+    def has_traits(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
+        """Whether the provider has all of the traits."""
+        with self.lock:
+            return self._find_with_lock(name_or_uuid).traits.issuperset(traits)
+
+    def have_traits_changed(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
+        """Whether the provider has others than these traits, or not all of them."""
+        with self.lock:
+            return self._find_with_lock(name_or_uuid).traits != set(traits)
+
+    def update_traits(
+        self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None
+    ) -> bool:
+        """Replace the traits, and tell whether that changed them."""
+        with self.lock:
+            provider = self._find_with_lock(name_or_uuid)
+            before, provider.traits = provider.traits, set(traits)
+            _learn(provider, generation)
+            return provider.traits != before
+
+    def add_traits(self, name_or_uuid: str, *traits: str) -> None:
+        """Add traits. Without any, nothing happens, even if there is no such provider."""
+        with self.lock:
+            if traits:
+                self._find_with_lock(name_or_uuid).traits.update(traits)
+
+    def remove_traits(self, name_or_uuid: str, *traits: str) -> None:
+        """Remove those of the traits that the provider has; without any, like `add_traits`."""
+        with self.lock:
+            if traits:
+                self._find_with_lock(name_or_uuid).traits.difference_update(traits)
+
+    # -- aggregates
+
+    def in_aggregates(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
+        """Whether the provider is in all of the aggregates."""
+        with self.lock:
+            return self._find_with_lock(name_or_uuid).aggregates.issuperset(aggregates)
+
+    def have_aggregates_changed(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
+        """Whether the provider is in others than these aggregates, or not in all of them."""
+        with self.lock:
+            return self._find_with_lock(name_or_uuid).aggregates != set(aggregates)
+
+    def update_aggregates(
+        self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None
+    ) -> bool:
+        """Replace the aggregates, and tell whether that changed them."""
+        with self.lock:
+            provider = self._find_with_lock(name_or_uuid)
+            before, provider.aggregates = provider.aggregates, set(aggregates)
+            _learn(provider, generation)
+            return provider.aggregates != before
+
+    def add_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
+        """Put the provider into aggregates."""
+        with self.lock:
+            self._find_with_lock(name_or_uuid).aggregates.update(aggregates)
+
+    def remove_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
+        """Take the provider out of those of the aggregates that it is in."""
+        with self.lock:
+            self._find_with_lock(name_or_uuid).aggregates.difference_update(aggregates)
+
+    # -- resources
+
+    def update_resources(self, name_or_uuid: str, resources: Resources) -> bool:
+        """Replace the assigned resources, and tell whether that changed them."""
+        with self.lock:
+            provider = self._find_with_lock(name_or_uuid)
+            changed = provider.resources != resources
+            if changed:
+                provider.resources = copy.deepcopy(resources)
+            return changed
+
+
+class ProviderSubTree(ProviderTree):
+    """A tree on its own, which says nothing about any provider outside of it."""
+
+    def __init__(self, scope_rp_uuid: str) -> None:
+        super().__init__()
+        self._scope_rp_uuid = scope_rp_uuid
+
+    @property
+    def scope_rp_uuid(self) -> str:
+        """The root, as `ProviderTree.subtree` was told it."""
+        return self._scope_rp_uuid
+
+
+def _uuids(top: ProviderNode) -> list[str]:
+    return [provider.uuid for provider in top_down(top)]
+
+
+def _learn(provider: ProviderNode, generation: int | None) -> None:
+    """Store a generation that is known, whether or not anything else has changed."""
+    if generation is not None:
+        provider.generation = generation
+
+
+def _arriving(provider: Mapping[str, Any]) -> ProviderNode:
+    missing = [key for key in ("uuid", "name") if key not in provider]
+    if missing:
+        raise ValueError(f"A provider to be added has no {' and no '.join(missing)}: {provider}")
+    return ProviderNode(
+        provider["uuid"],
+        provider["name"],
+        provider.get("generation"),
+        provider.get("parent_provider_uuid"),
+    )

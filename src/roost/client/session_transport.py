@@ -1,0 +1,227 @@
+"""Requests through a keystoneauth session, which finds the server and renews tokens itself.
+
+This module needs keystoneauth, which Roost works without: import it where it is used.
+"""
+
+from __future__ import annotations
+
+import ssl
+import sys
+from collections.abc import Iterator
+
+from keystoneauth1 import exceptions as keystone
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+from roost.client.errors import (
+    AnswerLost,
+    NotConfigured,
+    PlacementAPIConnectFailure,
+    TransportFailed,
+)
+from roost.client.http_transport import Timeouts, http_address, without_user
+from roost.client.retrying import RetryingTransport, RetryPolicy
+from roost.client.transport import Request, Response
+
+SERVICE_TYPE = "placement"
+
+
+class SessionTransport(RetryingTransport):
+    """Talks to the `placement` service of a cloud, with a session or an adapter of keystoneauth.
+
+    What is given beside an adapter goes before what the adapter says. Without `timeout` that of
+    the session holds, and ours if it has none. `description` tells people where this talks to;
+    if it is not given, it is put together from what the session knows.
+
+    A session that was handed in is its owner's to close, unless `owns_session`.
+    """
+
+    def __init__(
+        self,
+        session_or_adapter: Session | Adapter,
+        *,
+        region_name: str | None = None,
+        interface: str | list[str] | None = None,
+        endpoint_override: str | None = None,
+        timeout: Timeouts | float | None = None,
+        global_request_id: str | None = None,
+        retries: RetryPolicy | None = None,
+        description: str | None = None,
+        owns_session: bool = False,
+    ) -> None:
+        super().__init__(retries=retries, global_request_id=global_request_id)
+        self._adapter = _placement_adapter(
+            session_or_adapter, region_name, interface, endpoint_override
+        )
+        self._session = _session_below(self._adapter)
+        given = self._session.timeout if timeout is None else timeout
+        self._timeouts = Timeouts.of(given)
+        self._description = description or _description(self._adapter, self._session)
+        self._owns_session = owns_session
+
+    def describe(self) -> str:
+        """The endpoint, or the cloud whose catalog names it."""
+        return self._description
+
+    def close(self) -> None:
+        """Close the connections of a session of its own."""
+        if self._owns_session:
+            self._session.session.close()
+
+    def _attempt(self, request: Request) -> Response:
+        # Somebody may be handling another failure while he sends this; that one is not ours.
+        outside = sys.exception()
+        try:
+            self._make_ready()
+        except keystone.ClientException as error:
+            raise self._not_ready(error, outside) from error
+        try:
+            answer = self._adapter.request(
+                request.path,
+                request.method,
+                data=request.content(),
+                headers=self._headers(request),
+                timeout=(self._timeouts.connect, self._timeouts.read),
+                raise_exc=False,
+                redirect=False,
+                # Those of a session repeat whatever timed out, claims included.
+                connect_retries=0,
+            )
+        except keystone.ClientException as error:
+            raise self._failed(error, outside) from error
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Response(answer.status_code, headers, answer.content)
+
+    def _make_ready(self) -> None:
+        """Get a token and the endpoint, if there are none yet.
+
+        The session would do that itself as part of the request; but then nobody could tell the
+        failures of the identity service from those of a request that was sent.
+        """
+        identity = getattr(self._adapter.auth or self._session.auth, "auth_url", None)
+        if identity:
+            http_address(identity)
+        try:
+            self._adapter.get_token()
+        except keystone.MissingAuthPlugin:
+            if self._adapter.endpoint_override is None:
+                raise
+        endpoint = self._adapter.get_endpoint()
+        if not endpoint:
+            raise keystone.EndpointNotFound
+        http_address(endpoint)
+
+    def _not_ready(
+        self, error: keystone.ClientException, outside: BaseException | None
+    ) -> TransportFailed | NotConfigured:
+        """What it means that there is no token or no endpoint: the request was not sent."""
+        causes = list(_causes(error, outside))
+        if _any(causes, ssl.SSLCertVerificationError):
+            return self._not_trusted(causes)
+        if _any(causes, keystone.ConnectionError, keystone.HttpServerError):
+            return PlacementAPIConnectFailure(
+                f"the identity service of {self} could not be asked",
+                detail=_innermost(causes),
+                request_id=_request_id(error),
+            )
+        return self._not_usable(error)
+
+    def _failed(
+        self, error: keystone.ClientException, outside: BaseException | None
+    ) -> TransportFailed | NotConfigured:
+        """What it means that a request which was under way failed."""
+        if not isinstance(error, keystone.ConnectionError):
+            # Only asking for a new token after a 401 can fail in other ways.
+            return self._not_ready(error, outside)
+        causes = list(_causes(error, outside))
+        if _any(causes, ssl.SSLCertVerificationError):
+            return self._not_trusted(causes)
+        if _any(causes, ConnectTimeoutError, NewConnectionError):
+            return PlacementAPIConnectFailure(
+                f"no connection to {self} could be made", detail=_innermost(causes)
+            )
+        return AnswerLost(f"no whole answer came from {self}", detail=_innermost(causes))
+
+    def _not_trusted(self, causes: list[BaseException]) -> NotConfigured:
+        return NotConfigured(
+            f"a certificate of {self} is not trusted; name the file of its certificate "
+            "authority as CA file or as `cacert` in clouds.yaml",
+            detail=_innermost(causes),
+        )
+
+    def _not_usable(self, error: keystone.ClientException) -> NotConfigured:
+        if isinstance(error, keystone.EndpointNotFound):
+            adapter = self._adapter
+            return NotConfigured(
+                f"{self} has no endpoint of service type {adapter.service_type!r} for region "
+                f"{adapter.region_name or 'any'}, interface {adapter.interface or 'public'}; add "
+                "one to the catalog, choose another region or interface, or give the URL",
+                detail=str(error),
+            )
+        return NotConfigured(
+            f"{self} gave no token; check the credentials and the auth URL",
+            status=error.http_status if isinstance(error, keystone.HttpError) else None,
+            detail=error.message,
+            request_id=_request_id(error),
+        )
+
+
+def _placement_adapter(
+    given: Session | Adapter,
+    region_name: str | None,
+    interface: str | list[str] | None,
+    endpoint_override: str | None,
+) -> Adapter:
+    """An adapter without version discovery, microversion or retries: those are for others."""
+    base = given if isinstance(given, Adapter) else Adapter(given)
+    return Adapter(
+        session=base.session,
+        auth=base.auth,
+        service_type=base.service_type or SERVICE_TYPE,
+        service_name=base.service_name,
+        region_name=region_name or base.region_name,
+        interface=interface or base.interface,
+        endpoint_override=endpoint_override or base.endpoint_override,
+        additional_headers=base.additional_headers,
+        global_request_id=base.global_request_id,
+    )
+
+
+def _session_below(adapter: Adapter) -> Session:
+    """The session that an adapter ends up at; adapters may stand on adapters."""
+    below: Session | Adapter = adapter
+    while isinstance(below, Adapter):
+        below = below.session
+    return below
+
+
+def _description(adapter: Adapter, session: Session) -> str:
+    auth = adapter.auth or session.auth
+    for address in (adapter.endpoint_override, getattr(auth, "endpoint", None)):
+        if address:
+            return without_user(address)
+    identity = getattr(auth, "auth_url", None)
+    return f"the cloud of {without_user(identity)}" if identity else "a cloud without identity"
+
+
+def _causes(error: BaseException, outside: BaseException | None) -> Iterator[BaseException]:
+    """The error and all it came from, up to what was the matter before."""
+    cause: BaseException | None = error
+    while cause is not None and cause is not outside:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _any(causes: list[BaseException], *kinds: type[BaseException]) -> bool:
+    return any(isinstance(cause, kinds) for cause in causes)
+
+
+def _innermost(causes: list[BaseException]) -> str:
+    """The first cause in its own words: those around it name objects of libraries."""
+    return str(causes[-1]) or type(causes[-1]).__name__
+
+
+def _request_id(error: keystone.ClientException) -> str | None:
+    request_id: str | None = getattr(error, "request_id", None)
+    return request_id

@@ -1,0 +1,252 @@
+"""`roost agent`, up to the loop: what it prints, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+
+import pytest
+
+from roost.client.provider_tree import ProviderTree
+from support.commands import Outcome, roost
+from support.placement_stub import nobody
+from support.remote_world import RemoteWorld
+from support.tampering import one_server
+
+CONFIGURATION = 78
+Work = Callable[[int], object]
+"""What a driver does at its report of this number."""
+Run = Callable[..., tuple[Outcome, int]]
+
+
+def agent(world: RemoteWorld, *arguments: str) -> Outcome:
+    """Run the agent for the host of this world, which is what the file tree.yaml says."""
+    return roost(
+        *("agent", "--driver", "file", "--option", "path=tree.yaml"),
+        *("--name", world.name("host"), *arguments),
+    )
+
+
+def write_tree(world: RemoteWorld, vcpus: int) -> None:
+    Path("tree.yaml").write_text(
+        f"providers: [{{name: {world.name('host')}, inventories: {{VCPU: {vcpus}}}}}]"
+    )
+
+
+# -- one report
+
+
+def test_once_reports_and_ends(world: RemoteWorld) -> None:
+    host = world.name("host")
+    write_tree(world, 8)
+    first = agent(world, "--once", "--uuid", world.uuid("host").upper())
+    assert (first.status, first.err) == (0, "")
+    assert first.lines == [
+        f"{host}: created",
+        f"{host}: inventory VCPU added (total 8)",
+        f"{host}: traits added: CUSTOM_OWNER_AGENT",
+    ]
+    assert world.totals("host") == {"VCPU": 8}
+    assert agent(world, "--once") == Outcome(0, "", "")
+    write_tree(world, 9)
+    assert agent(world, "--once").lines == [f"{host}: inventory VCPU total 8 -> 9"]
+
+
+@one_server
+def test_a_dry_run_says_what_would_be_written_and_leaves_no_trace(
+    world: RemoteWorld, state: Path
+) -> None:
+    host = world.name("host")
+    write_tree(world, 8)
+    outcome = agent(world, "--dry-run", "--uuid", world.uuid("host"))
+    assert outcome.status == 0
+    assert outcome.lines[0] == f"{host}: created"
+    assert not world.exists("host")
+    assert not state.exists()
+
+    agent(world, "--once", "--uuid", world.uuid("host"))
+    assert agent(world, "--dry-run").lines == ["nothing would change"]
+
+
+@one_server
+def test_json_is_an_object_for_each_event(world: RemoteWorld) -> None:
+    write_tree(world, 8)
+    would = agent(world, "--dry-run", "--json").json
+    did = agent(world, "--once", "--json").json
+    assert (would["event"], did["event"]) == ("would change", "changed")
+    (creation,) = did["difference"]["creations"]
+    assert creation["name"] == world.name("host")
+    assert did["kept"] == []
+    assert did["time"].endswith("+00:00")
+
+
+@one_server
+def test_what_cannot_be_removed_is_said_to_be_kept(world: RemoteWorld) -> None:
+    host, gpu = world.name("host"), world.name("gpu")
+    child = f"{{name: {gpu}, uuid: {world.uuid('gpu')}, inventories: {{VGPU: 4}}}}"
+    Path("tree.yaml").write_text(f"providers: [{{name: {host}, children: [{child}]}}]")
+    agent(world, "--once", "--uuid", world.uuid("host"))
+    world.claim("instance", gpu={"VGPU": 1})
+    Path("tree.yaml").write_text(f"providers: [{{name: {host}}}]")
+    outcome = agent(world, "--once")
+    assert outcome.status == 0
+    assert f"kept: {gpu}: not deleted, it is in use" in outcome.lines
+
+
+@one_server
+def test_the_owner_is_whose_records_and_whose_mark_it_is(world: RemoteWorld) -> None:
+    write_tree(world, 8)
+    agent(world, "--once", "--uuid", world.uuid("host"), "--owner", "rack", "--records", "mine")
+    assert world.traits("host") == {"CUSTOM_OWNER_RACK"}
+    assert [path.stem for path in Path("mine", "rack").iterdir()] == [world.uuid("host")]
+
+
+@one_server
+def test_adopt_takes_what_is_there_for_its_own(world: RemoteWorld) -> None:
+    world.add("host", totals={"VCPU": 8, "PCPU": 4}, traits=["HW_CPU_X86_AVX2"])
+    write_tree(world, 8)
+    assert agent(world, "--once") == Outcome(0, "", "")
+    assert agent(world, "--once", "--adopt").lines == [
+        f"{world.name('host')}: inventory PCPU removed",
+        f"{world.name('host')}: traits removed: HW_CPU_X86_AVX2",
+    ]
+
+
+# -- reports that fail
+
+
+@pytest.mark.parametrize("how", ["--once", "--dry-run"])
+def test_a_server_that_is_not_there_is_told_in_a_sentence(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("tree.yaml").write_text("providers: [{name: host}]")
+    with nobody() as url:
+        monkeypatch.setenv("ROOST_URL", url)
+        outcome = roost(
+            *("agent", "--driver", "file", "--option", "path=tree.yaml", "--name", "host", how)
+        )
+    assert (outcome.status, outcome.out) == (1, "")
+    assert url in outcome.err
+    assert "Is the server running" in outcome.err
+
+
+def test_a_file_that_cannot_be_used_is_told_with_its_lines() -> None:
+    Path("tree.yaml").write_text("providers:\n- name: host\n  trait: []\n")
+    outcome = roost(
+        *("agent", "--driver", "file", "--option", "path=tree.yaml", "--name", "host", "--once")
+    )
+    assert outcome.status == 1
+    assert "tree.yaml:3:3: unknown key `trait`" in outcome.err
+
+
+# -- what a restart does not mend
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--driver", "solaris"], "There is no driver 'solaris'"),
+        (["--driver", "file"], "path (required)"),
+        (["--driver", "file", "--option", "path"], "--option path: write it as KEY=VALUE"),
+        (["--driver", "file", "--option", "=x"], "KEY=VALUE"),
+        (["--driver", "file", "--option", "path=x", "--option", "size=8"], "size"),
+        (["--driver", "linux", "--uuid", "host-1"], "--uuid host-1: that is no UUID"),
+        (["--driver", "linux", "--owner", "the rack"], "'the rack' cannot be an owner"),
+        (["--driver", "linux", "--url", "ftp://there"], "http://"),
+        (["--driver", "linux", "--records", "file/records"], "Cannot remember what is owned"),
+        (["--driver", "linux", "--interval", "soon"], "--interval"),
+        (["--driver", "linux", "--intervall", "5"], "No such option"),
+        ([], "--driver"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_configuration_that_cannot_work_ends_it_for_good(
+    arguments: list[str], words: str
+) -> None:
+    Path("file").write_text("where a directory should be")
+    outcome = roost("agent", *arguments)
+    assert outcome.status == CONFIGURATION
+    assert words in outcome.err
+    assert outcome.out == ""
+
+
+# -- signals
+
+
+@pytest.fixture
+def run_scripted(world: RemoteWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Runs the agent with work for its driver; how that ended, and how many reports there were.
+
+    A test that does not end by itself is ended.
+    """
+
+    def too_long(number: int, frame: FrameType | None) -> None:
+        pytest.fail("the agent did not end")
+
+    def run(work: Work, *arguments: str) -> tuple[Outcome, int]:
+        reports = 0
+
+        class Driver:
+            def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
+                nonlocal reports
+                reports += 1
+                work(reports)
+
+        module = ModuleType("scripted")
+        vars(module)["Driver"] = Driver
+        monkeypatch.setitem(sys.modules, "scripted", module)
+        outcome = roost(
+            *("agent", "--driver", "scripted:Driver", "--name", world.name("host"), *arguments)
+        )
+        return outcome, reports
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(60)
+    yield run
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@one_server
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_after_the_report_under_way(
+    number: signal.Signals, run_scripted: Run, world: RemoteWorld
+) -> None:
+    before = signal.getsignal(number)
+    outcome, reports = run_scripted(
+        lambda _: os.kill(os.getpid(), number), "--uuid", world.uuid("host")
+    )
+    assert (outcome.status, outcome.err, reports) == (0, "", 1)
+    assert outcome.lines == [f"{world.name('host')}: created"]
+    assert world.exists("host")
+    # Whoever runs the command in a process of his own gets his handlers back.
+    assert signal.getsignal(number) is before
+
+
+@one_server
+def test_a_hangup_has_it_report_at_once(run_scripted: Run) -> None:
+    signals = {1: signal.SIGHUP, 2: signal.SIGHUP, 3: signal.SIGTERM}
+    outcome, reports = run_scripted(
+        lambda report: os.kill(os.getpid(), signals[report]), "--interval", "3600"
+    )
+    assert (outcome.status, reports) == (0, 3)
+
+
+@one_server
+def test_failures_and_their_end_are_events_as_well(run_scripted: Run) -> None:
+    def work(report: int) -> None:
+        if report == 1:
+            os.kill(os.getpid(), signal.SIGHUP)
+            raise KeyError("numa0")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    outcome, reports = run_scripted(work, "--json")
+    events = [json.loads(line) for line in outcome.lines]
+    assert [event["event"] for event in events] == ["failed", "recovered", "changed"]
+    assert events[0]["message"].startswith("report failed: KeyError: 'numa0'; trying again in")
+    assert (outcome.status, reports) == (0, 2)

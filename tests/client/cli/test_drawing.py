@@ -1,0 +1,101 @@
+"""How trees are drawn, without a server: bars, remarks, and what is spelt out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from roost.cli.tree.drawing import draw
+from roost.client.inspecting import InspectedTree
+from roost.client.provider_tree import ProviderTree
+from roost.model.inventory import DEFAULTS
+
+ROOT = "5a1cbbc0-7f0e-4b6c-9a53-000000000001"
+
+
+def drawn(inspected: InspectedTree, *, details: bool = False, styles: bool = False) -> str:
+    console = Console(width=200, color_system="standard" if styles else None, force_terminal=True)
+    with console.capture() as capture:
+        console.print(draw(inspected, details=details))
+    return capture.get()
+
+
+def bar(used: int = 0, styles: bool = False, **fields: Any) -> str:
+    """The line of a host's only inventory."""
+    tree = ProviderTree()
+    tree.new_root("host", ROOT)
+    tree.update_inventory(ROOT, {"VCPU": {**DEFAULTS, **fields}})
+    text = drawn(InspectedTree(ROOT, tree, {ROOT: {"VCPU": used}}), styles=styles)
+    return text.splitlines()[1].rstrip()
+
+
+@pytest.mark.parametrize(
+    ("used", "fields", "blocks", "words"),
+    [
+        (0, {"total": 8}, 0, "0 of 8"),
+        (2, {"total": 8}, 5, "2 of 8"),
+        (8, {"total": 8}, 20, "8 of 8"),
+        (3, {"total": 16, "reserved": 4}, 5, "3 of 12 (4 of 16 reserved)"),
+        (16, {"total": 8, "allocation_ratio": 4.0}, 10, "16 of 32 (allocation ratio 4)"),
+        (
+            *(6, {"total": 10, "reserved": 2, "allocation_ratio": 1.5}, 10),
+            "6 of 12 (2 of 10 reserved, allocation ratio 1.5)",
+        ),
+        (0, {"total": 9, "allocation_ratio": 1.5}, 0, "0 of 13.50 (allocation ratio 1.5)"),
+        # Others may have taken room away since it was given out.
+        (8, {"total": 4}, 20, "8 of 4"),
+        (0, {"total": 8, "reserved": 8}, 0, "0 of 0 (8 of 8 reserved)"),
+        (1, {"total": 8, "reserved": 8}, 20, "1 of 0 (8 of 8 reserved)"),
+    ],
+)
+def test_a_bar_is_the_used_part_of_the_capacity(
+    used: int, fields: dict[str, Any], blocks: int, words: str
+) -> None:
+    assert bar(used, **fields) == f"VCPU  {'█' * blocks}{'░' * (20 - blocks)}  {words}"
+
+
+def test_what_gets_scarce_changes_its_colour() -> None:
+    green, yellow, red = "\x1b[32m", "\x1b[33m", "\x1b[31m"
+    for used, colour in ((69, green), (70, yellow), (89, yellow), (90, red), (120, red)):
+        assert colour in bar(used, styles=True, total=100), used
+
+
+def test_the_bars_of_a_provider_stand_below_each_other() -> None:
+    tree = ProviderTree()
+    tree.new_root("host", ROOT)
+    tree.update_inventory(
+        ROOT, {name: {**DEFAULTS, "total": 1} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+    )
+    lines = drawn(InspectedTree(ROOT, tree, {})).splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["DISK_GB", "MEMORY_MB", "VCPU"]
+    assert {line.index("░") for line in lines} == {len("MEMORY_MB  ")}
+
+
+def test_few_traits_are_spelt_out_and_many_with_details() -> None:
+    tree = ProviderTree()
+    tree.new_root("host", ROOT)
+    inspected = InspectedTree(ROOT, tree, {})
+    assert drawn(inspected).splitlines() == [f"host  {ROOT}"]
+    tree.update_traits(ROOT, ["CUSTOM_A"])
+    assert "trait CUSTOM_A\n" in drawn(inspected)
+    tree.update_traits(ROOT, ["CUSTOM_B", "CUSTOM_A"])
+    assert "traits CUSTOM_A, CUSTOM_B\n" in drawn(inspected)
+    tree.update_traits(ROOT, ["CUSTOM_C", "CUSTOM_B", "CUSTOM_A"])
+    assert "3 traits\n" in drawn(inspected)
+    assert "traits CUSTOM_A, CUSTOM_B, CUSTOM_C\n" in drawn(inspected, details=True)
+
+
+def test_names_are_drawn_as_they_are() -> None:
+    tree = ProviderTree()
+    tree.new_root("[red]rack :100: Gehäuse 机架", ROOT)
+    assert drawn(InspectedTree(ROOT, tree, {})).startswith("[red]rack :100: Gehäuse 机架  ")
+
+
+def test_a_deep_tree_is_drawn_to_its_end() -> None:
+    tree = ProviderTree()
+    parent = tree.new_root("level 0", ROOT)
+    for level in range(1, 40):
+        parent = tree.new_child(f"level {level}", parent)
+    assert "level 39" in drawn(InspectedTree(ROOT, tree, {}))

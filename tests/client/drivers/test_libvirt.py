@@ -1,0 +1,255 @@
+"""The libvirt driver, on answers written after libvirt's documents of its XML."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from roost.client.drivers.libvirt import LibvirtDriver
+from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.errors import NotConfigured
+from support.libvirt_stub import Connection, LibvirtError, LibvirtStub
+from support.machines import drawing
+
+CAPABILITIES = """
+<capabilities>
+  <host>
+    <cpu>
+      <arch>x86_64</arch>
+      <model>Skylake-Server-IBRS</model>
+      <vendor>Intel</vendor>
+      <feature name='vmx'/>
+      <feature name='md-clear'/>
+      <feature name='pdpe1gb'/>
+    </cpu>
+    <topology>
+      <cells num='2'>
+        <cell id='1'>
+          <memory unit='GiB'>16</memory>
+          <pages unit='KiB' size='4'>4194304</pages>
+          <pages unit='KiB' size='2048'>0</pages>
+          <cpus num='2'>
+            <cpu id='2' socket_id='1' die_id='0' core_id='0' siblings='2-3'/>
+            <cpu id='3' socket_id='1' die_id='0' core_id='0' siblings='2-3'/>
+          </cpus>
+        </cell>
+        <cell id='0'>
+          <memory unit='KiB'>16248832</memory>
+          <pages unit='KiB' size='4'>3537920</pages>
+          <pages unit='KiB' size='2048'>512</pages>
+          <pages unit='KiB' size='1048576'>1</pages>
+          <cpus num='2'>
+            <cpu id='0' socket_id='0' die_id='0' core_id='0' siblings='0-1'/>
+            <cpu id='1' socket_id='0' die_id='0' core_id='0' siblings='0-1'/>
+          </cpus>
+        </cell>
+      </cells>
+    </topology>
+  </host>
+</capabilities>
+"""
+
+NO_CELLS = "<capabilities><host><cpu><arch>aarch64</arch></cpu></host></capabilities>"
+
+# What the model stands for comes only with this.
+EXPANDED_CPU = """
+<cpu mode='custom' match='exact'>
+  <model fallback='forbid'>Skylake-Server-IBRS</model>
+  <feature policy='require' name='sse4.1'/>
+  <feature policy='require' name='avx512f'/>
+  <feature policy='require' name='avx512vbmi2'/>
+  <feature policy='require' name='avx512-vpopcntdq'/>
+  <feature policy='require' name='pclmuldq'/>
+  <feature policy='require' name='spec-ctrl'/>
+</cpu>
+"""
+
+
+def pci(
+    bus: int, function: int, class_code: str, ids: str, *more: str, driver: str | None = None
+) -> str:
+    """A PCI function with ids as `vendor:product`, and further elements of its capability."""
+    vendor, product = ids.split(":")
+    bound = "" if driver is None else f"<driver><name>{driver}</name></driver>"
+    return f"""
+        <device>
+          <name>pci_0000_{bus:02x}_00_{function}</name>
+          <path>/sys/devices/pci0000:00/0000:{bus:02x}:00.{function}</path>
+          <parent>computer</parent>
+          {bound}
+          <capability type='pci'>
+            <class>{class_code}</class>
+            <domain>0</domain><bus>{bus}</bus><slot>0</slot><function>{function}</function>
+            <product id='0x{product}'>Product</product>
+            <vendor id='0x{vendor}'>Vendor</vendor>
+            {"".join(more)}
+          </capability>
+        </device>"""
+
+
+def address(bus: int, function: int) -> str:
+    return f"<address domain='0x0000' bus='0x{bus:02x}' slot='0x00' function='0x{function}'/>"
+
+
+def virtual_functions(bus: int, *functions: int) -> str:
+    listed = "".join(address(bus, function) for function in functions)
+    return f"<capability type='virt_functions' maxCount='8'>{listed}</capability>"
+
+
+def physical_function(bus: int) -> str:
+    return f"<capability type='phys_function'>{address(bus, 0)}</capability>"
+
+
+IOMMU = "<iommuGroup number='15'/>"
+
+
+def storage(block: str, *more: str, drive_type: str = "disk") -> str:
+    return f"""
+        <device>
+          <name>block_{block}</name>
+          <capability type='storage'>
+            <block>/dev/{block}</block><bus>scsi</bus><drive_type>{drive_type}</drive_type>
+            {"".join(more)}
+          </capability>
+        </device>"""
+
+
+DEVICES = [
+    pci(0x00, 0, "0x060000", "8086:2020"),
+    pci(0x9B, 0, "0x020000", "15b3:101d", virtual_functions(0x9B, 2, 3), "<numa node='1'/>"),
+    pci(0x9B, 2, "0x020000", "15b3:101e", physical_function(0x9B), driver="mlx5_core"),
+    pci(0x9B, 3, "0x020000", "15b3:101e", physical_function(0x9B), driver="mlx5_core"),
+    pci(0x6B, 0, "0x0b4000", "8086:4940", virtual_functions(0x6B, 1), "<numa node='0'/>"),
+    pci(0x6B, 1, "0x0b4000", "8086:4941", physical_function(0x6B)),
+    pci(0x17, 0, "0x030200", "10de:2330", IOMMU, "<numa node='0'/>", driver="vfio-pci"),
+    pci(0x18, 0, "0x020000", "15b3:101d", virtual_functions(0x18), IOMMU, driver="mlx5_core"),
+    pci(0x19, 0, "0x120000", "10ee:5000", IOMMU),
+    pci(0x1A, 0, "0x030000", "1a03:2000", IOMMU, driver="ast"),
+    pci(0x1B, 0, "0x030000", "10de:1eb8", IOMMU, driver="nvidia"),
+    storage("sda", "<size>960197124096</size>"),
+    storage("sr0", drive_type="cdrom"),
+    storage("sdb", "<capability type='removable'><media_size>1</media_size></capability>"),
+]
+
+
+@pytest.fixture
+def libvirt(monkeypatch: pytest.MonkeyPatch) -> LibvirtStub:
+    stub = LibvirtStub([Connection(CAPABILITIES, DEVICES, EXPANDED_CPU)])
+    monkeypatch.setitem(sys.modules, "libvirt", stub)
+    return stub
+
+
+def test_the_whole_tree_of_a_host(libvirt: LibvirtStub) -> None:
+    assert drawing(LibvirtDriver().declare("m1")) == "\n".join(
+        [
+            "m1",
+            ": HW_ARCH_X86_64 HW_CPU_HYPERTHREADING HW_CPU_X86_AVX512F HW_CPU_X86_AVX512VBMI2",
+            ": HW_CPU_X86_AVX512VPOPCNTDQ HW_CPU_X86_CLMUL HW_CPU_X86_INTEL_MD_CLEAR "
+            "HW_CPU_X86_INTEL_SPEC_CTRL",
+            ": HW_CPU_X86_INTEL_VMX HW_CPU_X86_PDPE1GB HW_CPU_X86_SSE41 HW_CPU_X86_VMX",
+            "    m1_numa0  VCPU 2, MEMORY_MB 15868 reserved 2560, "
+            "CUSTOM_HUGEPAGES_2048KB 512, CUSTOM_HUGEPAGES_1048576KB 1",
+            "    : HW_NUMA_ROOT",
+            "        m1_0000:17:00.0  PGPU 1",
+            "        : CUSTOM_PCI_10DE_2330 CUSTOM_PCI_VENDOR_10DE",
+            "        m1_0000:6b:00.0  CUSTOM_PCI_8086_4941 1",
+            "        : CUSTOM_PCI_VENDOR_8086",
+            "    m1_numa1  VCPU 2, MEMORY_MB 16384",
+            "    : HW_NUMA_ROOT",
+            "        m1_0000:9b:00.0  SRIOV_NET_VF 2",
+            "        : CUSTOM_PCI_15B3_101D CUSTOM_PCI_VENDOR_15B3 HW_NIC_SRIOV",
+            "    m1_sda  DISK_GB 894",
+            "    m1_0000:18:00.0  CUSTOM_PCI_15B3_101D 1 reserved 1",
+            "    : CUSTOM_PCI_VENDOR_15B3 HW_NIC_SRIOV",
+            "    m1_0000:19:00.0  CUSTOM_PCI_10EE_5000 1",
+            "    : CUSTOM_PCI_VENDOR_10EE",
+            "    m1_0000:1a:00.0  PGPU 1 reserved 1",
+            "    : CUSTOM_PCI_1A03_2000 CUSTOM_PCI_VENDOR_1A03",
+            # It may be the console, for all that libvirt says.
+            "    m1_0000:1b:00.0  PGPU 1 reserved 1",
+            "    : CUSTOM_PCI_10DE_1EB8 CUSTOM_PCI_VENDOR_10DE",
+            "",
+        ]
+    )
+    assert libvirt.opened == ["qemu:///system"]
+
+
+def test_options_are_those_of_every_machine_and_a_uri(libvirt: LibvirtStub) -> None:
+    driver = LibvirtDriver(uri="qemu+ssh://host/system", reserved_memory_mb="0", pci="!*")
+    (_, numa, *_) = driver.declare("m1").providers
+    assert numa.inventories["MEMORY_MB"]["reserved"] == 2048
+    assert libvirt.opened == ["qemu+ssh://host/system"]
+    with pytest.raises(NotConfigured, match="libvirt driver has no option 'root'; it has: uri,"):
+        LibvirtDriver(root="/")
+
+
+def test_a_host_that_tells_little_is_one_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "libvirt", LibvirtStub([Connection(NO_CELLS)]))
+    assert drawing(LibvirtDriver().declare("m1")) == (
+        "m1\n"
+        ": HW_ARCH_AARCH64\n"
+        "    m1_numa0  VCPU 4, MEMORY_MB 4096 reserved 512\n"
+        "    : HW_NUMA_ROOT\n"
+    )
+
+
+def test_every_look_has_a_connection_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last = Connection(NO_CELLS), Connection(NO_CELLS)
+    stub = LibvirtStub([first, LibvirtError("Broken pipe"), last])
+    monkeypatch.setitem(sys.modules, "libvirt", stub)
+    driver = LibvirtDriver()
+    driver.declare("m1")
+    with pytest.raises(MachineUnreadable, match="qemu:///system does not answer: Broken pipe"):
+        driver.declare("m1")
+    driver.declare("m1")
+    assert first.closed
+    assert last.closed
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pci(0x20, 0, "GPU", "10de:2330"),
+        pci(0x20, 0, "0x030200", "10de:zzzz"),
+        pci(0x20, 0, "0x030200", "10de:2330").replace("<slot>0</slot>", ""),
+        pci(0x20, 0, "0x030200", "10de:2330").replace("<vendor ", "<maker ").replace("</v", "</m"),
+        pci(0x20, 0, "0x030200", "10de:2330", "<numa/>"),
+        pci(0x20, 0, "0x030200", "10de:2330").replace("</device>", ""),
+        storage("sdx"),
+    ],
+)
+def test_an_odd_device_is_left_out_and_the_rest_is_there(
+    odd: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = pci(0x17, 0, "0x030200", "10de:2330", driver="vfio-pci")
+    stub = LibvirtStub([Connection(NO_CELLS, [odd, good])])
+    monkeypatch.setitem(sys.modules, "libvirt", stub)
+    providers = LibvirtDriver().declare("m1").providers
+    assert [provider.name for provider in providers] == ["m1", "m1_numa0", "m1_0000:17:00.0"]
+    assert "is left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [
+        "no xml",
+        "<capabilities/>",
+        "<capabilities><host/></capabilities>",
+        CAPABILITIES.replace("<cell id='0'>", "<cell>"),
+        CAPABILITIES.replace("'GiB'", "'parsec'"),
+        CAPABILITIES.replace("16248832", "much"),
+    ],
+)
+def test_odd_capabilities_are_an_error_that_says_what_is_odd(
+    capabilities: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "libvirt", LibvirtStub([Connection(capabilities)]))
+    with pytest.raises(MachineUnreadable, match="libvirt"):
+        LibvirtDriver().declare("m1")
+
+
+def test_without_the_binding_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "libvirt", None)
+    with pytest.raises(NotConfigured, match=r"install roost\[libvirt\].*python3-libvirt"):
+        LibvirtDriver()

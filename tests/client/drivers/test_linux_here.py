@@ -1,0 +1,89 @@
+"""The linux driver on the machine that runs the tests, against what other tools say of it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from roost.client.declaration import Declaration
+from roost.client.drivers.linux import LinuxDriver
+
+
+@pytest.fixture(scope="module")
+def here() -> Declaration:
+    return LinuxDriver(reserved_memory_mb=0).declare("here")
+
+
+def output(*command: str) -> str:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+def total(declaration: Declaration, *resource_classes: str) -> int:
+    return sum(
+        int(provider.inventories[each]["total"])
+        for provider in declaration.providers
+        for each in resource_classes
+        if each in provider.inventories
+    )
+
+
+def test_the_cpus_of_each_node_are_those_of_lscpu(here: Declaration) -> None:
+    listed = output("lscpu", "-p=CPU,NODE").splitlines()
+    pairs = [line.split(",") for line in listed if not line.startswith("#")]
+    expected = Counter(f"here_numa{node or 0}" for _, node in pairs)
+    assert {
+        provider.name: total(Declaration((provider,)), "VCPU", "PCPU")
+        for provider in here.providers
+        if provider.inventories.keys() & {"VCPU", "PCPU"}
+    } == expected
+
+
+def test_threads_and_architecture_are_those_of_lscpu(here: Declaration) -> None:
+    fields = dict(
+        line.split(":", 1) for line in output("lscpu").splitlines() if line.count(":") == 1
+    )
+    traits = here.providers[0].traits
+    assert f"HW_ARCH_{fields['Architecture'].strip().upper()}" in traits
+    assert ("HW_CPU_HYPERTHREADING" in traits) == (int(fields["Thread(s) per core"]) > 1)
+
+
+def test_the_memory_is_that_of_free() -> None:
+    """Memory may come and go (ballooning), so it is asked before and after."""
+    before = int(output("free", "-m").split()[7])
+    declared = LinuxDriver().declare("here")
+    after = int(output("free", "-m").split()[7])
+    # Every node is rounded down by itself.
+    nodes = sum(1 for provider in declared.providers if "MEMORY_MB" in provider.inventories)
+    assert min(before, after) - nodes <= total(declared, "MEMORY_MB") <= max(before, after)
+
+
+def test_the_disks_are_those_of_lsblk(here: Declaration) -> None:
+    listed = output("lsblk", "--nodeps", "--noheadings", "--bytes", "--output=NAME,TYPE,RM,SIZE")
+    disks = {
+        f"here_{name}": int(size) // 1024**3
+        for name, kind, removable, size in map(str.split, listed.splitlines())
+        if kind == "disk" and removable == "0" and Path(f"/sys/block/{name}/device").exists()
+    }
+    assert {
+        provider.name: provider.inventories["DISK_GB"]["total"]
+        for provider in here.providers
+        if "DISK_GB" in provider.inventories
+    } == {name: size for name, size in disks.items() if size}
+
+
+def test_the_pci_functions_are_those_of_lspci(here: Declaration) -> None:
+    listed = [line.split() for line in output("lspci", "-D", "-n").splitlines()]
+    endpoints = {
+        f"here_{address}"
+        for address, kind, *_ in listed
+        if kind[:2] not in ("05", "06", "08")
+        and kind[:4] not in ("0c05", "1101")
+        and not Path(f"/sys/bus/pci/devices/{address}/physfn").exists()
+    }
+    assert {each.name for each in here.providers if each.name.count(":") == 2} == endpoints

@@ -1,0 +1,118 @@
+"""Options of drivers that describe a machine: what they change, and what they do not take."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.client.declaration import Declaration
+from roost.client.drivers.linux import LinuxDriver
+from roost.client.errors import NotConfigured
+from support.machines import CAPTURES
+
+
+def declare(**options: object) -> Declaration:
+    return LinuxDriver(root=CAPTURES / "two-socket-server.txt", **options).declare("m1")
+
+
+def fields(declaration: Declaration, resource_class: str, field: str) -> list[float]:
+    """A field of every inventory of a class, in order."""
+    return [
+        provider.inventories[resource_class][field]
+        for provider in declaration.providers
+        if resource_class in provider.inventories
+    ]
+
+
+def names(declaration: Declaration, kind: str) -> list[str]:
+    """Names of the providers that have a class of this beginning."""
+    return [
+        provider.name.removeprefix("m1_")
+        for provider in declaration.providers
+        if any(name.startswith(kind) for name in provider.inventories)
+    ]
+
+
+def test_how_often_cpus_and_memory_are_promised_is_left_to_the_server_unless_said() -> None:
+    ratios = {
+        (name in ("VCPU", "MEMORY_MB"), each.get("allocation_ratio"))
+        for provider in declare().providers
+        for name, each in provider.inventories.items()
+    }
+    assert ratios == {(True, None), (False, 1.0)}
+
+
+def test_ratios_are_for_shared_cpus_and_memory_only() -> None:
+    declaration = declare(cpu_allocation_ratio="4.0", ram_allocation_ratio=1.5)
+    assert fields(declaration, "VCPU", "allocation_ratio") == [4.0, 4.0]
+    assert fields(declaration, "MEMORY_MB", "allocation_ratio") == [1.5, 1.5]
+    assert fields(declaration, "PCPU", "allocation_ratio") == [1.0, 1.0]
+    assert fields(declaration, "VCPU", "max_unit") == [8, 8]
+
+
+def test_what_is_kept_for_the_host_is_kept_on_the_first_node() -> None:
+    declaration = declare(reserved_memory_mb="1000", reserved_cpus="2")
+    hugepages = [64 * 1024 + 4096 * 2, 64 * 1024]
+    assert fields(declaration, "MEMORY_MB", "reserved") == [hugepages[0] + 1000, hugepages[1]]
+    assert fields(declaration, "VCPU", "reserved") == [2, 0]
+    assert fields(declaration, "PCPU", "reserved") == [0, 0]
+
+
+def test_never_more_is_kept_than_there_is() -> None:
+    declaration = declare(reserved_memory_mb=10**9, reserved_cpus=10**9)
+    assert fields(declaration, "MEMORY_MB", "reserved")[0] == 257658
+    assert fields(declaration, "VCPU", "reserved")[0] == 8
+
+
+@pytest.mark.parametrize(
+    ("patterns", "chosen"),
+    [
+        ("sd*", ["sda"]),
+        ("nvme[12]n1, sda", ["nvme1n1", "nvme2n1", "sda"]),
+        ("*,!nvme*", ["sda"]),
+        ("!sda", ["nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"]),
+        ("!*", []),
+    ],
+)
+def test_disks_are_chosen_by_their_names(patterns: str, chosen: list[str]) -> None:
+    assert names(declare(disks=patterns), "DISK_GB") == chosen
+
+
+@pytest.mark.parametrize(
+    ("patterns", "chosen"),
+    [
+        ("0000:17:00.*", ["0000:17:00.0"]),
+        (
+            "10de:*,!0000:9*,!0000:[a-d]*",
+            ["0000:17:00.0", "0000:2a:00.0", "0000:3d:00.0", "0000:5d:00.0"],
+        ),
+        ("!*", []),
+    ],
+)
+def test_gpus_are_chosen_by_address_or_by_vendor_and_product(
+    patterns: str, chosen: list[str]
+) -> None:
+    assert names(declare(pci=patterns), "PGPU") == chosen
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("cpu_allocation_ratio", "0", "a number above 0"),
+        ("cpu_allocation_ratio", "nan", "a number above 0"),
+        ("ram_allocation_ratio", "inf", "a number above 0"),
+        ("ram_allocation_ratio", "much", "a number above 0"),
+        ("reserved_memory_mb", "-1", "a whole number"),
+        ("reserved_memory_mb", "1.5", "a whole number"),
+        ("reserved_cpus", "", "a whole number"),
+        ("disks", "", "patterns with commas"),
+        ("pci", "*,!", "patterns with commas"),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_name(name: str, value: str, why: str) -> None:
+    with pytest.raises(NotConfigured, match=f"Option {name}=.* of the linux driver: .*{why}"):
+        LinuxDriver(**{name: value})
+
+
+def test_an_unknown_option_is_refused_with_those_there_are() -> None:
+    with pytest.raises(NotConfigured, match=r"no option 'ram_ratio'; it has: root, .*ram_alloc"):
+        LinuxDriver(ram_ratio="1.0")

@@ -1,0 +1,96 @@
+"""Which PCI functions can be had, and as what."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.client.drivers.machine.pci_offers import PciOffer, is_endpoint, pci_offer, pci_traits
+from roost.client.drivers.machine.values import PciFunction
+
+GPU, VGA, ACCELERATOR, NIC = 0x030200, 0x030000, 0x120000, 0x020000
+
+
+def function(
+    class_code: int = NIC,
+    driver: str | None = None,
+    *,
+    iommu: bool = True,
+    console: bool = False,
+) -> PciFunction:
+    return PciFunction(
+        "0000:01:00.0",
+        class_code,
+        vendor="10de",
+        product="20b5",
+        driver=driver,
+        has_iommu_group=iommu,
+        is_console=console,
+    )
+
+
+def is_free(candidate: PciFunction) -> bool:
+    offer = pci_offer(candidate)
+    assert offer is not None
+    return offer.reserved == 0
+
+
+@pytest.mark.parametrize(
+    "driver",
+    ["vfio-pci", "mlx5_vfio_pci", "nvgrace_gpu_vfio_pci", "pci-stub", "pciback", "xen-pciback"],
+)
+def test_a_function_that_is_held_for_guests_can_be_had(driver: str) -> None:
+    assert is_free(function(NIC, driver))
+    assert is_free(function(NIC, driver, iommu=False))
+
+
+@pytest.mark.parametrize("driver", ["mlx5_core", "nvme", "virtio-pci", "nvidia"])
+def test_a_function_that_the_host_uses_cannot_be_had(driver: str) -> None:
+    assert not is_free(function(NIC, driver))
+
+
+def test_a_function_without_driver_can_be_had_only_through_an_iommu() -> None:
+    assert is_free(function(NIC))
+    assert not is_free(function(NIC, iommu=False))
+
+
+@pytest.mark.parametrize("class_code", [GPU, VGA, 0x038000, ACCELERATOR])
+@pytest.mark.parametrize("driver", ["nvidia", "amdgpu", "i915", "xe", "habanalabs"])
+def test_a_gpu_with_a_driver_for_workloads_can_be_had(class_code: int, driver: str) -> None:
+    assert is_free(function(class_code, driver))
+    assert is_free(function(class_code, driver, iommu=False))
+
+
+@pytest.mark.parametrize("driver", ["nouveau", "ast", "mgag200"])
+def test_a_gpu_with_any_other_driver_is_the_hosts(driver: str) -> None:
+    assert not is_free(function(VGA, driver))
+
+
+def test_the_console_is_the_hosts() -> None:
+    assert not is_free(function(VGA, "amdgpu", console=True))
+    assert is_free(function(VGA, "vfio-pci", console=True))
+
+
+@pytest.mark.parametrize(
+    ("class_code", "expected"),
+    [(GPU, True), (NIC, True), (0x010802, True), (0xFFFF00, True), (0x0C0330, True)]
+    + [(code, False) for code in (0x050000, 0x060000, 0x060400, 0x088000, 0x0C0500, 0x110100)],
+)
+def test_parts_of_the_board_are_no_endpoints(class_code: int, expected: bool) -> None:
+    assert is_endpoint(function(class_code)) is expected
+
+
+def test_virtual_functions_stand_for_their_physical_one() -> None:
+    nic = PciFunction(
+        "0000:01:00.0", NIC, "15b3", "101d", virtual_functions_possible=16, virtual_functions=8
+    )
+    assert pci_offer(nic) == PciOffer("SRIOV_NET_VF", 8)
+    crypto = PciFunction(
+        "0000:01:00.0", 0x0B4000, "8086", "4940", virtual_functions=3, virtual_product="4941"
+    )
+    assert pci_offer(crypto) == PciOffer("CUSTOM_PCI_8086_4941", 3)
+    assert pci_traits(crypto) == {"CUSTOM_PCI_VENDOR_8086"}
+
+
+def test_a_trait_names_the_product_where_the_class_does_not() -> None:
+    assert pci_traits(function(GPU)) == {"CUSTOM_PCI_VENDOR_10DE", "CUSTOM_PCI_10DE_20B5"}
+    assert pci_traits(function(NIC)) == {"CUSTOM_PCI_VENDOR_10DE"}

@@ -1,0 +1,355 @@
+"""What fetching and flushing cost: which requests go out, how many and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from roost.client.drivers.driver import Allocations
+from roost.client.provider_tree import ProviderTree
+from roost.client.reporting.reporter import Reporter
+from support.counting import CountingTransport
+from support.remote_world import RemoteWorld
+from support.tampering import one_server
+
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+AVX = "HW_CPU_X86_AVX"
+TREE = "GET /resource_providers?in_tree=host"
+SHARING = f"GET /resource_providers?member_of=in:agg&required={SHARES}"
+CREATE = "POST /resource_providers"
+
+
+@dataclass
+class Clock:
+    """Time that passes when a test says so."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def reporter(transport: CountingTransport, clock: Clock) -> Reporter:
+    return Reporter(transport, refresh_seconds=300, reread_seconds=3600, clock=clock)
+
+
+def reads(*shorts: str) -> list[str]:
+    """The requests that read all that hangs on these providers."""
+    kinds = ("inventories", "aggregates", "traits")
+    return [f"GET {short}/{kind}" for short in shorts for kind in kinds]
+
+
+# Fetching
+
+
+def test_a_tree_costs_a_listing_three_reads_for_each_member_and_one_for_all_aggregates(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", aggregates=["agg"])
+    world.add("child", "host", aggregates=["agg"])
+    world.add("grandchild", "child")
+    world.add("disk", traits=[SHARES], aggregates=["agg"])
+    reporter.fetch(host)
+    asked = world.in_words(transport.requests)
+    assert asked[0] == TREE
+    members = reads("host", "child", "grandchild")
+    # Several members are read at a time, but of each the inventories come first.
+    assert sorted(asked[1:10]) == sorted(members)
+    for short in ("host", "child", "grandchild"):
+        assert [text for text in asked if f" {short}/" in text] == reads(short)
+    assert asked[10:] == [SHARING, *reads("disk")]
+
+
+@one_server
+def test_a_tree_without_aggregates_is_not_asked_for_who_shares(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    reporter.fetch(world.add("host"))
+    assert world.in_words(transport.requests) == [TREE, *reads("host")]
+
+
+@one_server
+def test_what_was_read_is_believed_for_a_while(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+) -> None:
+    host = world.add("host", totals={"VCPU": 4})
+    first = reporter.fetch(host)
+    transport.forget()
+    clock.now = 299
+    assert reporter.fetch(host).data(host) == first.data(host)
+    assert not transport.requests
+
+
+def test_then_generations_are_compared_and_what_has_not_moved_is_not_read(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+) -> None:
+    host = world.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
+    world.add("child", "host", totals={"VCPU": 4})
+    world.add("disk", totals={"DISK_GB": 9}, traits=[SHARES], aggregates=["agg"])
+    first = reporter.fetch(host)
+    transport.forget()
+    clock.now = 300
+    again = reporter.fetch(host)
+    assert world.in_words(transport.requests) == [TREE, SHARING]
+    assert [again.data(uuid) for uuid in again.get_provider_uuids()] == [
+        first.data(uuid) for uuid in first.get_provider_uuids()
+    ]
+    clock.now = 599
+    transport.forget()
+    reporter.fetch(host)
+    assert not transport.requests, "it is believed for as long again"
+
+
+@one_server
+def test_only_what_has_moved_or_is_new_is_read(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+) -> None:
+    host = world.add("host", totals={"VCPU": 4})
+    for short in ("moved", "gone"):
+        world.add(short, "host", totals={"VCPU": 4})
+    reporter.fetch(host)
+    world.set_totals("moved", VCPU=8)
+    world.delete("gone")
+    world.add("new", "host", totals={"VCPU": 2})
+    transport.forget()
+    clock.now = 300
+    tree = reporter.fetch(host)
+    asked = world.in_words(transport.requests)
+    assert asked[0] == TREE
+    assert sorted(asked[1:]) == sorted(reads("moved", "new"))
+    assert {
+        world.short(uuid): tree.data(uuid).inventory["VCPU"]["total"]
+        for uuid in tree.get_provider_uuids()
+    } == {"host": 4, "moved": 8, "new": 2}
+    assert tree.data(world.uuid("moved")).generation == 2
+
+
+@one_server
+def test_who_shares_is_asked_for_again(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+) -> None:
+    host = world.add("host", aggregates=["agg"])
+    world.add("disk", traits=[SHARES], aggregates=["agg"])
+    reporter.fetch(host)
+    world.set_aggregates("disk")
+    world.add("link", traits=[SHARES], aggregates=["agg"])
+    transport.forget()
+    clock.now = 300
+    assert world.shorts(reporter.fetch(host).get_provider_uuids()) == ["host", "link"]
+    assert world.in_words(transport.requests) == [TREE, SHARING, *reads("link")]
+
+
+def test_everything_is_read_again_now_and_then_because_old_clients_move_no_generation(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+) -> None:
+    host = world.add("host", aggregates=["agg"])
+    reporter.fetch(host)
+    world.set_aggregates_unseen("host")
+    clock.now = 3599
+    assert reporter.fetch(host).data(host).aggregates == {world.uuid("agg")}
+    transport.forget()
+    clock.now = 3600
+    assert reporter.fetch(host).data(host).aggregates == set()
+    assert world.in_words(transport.requests) == [TREE, *reads("host")]
+
+
+@one_server
+def test_with_zero_seconds_what_was_read_is_believed_for_ever(
+    world: RemoteWorld, transport: CountingTransport, clock: Clock
+) -> None:
+    host = world.add("host")
+    reporter = Reporter(transport, refresh_seconds=0, reread_seconds=0, clock=clock)
+    reporter.fetch(host)
+    transport.forget()
+    clock.now = 1e9
+    reporter.fetch(host)
+    assert not transport.requests
+
+
+# Flushing
+
+
+@one_server
+def test_a_flush_without_change_sends_nothing(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
+    tree = reporter.fetch(host)
+    tree.update_inventory(host, {"VCPU": {"total": 4}})
+    tree.update_traits(host, [AVX])
+    tree.update_aggregates(host, [world.uuid("agg")])
+    transport.forget()
+    reporter.flush(host, tree)
+    assert not transport.requests
+
+
+def test_one_change_is_one_write_and_nothing_else(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 4})
+    child = world.add("child", "host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
+    tree = reporter.fetch(host)
+    tree.update_inventory(child, {"VCPU": {"total": 8}})
+    transport.forget()
+    reporter.flush(host, tree)
+    (write,) = transport.requests
+    assert world.in_words([write]) == ["PUT child/inventories"]
+    assert write.version == "1.26"
+    assert write.body == {
+        "resource_provider_generation": 3,
+        "inventories": {"VCPU": {"total": 8}},
+    }
+
+
+def test_new_names_are_asked_for_once_for_the_whole_tree(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host, child = world.uuid("host"), world.uuid("child")
+    pearls, shells = world.custom("PEARLS"), world.custom("SHELLS")
+    gold, silver = world.custom("GOLD"), world.custom("SILVER")
+    tree = reporter.fetch(host)
+    tree.new_child(world.name("child"), host, child)
+    tree.update_inventory(host, {pearls: {"total": 1}, "VCPU": {"total": 1}})
+    tree.update_inventory(child, {pearls: {"total": 1}, shells: {"total": 1}})
+    tree.add_traits(host, gold, AVX)
+    tree.add_traits(child, gold, silver)
+    transport.forget()
+    reporter.flush(host, tree)
+    words = dict(
+        zip(
+            world.in_words(transport.requests),
+            (request.version for request in transport.requests),
+            strict=True,
+        )
+    )
+    assert list(words.items()) == [
+        (CREATE, "1.20"),
+        ("GET /resource_classes", "1.2"),
+        (f"PUT /resource_classes/{pearls}", "1.7"),
+        (f"PUT /resource_classes/{shells}", "1.7"),
+        (f"GET /traits?name=in:{gold},{silver},{AVX}", "1.6"),
+        (f"PUT /traits/{gold}", "1.6"),
+        (f"PUT /traits/{silver}", "1.6"),
+        ("PUT child/inventories", "1.26"),
+        ("PUT child/traits", "1.6"),
+        ("PUT host/inventories", "1.26"),
+        ("PUT host/traits", "1.6"),
+    ]
+    names = [request for request in transport.requests if "/CUSTOM_" in request.path]
+    assert all(request.content() is None for request in names), "names are sent without a body"
+
+
+@one_server
+def test_known_names_are_not_asked_for_again(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host, pearls, gold = world.uuid("host"), world.custom("PEARLS"), world.custom("GOLD")
+    for total, traits in ((1, [gold]), (2, []), (3, [gold])):
+        tree = reporter.fetch(host)
+        tree.update_inventory(host, {pearls: {"total": total}})
+        tree.update_traits(host, traits)
+        transport.forget()
+        reporter.flush(host, tree)
+    assert world.in_words(transport.requests) == ["PUT host/inventories", "PUT host/traits"]
+
+
+@one_server
+def test_only_new_names_are_asked_for(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host, silver = world.uuid("host"), world.custom("SILVER")
+    for traits in ([AVX], [AVX, silver]):
+        tree = reporter.fetch(host)
+        tree.update_traits(host, traits)
+        transport.forget()
+        reporter.flush(host, tree)
+    assert world.in_words(transport.requests) == [
+        f"GET /traits?name=in:{silver}",
+        f"PUT /traits/{silver}",
+        "PUT host/traits",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("server", "allocations"),
+    [("roost", None), ("roost", {}), ("reference", {})],
+    indirect=["server"],
+    ids=["roost", "roost-reshape", "reference-reshape"],
+)
+def test_the_steps_of_a_flush_go_out_in_one_order(
+    world: RemoteWorld,
+    reporter: Reporter,
+    transport: CountingTransport,
+    allocations: Allocations | None,
+) -> None:
+    host = world.add("host")
+    world.add("old", "host")
+    world.add("older", "old")
+    tree = reporter.fetch(host)
+    tree.remove(world.uuid("old"))
+    tree.new_child(world.name("new"), host, world.uuid("new"))
+    tree.new_child(world.name("newer"), world.uuid("new"), world.uuid("newer"))
+    for short in ("host", "new", "newer"):
+        _change_all(tree, world.uuid(short), world.uuid("agg"))
+    transport.forget()
+    reporter.flush(host, tree, allocations)
+    creations = [request for request in transport.requests if str(request) == CREATE]
+    assert [world.short(request.body["uuid"]) for request in creations] == ["new", "newer"]
+    writes = [request for request in transport.requests if request.method != "GET"]
+    # A reshape takes all inventories along.
+    reshape, kinds = ["POST /reshaper"], ["aggregates", "traits"]
+    if allocations is None:
+        reshape, kinds = [], ["inventories", *kinds]
+    assert world.in_words(writes) == [
+        *(CREATE, CREATE),
+        *reshape,
+        *("DELETE older", "DELETE old"),
+        *(f"PUT {short}/{kind}" for short in ("newer", "new", "host") for kind in kinds),
+    ]
+    assert not world.exists("old")
+
+
+def _change_all(tree: ProviderTree, uuid: str, aggregate: str) -> None:
+    tree.update_inventory(uuid, {"VCPU": {"total": 8}})
+    tree.add_aggregates(uuid, aggregate)
+    tree.add_traits(uuid, AVX)
+
+
+def test_the_writes_to_a_provider_follow_its_generation(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 4})
+    tree = reporter.fetch(host)
+    _change_all(tree, host, world.uuid("agg"))
+    transport.forget()
+    reporter.flush(host, tree)
+    writes = [request for request in transport.requests if request.method == "PUT"]
+    assert world.in_words(writes) == [
+        "PUT host/inventories",
+        "PUT host/aggregates",
+        "PUT host/traits",
+    ]
+    assert [write.body["resource_provider_generation"] for write in writes] == [1, 2, 3]
+    assert world.in_words(transport.requests).index("GET host/aggregates") == (
+        world.in_words(transport.requests).index("PUT host/aggregates") - 1
+    ), "aggregates are looked at just before they are written"
+
+
+@one_server
+def test_a_deletion_looks_first_because_it_carries_no_generation(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host, child = world.add("host"), world.add("child", "host")
+    tree = reporter.fetch(host)
+    tree.remove(child)
+    transport.forget()
+    reporter.flush(host, tree)
+    assert world.in_words(transport.requests) == ["GET child", "DELETE child"]
+    assert [request.version for request in transport.requests] == ["1.14", None]

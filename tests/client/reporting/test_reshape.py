@@ -1,0 +1,398 @@
+"""Reshaping: inventory that is in use moves to another provider together with its users."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.client.drivers.driver import Allocations
+from roost.client.errors import (
+    AnswerLost,
+    InvalidResourceClass,
+    PlacementReshapeConflict,
+    ReshapeFailed,
+    ReshapeNeeded,
+    ResourceProviderSyncFailed,
+    ResourceProviderUpdateConflict,
+)
+from roost.client.provider_tree import ProviderTree
+from roost.client.reporting.reporter import Reporter
+from support.counting import CountingTransport
+from support.remote_world import RemoteWorld
+from support.scripted_drivers import Reshape, ReshapingDriver
+from support.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
+
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+AVX, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"
+RESHAPE = "POST /reshaper"
+
+
+def to_child(world: RemoteWorld) -> Reshape:
+    """A driver's work: all VCPU of the host moves to a child, and whoever uses it."""
+
+    def reshape(tree: ProviderTree, allocations: Allocations) -> None:
+        host, child = world.uuid("host"), world.uuid("child")
+        if not tree.exists(child):
+            tree.new_child(world.name("child"), host, child)
+        inventory = tree.data(host).inventory
+        tree.update_inventory(child, {"VCPU": inventory.pop("VCPU")})
+        tree.update_inventory(host, inventory)
+        for used in (consumer["allocations"] for consumer in allocations.values()):
+            moved = used.get(host, {"resources": {}})["resources"].pop("VCPU", None)
+            if moved is not None:
+                used[child] = {"resources": {"VCPU": moved}}
+            if host in used and not used[host]["resources"]:
+                del used[host]
+
+    return reshape
+
+
+# How a driver gets the allocations
+
+
+def test_a_driver_that_asks_for_it_moves_allocations_with_the_inventory(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host = world.add("host", totals={"VCPU": 8, "DISK_GB": 100})
+    world.claim("vm", host={"VCPU": 2, "DISK_GB": 10})
+    driver = ReshapingDriver(to_child(world))
+    reporter.report(driver, world.name("host"), host)
+    assert world.totals("host") == {"DISK_GB": 100}
+    assert world.totals("child") == {"VCPU": 8}
+    assert world.taken("vm") == {"host": {"DISK_GB": 10}, "child": {"VCPU": 2}}
+    assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}]
+
+
+def test_the_allocations_are_all_that_the_users_of_the_host_have_anywhere(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host = world.add("host", totals={"VCPU": 8}, aggregates=["agg"])
+    world.add("child", "host", totals={"SRIOV_NET_VF": 4})
+    world.add("disk", totals={"DISK_GB": 100}, traits=[SHARES], aggregates=["agg"])
+    world.add("other", totals={"VCPU": 8})
+    shares = world.claim("shares", host={"VCPU": 1}, disk={"DISK_GB": 10})
+    moves = world.claim("moves", child={"SRIOV_NET_VF": 1}, other={"VCPU": 2})
+    world.claim("stranger", other={"VCPU": 1}, disk={"DISK_GB": 10})
+    assert reporter.allocations(host) == {
+        shares: world.consumer("shares"),
+        moves: world.consumer("moves"),
+    }
+    assert world.taken("shares").keys() == {"host", "disk"}
+    assert world.taken("moves").keys() == {"child", "other"}
+
+
+class NamedAlike:
+    """Where a class comes from that has the name but nothing else in common with ours."""
+
+    class ReshapeNeeded(Exception):
+        pass
+
+
+class Derived(NamedAlike.ReshapeNeeded):
+    pass
+
+
+@one_server
+@pytest.mark.parametrize("asking", [ReshapeNeeded(), NamedAlike.ReshapeNeeded(), Derived()])
+def test_drivers_written_for_another_service_ask_with_its_exception(
+    world: RemoteWorld, reporter: Reporter, asking: Exception
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    reporter.report(ReshapingDriver(to_child(world), asking=asking), "host", host)
+    assert world.totals("child") == {"VCPU": 8}
+
+
+@one_server
+def test_what_a_driver_did_before_it_asked_is_forgotten(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    driver = ReshapingDriver(to_child(world), before_asking=lambda tree: tree.add_traits(host, AVX))
+    reporter.report(driver, "host", host)
+    assert world.traits("host") == set()
+
+
+@one_server
+def test_where_reshaping_is_not_wanted_the_asking_is_let_through(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    driver = ReshapingDriver(to_child(world))
+    with pytest.raises(ReshapeNeeded):
+        reporter.report(driver, world.name("host"), world.uuid("host"), reshape=False)
+    assert driver.keywords == [{}]
+    assert not transport.writes
+
+
+@one_server
+def test_a_driver_may_ask_for_a_host_that_is_not_there_yet(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host = world.uuid("host")
+    driver = ReshapingDriver(
+        lambda tree, allocations: tree.update_inventory(host, {"VCPU": {"total": 8}})
+    )
+    reporter.report(driver, world.name("host"), host)
+    assert driver.allocations == [{}]
+    assert world.totals("host") == {"VCPU": 8}
+
+
+def test_a_consumer_that_goes_while_allocations_are_collected_is_left_out(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    world.claim("gone", host={"VCPU": 1})
+    world.claim("vm", host={"VCPU": 2})
+    tampering.before("GET /allocations/*", lambda: world.release("gone"))
+    reporter.report(ReshapingDriver(to_child(world)), "host", host)
+    assert world.taken("vm") == {"child": {"VCPU": 2}}
+
+
+@one_server
+def test_a_member_that_is_gone_when_allocations_are_collected_is_read_about_again(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    world.add("old", "host")
+    reporter.fetch(host)
+    world.delete("old")
+    reporter.report(ReshapingDriver(to_child(world)), "host", host)
+    assert world.totals("child") == {"VCPU": 8}
+
+
+@one_server
+def test_a_member_that_comes_before_allocations_are_collected_is_not_deleted(
+    world: RemoteWorld, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    reporter = Reporter(transport, refresh_seconds=1e-9)
+    tree = reporter.fetch(host)
+    world.add("newcomer", "host")
+    allocations = reporter.allocations(host)
+    to_child(world)(tree, allocations)
+    reporter.flush(host, tree, allocations)
+    assert world.exists("newcomer")
+    assert world.totals("child") == {"VCPU": 8}
+
+
+# What is sent
+
+
+def test_no_allocations_at_all_still_mean_a_reshape(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    reporter.report(ReshapingDriver(to_child(world)), "host", host)
+    (sent,) = [request for request in transport.requests if str(request) == RESHAPE]
+    assert sent.body["allocations"] == {}
+    assert sent.version == "1.30"
+    assert not sent.repeatable
+    assert world.totals("child") == {"VCPU": 8}
+
+
+def test_allocations_can_move_between_inventories_that_stay(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    child = world.add("child", "host", totals={"VCPU": 8})
+    vm = world.claim("vm", host={"VCPU": 2})
+
+    def move(tree: ProviderTree, allocations: Allocations) -> None:
+        used = allocations[vm]["allocations"]
+        used[child] = used.pop(host)
+
+    reporter.report(ReshapingDriver(move), "host", host)
+    assert world.taken("vm") == {"child": {"VCPU": 2}}
+
+
+def test_a_reshape_of_nothing_is_no_error(world: RemoteWorld, reporter: Reporter) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    reporter.report(ReshapingDriver(lambda tree, allocations: None), "host", host)
+    assert world.totals("host") == {"VCPU": 8}
+
+
+@one_server
+def test_only_inventories_that_change_are_sent_and_those_of_the_removed_are_emptied(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8}, aggregates=["agg"])
+    world.add("child", "host")
+    world.add("old", "host", totals={"SRIOV_NET_VF": 4}, traits=[AVX])
+    world.add("bare", "host")
+    world.add("same", "host", totals={"MEMORY_MB": 64})
+    world.add("disk", totals={"DISK_GB": 100}, traits=[SHARES], aggregates=["agg"])
+    tree = reporter.fetch(host)
+    to_child(world)(tree, {})
+    tree.remove(world.uuid("old"))
+    tree.remove(world.uuid("bare"))
+    reporter.flush(host, tree, {})
+    (sent,) = [request.body for request in transport.requests if str(request) == RESHAPE]
+    assert {
+        world.short(uuid): (part["resource_provider_generation"], list(part["inventories"]))
+        for uuid, part in sent["inventories"].items()
+    } == {"host": (2, []), "child": (0, ["VCPU"]), "old": (2, [])}
+    assert world.generation("disk") == 3, "with what others share they can go on working"
+    assert world.generation("same") == 1
+    assert not world.exists("old")
+    assert not world.exists("bare")
+
+
+@one_server
+def test_only_providers_with_more_changes_are_read_again(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    tree = reporter.fetch(host)
+    to_child(world)(tree, {})
+    tree.add_traits(world.uuid("child"), AVX)
+    transport.forget()
+    reporter.flush(host, tree, {})
+    assert world.traits("child") == {AVX}
+    asked = world.in_words(transport.requests)
+    assert asked[: asked.index(RESHAPE)] == ["POST /resource_providers"]
+    reads = [text for text in asked if text.startswith("GET child/")]
+    assert reads == ["GET child/inventories", "GET child/aggregates", "GET child/traits"]
+    assert not [text for text in asked if text.startswith("GET host")]
+
+
+@one_server
+def test_after_a_reshape_the_host_is_read_again(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    reporter.report(ReshapingDriver(to_child(world)), "host", host)
+    transport.forget()
+    assert reporter.fetch(host).data(host).generation == world.generation("host")
+    assert "in_tree" in str(transport.requests[0])
+
+
+@one_server
+@pytest.mark.parametrize("theirs", ["traits", "inventories"])
+def test_what_somebody_wrote_right_after_the_reshape_is_not_overwritten(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, theirs: str
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    tree = reporter.fetch(host)
+    to_child(world)(tree, {})
+    tree.add_traits(world.uuid("child"), AVX)
+
+    def interfere() -> None:
+        if theirs == "traits":
+            world.set_traits("child", SSE)
+        else:
+            world.set_totals("child", VCPU=9)
+
+    tampering.before("GET */inventories", interfere)
+    with pytest.raises(ResourceProviderUpdateConflict) as caught:
+        reporter.flush(host, tree, {})
+    assert caught.value.provider_uuid == world.uuid("child")
+    assert world.traits("child") == ({SSE} if theirs == "traits" else set())
+
+
+@one_server
+def test_what_somebody_put_on_a_new_provider_is_not_reshaped_away(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    tree = reporter.fetch(host)
+    to_child(world)(tree, {})
+    world.add("child", "host", totals={"VCPU": 4})
+    with pytest.raises(ResourceProviderUpdateConflict) as caught:
+        reporter.flush(host, tree, {})
+    assert caught.value.provider_uuid == world.uuid("child")
+    assert (world.totals("host"), world.totals("child")) == ({"VCPU": 8}, {"VCPU": 4})
+
+
+# What can go wrong
+
+
+def test_a_consumer_that_changes_meanwhile_is_read_again_and_moved(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    world.claim("vm", host={"VCPU": 2})
+    tampering.before(RESHAPE, lambda: world.claim("vm", host={"VCPU": 3}))
+    driver = ReshapingDriver(to_child(world))
+    reporter.report(driver, "host", host)
+    assert world.taken("vm") == {"child": {"VCPU": 3}}
+    assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}] * 2
+
+
+def test_a_provider_that_changes_meanwhile_is_a_conflict_and_all_hosts_are_forgotten(
+    world: RemoteWorld,
+    reporter: Reporter,
+    tampering: TamperingTransport,
+    transport: CountingTransport,
+) -> None:
+    host, other = world.add("host", totals={"VCPU": 8}), world.uuid("other")
+    reporter.fetch(other)
+    tree = reporter.fetch(host)
+    to_child(world)(tree, {})
+    tampering.before(RESHAPE, lambda: world.set_totals("host", VCPU=9))
+    with pytest.raises(PlacementReshapeConflict) as caught:
+        reporter.flush(host, tree, {})
+    assert caught.value.status == 409
+    assert caught.value.request_id is not None
+    assert world.totals("host") == {"VCPU": 9}
+    transport.forget()
+    reporter.fetch(other)
+    assert transport.requests, "other hosts may share what was reshaped"
+
+
+@one_server
+def test_a_reshape_that_always_conflicts_is_given_up(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    conflict = refusal(409, "too late", "placement.concurrent_update")
+    tampering.answer(RESHAPE, conflict, times=4)
+    driver = ReshapingDriver(to_child(world))
+    with pytest.raises(PlacementReshapeConflict) as caught:
+        reporter.report(driver, "host", host)
+    assert caught.value.request_id == REQUEST_ID
+    assert len(driver.keywords) == 8
+
+
+def test_a_reshape_that_leaves_users_without_inventory_fails_for_good(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    world.claim("vm", host={"VCPU": 2})
+    driver = ReshapingDriver(lambda tree, allocations: tree.update_inventory(host, {}))
+    with pytest.raises(ReshapeFailed) as caught:
+        reporter.report(driver, "host", host)
+    assert caught.value.status == 409
+    assert caught.value.request_id is not None
+    assert len(driver.keywords) == 2, "it is not tried again"
+    assert (world.totals("host"), world.taken("vm")) == ({"VCPU": 8}, {"host": {"VCPU": 2}})
+    transport.forget()
+    reporter.fetch(host)
+    assert transport.requests, "it is forgotten what the host had"
+
+
+@one_server
+def test_a_reshape_without_an_answer_fails_for_good(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+) -> None:
+    host = world.add("host", totals={"VCPU": 8})
+    tampering.lose_answer(RESHAPE)
+    driver = ReshapingDriver(to_child(world))
+    with pytest.raises(ReshapeFailed) as caught:
+        reporter.report(driver, "host", host)
+    assert isinstance(caught.value.__cause__, AnswerLost)
+    assert len(driver.keywords) == 2
+
+
+@one_server
+def test_a_class_that_cannot_be_made_ends_the_flush_before_the_reshape(
+    world: RemoteWorld,
+    reporter: Reporter,
+    tampering: TamperingTransport,
+    transport: CountingTransport,
+) -> None:
+    host = world.uuid("host")
+    tree = reporter.fetch(host)
+    tree.update_inventory(host, {world.custom("PEARLS"): {"total": 1}})
+    tampering.answer("PUT /resource_classes/*", refusal(400))
+    with pytest.raises(ResourceProviderSyncFailed) as caught:
+        reporter.flush(host, tree, {})
+    assert isinstance(caught.value.__cause__, InvalidResourceClass)
+    assert RESHAPE not in transport.writes

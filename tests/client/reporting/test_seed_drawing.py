@@ -1,0 +1,187 @@
+r"""The drawing by which `update_provider_tree` is explained, on real servers.
+
+               CN1                 SHR_ROOT               CN2
+              /   \       agg1    /   /\     agg1        /   \
+         NUMA1     NUMA2--------SSP--/--\-----------NUMA1     NUMA2
+        /     \   /    \            /    \         /     \   /    \
+      PF1    PF2 PF3   PF4--------BW1   BW2------PF1    PF2 PF3   PF4
+                           agg2             agg3
+
+What hangs below CN2 is called CN2_NUMA1 and so on here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from roost.client.http_transport import HttpTransport
+from roost.client.provider_tree import ProviderTree
+from roost.client.reporting.reporter import Reporter
+from support.counting import CountingTransport
+from support.live_server import LiveServer
+from support.remote_world import RemoteWorld, Totals
+
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+
+
+class Box(NamedTuple):
+    """A provider of the drawing."""
+
+    parent: str | None = None
+    totals: Totals | None = None
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+
+
+def _host(root: str, prefix: str = "") -> dict[str, Box]:
+    """The boxes of a host, with nothing on them."""
+    boxes = {root: Box()}
+    for node, functions in (("NUMA1", ("PF1", "PF2")), ("NUMA2", ("PF3", "PF4"))):
+        boxes[prefix + node] = Box(root)
+        boxes |= {prefix + name: Box(prefix + node) for name in functions}
+    return boxes
+
+
+CN1 = _host("CN1") | {
+    "CN1": Box(None, {"DISK_GB": 100}, ("COMPUTE_NODE", "HW_CPU_X86_AVX")),
+    "NUMA1": Box("CN1", {"VCPU": 8, "MEMORY_MB": 1024}, ("HW_NUMA_ROOT",)),
+    "NUMA2": Box("CN1", {"VCPU": 4, "MEMORY_MB": 512}, ("HW_NUMA_ROOT",), ("agg1",)),
+    "PF3": Box("NUMA2", {"SRIOV_NET_VF": 8}),
+    "PF4": Box("NUMA2", {"SRIOV_NET_VF": 4}, ("HW_NIC_SRIOV",), ("agg2",)),
+}
+CN2 = _host("CN2", "CN2_") | {
+    "CN2_NUMA1": Box("CN2", aggregates=("agg1",)),
+    "CN2_PF1": Box("CN2_NUMA1", aggregates=("agg3",)),
+}
+SHARED = {
+    "SHR_ROOT": Box(),
+    "SSP": Box("SHR_ROOT", {"DISK_GB": 2000}, (SHARES, "STORAGE_DISK_SSD"), ("agg1",)),
+    "BW1": Box("SHR_ROOT", {"NET_BW_EGR_KILOBIT_PER_SEC": 1000}, (SHARES,), ("agg2",)),
+    "BW2": Box("SHR_ROOT", {"NET_BW_EGR_KILOBIT_PER_SEC": 2000}, (SHARES,), ("agg3",)),
+}
+DRAWING = CN1 | SHARED | CN2
+
+
+class Drawn(NamedTuple):
+    """The drawing on a server, and CN1 as a reporter sees it."""
+
+    world: RemoteWorld
+    tree: ProviderTree
+
+
+@pytest.fixture(scope="module")
+def _drawings() -> dict[LiveServer, Drawn]:
+    """The servers that have the drawing; all tests only look at it."""
+    return {}
+
+
+@pytest.fixture
+def drawn(server: LiveServer, _drawings: dict[LiveServer, Drawn]) -> Drawn:
+    if server not in _drawings:
+        transport = HttpTransport(server.url, "admin")
+        world = RemoteWorld(transport)
+        for name, box in DRAWING.items():
+            world.add(
+                name, box.parent, totals=box.totals, traits=box.traits, aggregates=box.aggregates
+            )
+        _drawings[server] = Drawn(world, Reporter(transport).fetch(world.uuid("CN1")))
+        transport.close()
+    return _drawings[server]
+
+
+def _names(world: RemoteWorld, tree: ProviderTree) -> set[str]:
+    return {world.short(uuid) for uuid in tree.get_provider_uuids()}
+
+
+def _roots(world: RemoteWorld, tree: ProviderTree) -> set[str]:
+    return {world.short(root.uuid) for root in tree.roots}
+
+
+def test_cn1_gets_its_own_tree_and_whoever_shares_with_it(drawn: Drawn) -> None:
+    assert _names(drawn.world, drawn.tree) == {*CN1, "SSP", "BW1"}
+
+
+def test_sharing_providers_are_lone_roots_though_they_have_a_parent(drawn: Drawn) -> None:
+    world, tree = drawn
+    assert _roots(world, tree) == {"CN1", "SSP", "BW1"}
+    for name in ("SSP", "BW1"):
+        assert tree.data(world.uuid(name)).parent_uuid is None
+        assert tree.get_provider_uuids(world.uuid(name)) == [world.uuid(name)]
+
+
+def test_the_tree_is_as_drawn(drawn: Drawn) -> None:
+    world, tree = drawn
+    parents = {
+        world.short(provider.uuid): provider.parent_uuid and world.short(provider.parent_uuid)
+        for provider in map(tree.data, tree.get_provider_uuids(world.uuid("CN1")))
+    }
+    assert parents == {name: box.parent for name, box in CN1.items()}
+
+
+def test_what_hangs_on_the_providers_is_complete(drawn: Drawn) -> None:
+    world, tree = drawn
+    for name in (*CN1, "SSP", "BW1"):
+        box, provider = DRAWING[name], tree.data(world.uuid(name))
+        assert provider.name == world.name(name)
+        assert provider.inventory == {
+            kind: _full(total) for kind, total in (box.totals or {}).items()
+        }
+        assert provider.traits == set(box.traits)
+        assert provider.aggregates == {world.uuid(aggregate) for aggregate in box.aggregates}
+        # One for each of the three that somebody has written.
+        written = [bool(part) for part in (box.totals, box.traits, box.aggregates)]
+        assert provider.generation == sum(written)
+
+
+def _full(total: int) -> dict[str, Any]:
+    """An inventory of which only the total was told."""
+    return {
+        "total": total,
+        "reserved": 0,
+        "min_unit": 1,
+        "max_unit": 2147483647,
+        "step_size": 1,
+        "allocation_ratio": 1.0,
+    }
+
+
+def test_providers_can_be_found_by_name_and_what_is_shared_by_class(drawn: Drawn) -> None:
+    world, tree = drawn
+    assert tree.data(world.name("PF4")).uuid == world.uuid("PF4")
+    assert tree.has_sharing_provider("DISK_GB")
+    assert tree.has_sharing_provider("NET_BW_EGR_KILOBIT_PER_SEC")
+    assert not tree.has_sharing_provider("VCPU")
+
+
+def test_cn2_gets_ssp_too_but_bw2_instead_of_bw1(drawn: Drawn, reporter: Reporter) -> None:
+    tree = reporter.fetch(drawn.world.uuid("CN2"))
+    assert _names(drawn.world, tree) == {*CN2, "SSP", "BW2"}
+    assert _roots(drawn.world, tree) == {"CN2", "SSP", "BW2"}
+
+
+def test_whoever_shares_gets_its_own_tree_and_nobody_who_uses_it(
+    drawn: Drawn, reporter: Reporter
+) -> None:
+    tree = reporter.fetch(drawn.world.uuid("SHR_ROOT"))
+    assert _names(drawn.world, tree) == set(SHARED)
+    assert _roots(drawn.world, tree) == {"SHR_ROOT"}, "members that share stay where they are"
+
+
+def test_the_tree_is_a_private_copy(
+    drawn: Drawn, reporter: Reporter, transport: CountingTransport
+) -> None:
+    world = drawn.world
+    root, disk = world.uuid("SHR_ROOT"), world.uuid("SSP")
+    tree = reporter.fetch(root)
+    before = {uuid: tree.data(uuid) for uuid in tree.get_provider_uuids()}
+    tree.update_inventory(disk, {"DISK_GB": {"total": 1}})
+    tree.add_traits(disk, "STORAGE_DISK_HDD")
+    tree.add_aggregates(disk, world.uuid("agg2"))
+    tree.remove(world.uuid("BW1"))
+    tree.new_child("mine", root)
+    transport.forget()
+    again = reporter.fetch(root)
+    assert {uuid: again.data(uuid) for uuid in again.get_provider_uuids()} == before
+    assert not transport.requests, "the copy was not read again"

@@ -1,0 +1,216 @@
+"""Claims whose answer was lost: nothing doubles, and nothing that stands is called refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.client.claims import (
+    Claims,
+)
+from roost.client.errors import (
+    AllocationDeleteFailed,
+    AllocationMoveFailed,
+    AllocationUpdateFailed,
+    AnswerLost,
+)
+from roost.client.transport import (
+    Response,
+)
+from support.claim_scripts import (
+    ALICE,
+    CONSUMER_CONFLICT,
+    DELETE_A,
+    DONE,
+    FULL,
+    GET_A,
+    GET_B,
+    HOST,
+    NOTHING,
+    OTHER,
+    OWNER,
+    POST,
+    PROVIDER_CONFLICT,
+    PUT_A,
+    READ,
+    UNREACHABLE,
+    VCPU_1,
+    VCPU_2,
+    WRITE,
+    Call,
+    Run,
+    Step,
+    add,
+    answer,
+    claim,
+    delete,
+    delete_by_force,
+    holds,
+    lost,
+    move,
+    put,
+    refused,
+    remove_tree,
+    steps,
+    with_calls,
+)
+
+# Lost answers
+
+AFTER: dict[Call, list[Step]] = {
+    claim: [(GET_A, holds({HOST: VCPU_1}))],
+    put: [(GET_A, holds({HOST: VCPU_1}, 2))],
+    move: [(GET_A, NOTHING), (GET_B, holds({HOST: VCPU_1}))],
+    delete: [(GET_A, NOTHING)],
+    delete_by_force: [(GET_A, NOTHING)],
+    add: [(GET_A, holds({HOST: VCPU_2}, 2))],
+    remove_tree: [(GET_A, NOTHING)],
+}
+BEFORE: dict[Call, list[Step]] = {
+    **READ,
+    put: [(GET_A, holds({HOST: VCPU_2}))],
+    delete_by_force: READ[delete],
+    remove_tree: READ[delete],
+}
+
+
+@with_calls(*AFTER)
+def test_a_write_whose_answer_was_lost_is_not_sent_again_if_it_was_carried_out(call: Call) -> None:
+    run = Run(call, *steps(call, lost()), *AFTER[call])
+    assert run.result is True
+
+
+@with_calls(*AFTER)
+def test_a_write_that_was_lost_on_its_way_is_sent_again_byte_for_byte(call: Call) -> None:
+    again = [*BEFORE[call], (WRITE[call], DONE)]
+    run = Run(call, *steps(call, lost()), *again)
+    assert run.result is True
+    first, second = [request for request in run.sent if request.method != "GET"]
+    assert first == second
+
+
+@with_calls(claim, put, move, add, remove_tree)
+def test_a_first_copy_that_arrives_late_beats_the_second_and_counts(call: Call) -> None:
+    again = [*BEFORE[call], (WRITE[call], CONSUMER_CONFLICT)]
+    run = Run(call, *steps(call, lost()), *again, *AFTER[call])
+    assert run.result is True
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (claim, AllocationUpdateFailed),
+        (put, AllocationUpdateFailed),
+        (move, AllocationMoveFailed),
+        (delete, AllocationDeleteFailed),
+        (add, AllocationUpdateFailed),
+    ],
+)
+def test_nothing_is_sent_again_once_somebody_else_has_written(
+    call: Call, error: type[Exception]
+) -> None:
+    changed = [(GET_A, holds({OTHER: VCPU_1}, 9))]
+    if call is move:
+        changed.append((GET_B, NOTHING))
+    run = Run(call, *steps(call, lost()), *changed)
+    assert isinstance(run.error, error)
+    assert "somebody else" in str(run.error)
+
+
+def test_the_same_resources_for_another_owner_are_not_the_claim() -> None:
+    stranger = answer(
+        {
+            "allocations": {HOST: VCPU_1},
+            "project_id": "another",
+            "user_id": "user",
+            "consumer_generation": 1,
+        }
+    )
+    run = Run(claim, *steps(claim, lost()), (GET_A, stranger))
+    assert isinstance(run.error, AllocationUpdateFailed)
+
+
+def test_a_provider_in_another_spelling_is_the_same_provider() -> None:
+    def shouting_put(claims: Claims) -> bool:
+        body = {"allocations": {HOST.upper(): VCPU_1}, **OWNER, "consumer_generation": 1}
+        return claims.put_allocations(ALICE, body)
+
+    assert Run(shouting_put, *steps(put, lost()), *AFTER[put]).result is True
+
+
+def test_a_loss_and_a_refusal_together_are_not_false() -> None:
+    """The first copy might still be carried out, for instance when room is made for it."""
+    again = [(GET_A, NOTHING), (PUT_A, FULL), (GET_A, NOTHING)]
+    run = Run(claim, *steps(claim, lost()), *again)
+    assert isinstance(run.error, AnswerLost)
+    assert "capacity" in str(run.error)
+
+
+def test_a_claim_that_stands_after_a_loss_and_a_refusal_stands() -> None:
+    again = [(GET_A, NOTHING), (PUT_A, FULL), (GET_A, holds({HOST: VCPU_1}))]
+    assert Run(claim, *steps(claim, lost()), *again).result is True
+
+
+def test_what_stays_lost_is_an_error_and_not_false() -> None:
+    loss = lost()
+    again: list[Step] = [(GET_A, NOTHING), (PUT_A, lost())] * 3
+    run = Run(claim, *steps(claim, loss), *again, (GET_A, NOTHING))
+    assert run.error is loss
+    assert run.slept == [2, 4, 6]
+
+
+def test_a_server_that_is_gone_after_the_loss_is_asked_again() -> None:
+    gone: list[Step] = [
+        (GET_A, UNREACHABLE),
+        (GET_A, refused(503)),
+        (GET_A, Response(200, content=b"<html>")),
+    ]
+    run = Run(claim, *steps(claim, lost()), *gone, (GET_A, holds({HOST: VCPU_1})))
+    assert run.result is True
+    never: list[Step] = [(GET_A, UNREACHABLE)] * 4
+    never_back = Run(claim, *steps(claim, lost()), *never)
+    assert isinstance(never_back.error, AnswerLost)
+
+
+def test_conflicts_and_losses_share_the_tries() -> None:
+    run = Run(
+        claim,
+        *steps(claim, PROVIDER_CONFLICT) * 3,
+        *steps(claim, lost()),
+        (GET_A, holds({HOST: VCPU_1})),
+    )
+    assert (run.result, run.slept) == (True, [2, 4, 6])
+
+
+@pytest.mark.parametrize("status", [502, 504])
+def test_a_gateway_without_answer_is_a_lost_answer(status: int) -> None:
+    run = Run(claim, *steps(claim, Response(status)), (GET_A, holds({HOST: VCPU_1})))
+    assert run.result is True
+
+
+def test_a_version_without_generations_is_compared_with_the_one_read() -> None:
+    def old_claim(claims: Claims) -> bool:
+        request = {"allocations": {HOST: VCPU_1}}
+        return claims.claim_resources(ALICE, request, "project", "user", version="1.27")
+
+    run = Run(old_claim, (GET_A, NOTHING), (PUT_A, lost()), (GET_A, holds({OTHER: VCPU_1})))
+    assert isinstance(run.error, AllocationUpdateFailed)
+
+
+def test_a_move_seen_half_way_is_looked_at_again() -> None:
+    half = [(GET_A, holds({HOST: VCPU_1})), (GET_B, holds({HOST: VCPU_1}))]
+    again = [*half, (POST, CONSUMER_CONFLICT), *AFTER[move]]
+    assert Run(move, *steps(move, lost()), *again).result is True
+
+
+def test_a_forced_deletion_that_arrives_late_leaves_nothing_for_the_second() -> None:
+    again = [*BEFORE[delete_by_force], (DELETE_A, refused(404)), *AFTER[delete_by_force]]
+    run = Run(delete_by_force, *steps(delete_by_force, lost()), *again)
+    assert run.result is True
+
+
+def test_only_what_may_be_repeated_says_so() -> None:
+    for call in AFTER:
+        run = Run(call, *steps(call, DONE))
+        assert [request.repeatable for request in run.sent] == [
+            request.method == "GET" for request in run.sent
+        ]

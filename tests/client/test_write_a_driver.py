@@ -1,0 +1,123 @@
+"""The page "Write a driver in 20 lines", executed: its drivers are run as it runs them."""
+
+from __future__ import annotations
+
+import runpy
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from roost.cli.main import cli
+from roost.client import Reporter
+from support.code_blocks import CodeBlock, code_blocks
+from support.counting import CountingTransport
+from support.live_server import LiveServer
+from support.remote_world import RemoteWorld
+
+PAGE = Path(__file__).parents[2] / "docs" / "write-a-driver.md"
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the page's modules, where Python finds them."""
+    for block in code_blocks(PAGE, "python"):
+        first_line = block.text.partition("\n")[0]
+        if first_line.endswith(".py"):
+            (tmp_path / first_line.removeprefix("# ")).write_text(block.text)
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in tmp_path.glob("*.py"):
+        monkeypatch.delitem(sys.modules, module.stem, raising=False)
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    return tmp_path
+
+
+def test_the_first_driver_has_20_lines() -> None:
+    first = next(code_blocks(PAGE, "python"))
+    lines = first.text.split("class RackDriver:\n")[1].splitlines()
+    assert len([line for line in lines if line.strip() and '"""' not in line]) <= 20
+
+
+def test_the_page_shows_what_its_commands_print(modules: Path, server: LiveServer) -> None:
+    del modules
+    (block,) = code_blocks(PAGE, "console")
+    host = f"host-{server.port}"
+    for command, printed in _conversation(block):
+        _, program, *arguments = shlex.split(command.replace("host-7", host))
+        assert program == "roost"
+        result = CliRunner().invoke(cli, [*arguments, "--url", server.url])
+        assert result.exit_code == 0, result.output
+        assert result.output == printed.replace("host-7", host)
+
+
+def test_the_reshaping_driver_moves_what_is_in_use(
+    modules: Path, transport: CountingTransport
+) -> None:
+    world = RemoteWorld(transport)
+    world.add("host", totals={"VCPU": 16, "VGPU": 8})
+    world.claim("both", host={"VCPU": 2, "VGPU": 1})
+    world.claim("only graphics", host={"VGPU": 3})
+    reporter = Reporter(transport)
+
+    reporter.report(_driver(modules, "vgpu_driver", "VgpuDriver"), world.name("host"))
+
+    child = reporter.fetch(world.uuid("host")).data(f"{world.name('host')}_gpu")
+    assert world.totals("host") == {"VCPU": 16}
+    assert child.inventory["VGPU"]["total"] == 8
+    assert world.consumer("both")["allocations"].keys() == {world.uuid("host"), child.uuid}
+    only = world.consumer("only graphics")["allocations"]
+    assert only[child.uuid]["resources"] == {"VGPU": 3}
+    assert len(only) == 1
+
+
+def test_the_declaring_driver_declares(modules: Path, server: LiveServer) -> None:
+    del modules
+    host = f"declared-{server.port}"
+    result = CliRunner().invoke(
+        cli,
+        shlex.split(
+            f"agent --driver declared_driver:DeclaredDriver --name {host} --once --url {server.url}"
+        ),
+    )
+    assert result.exit_code == 0, result.output
+    assert f"{host}_ssd: inventory DISK_GB added (total 900)" in result.output
+    assert f"{host}_ssd: traits added: CUSTOM_OWNER_AGENT, STORAGE_DISK_SSD" in result.output
+
+
+def test_the_program_of_ones_own_reports(
+    modules: Path,
+    server: LiveServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["report_once.py", server.url])
+    runpy.run_path(str(modules / "report_once.py"))
+    assert capsys.readouterr().out == "3 providers created\n"
+
+
+def test_the_ported_methods_do_what_the_old_ones_said(transport: CountingTransport) -> None:
+    world = RemoteWorld(transport)
+    ported = [block for block in code_blocks(PAGE, "python") if "# becomes" in block.text]
+    names: dict[str, Any] = {}
+    for number, block in enumerate(ported):
+        exec(block.text, names)
+        driver = type("Ported", (), {"update_provider_tree": names["update_provider_tree"]})()
+        Reporter(transport).report(driver, world.name(f"host{number}"), world.uuid(f"host{number}"))
+    totals = {name: {"total": total} for name, total in world.totals("host0").items()}
+    assert totals == names["get_inventory"](None, "host")
+    assert world.traits("host1") == set(names["get_traits"](None, "host"))
+
+
+def _driver(modules: Path, module: str, name: str) -> Any:
+    return runpy.run_path(str(modules / f"{module}.py"))[name]()
+
+
+def _conversation(block: CodeBlock) -> list[tuple[str, str]]:
+    parts = ("\n" + block.text).split("\n$ ")[1:]
+    return [
+        (command, printed + "\n" if printed else "")
+        for command, _, printed in (part.rstrip("\n").partition("\n") for part in parts)
+    ]

@@ -1,0 +1,135 @@
+"""Somebody who edits providers by hand, past all that the client knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from support.client import Answer, ApiClient
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One provider as the server has it; of inventories all fields."""
+
+    parent: str | None
+    inventories: dict[str, dict[str, Any]]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Addresses providers by name. Whatever is refused is an error of the test."""
+
+    api: ApiClient
+
+    # -- looking
+
+    def uuid(self, name: str) -> str | None:
+        """The uuid of a provider, if it is there."""
+        found = _good(self.api.get(f"/resource_providers?name={name}")).json["resource_providers"]
+        return found[0]["uuid"] if found else None
+
+    def tree(self, root: str) -> dict[str, Picture]:
+        """All providers of a tree, by name; nothing if it is not there."""
+        uuid = self.uuid(root)
+        if uuid is None:
+            return {}
+        listed = _good(self.api.get(f"/resource_providers?in_tree={uuid}"))
+        providers = listed.json["resource_providers"]
+        names = {provider["uuid"]: provider["name"] for provider in providers}
+        return {
+            provider["name"]: Picture(
+                names.get(provider["parent_provider_uuid"]),
+                self._read(provider["uuid"], "inventories"),
+                frozenset(self._read(provider["uuid"], "traits")),
+                frozenset(self._read(provider["uuid"], "aggregates")),
+            )
+            for provider in providers
+        }
+
+    # -- editing
+
+    def create(self, name: str, below: str | None = None) -> str:
+        """Create a provider; its uuid."""
+        body = {"name": name, "uuid": str(uuid4())}
+        if below is not None:
+            body["parent_provider_uuid"] = self._demand(below)
+        _good(self.api.post("/resource_providers", body))
+        return body["uuid"]
+
+    def set_inventory(self, name: str, resource_class: str, **fields: Any) -> None:
+        """Set fields of an inventory, which is added if it is not there."""
+        self._make_known("resource_classes", [resource_class])
+        before = self._read(self._demand(name), "inventories")
+        self._write(
+            name,
+            "inventories",
+            before | {resource_class: before.get(resource_class, {}) | fields},
+        )
+
+    def add_traits(self, name: str, *traits: str) -> None:
+        """Add traits."""
+        self._make_known("traits", traits)
+        before = self._read(self._demand(name), "traits")
+        self._write(name, "traits", sorted({*before, *traits}))
+
+    def add_aggregates(self, name: str, *aggregates: str) -> None:
+        """Put a provider into aggregates."""
+        before = self._read(self._demand(name), "aggregates")
+        self._write(name, "aggregates", sorted({*before, *aggregates}))
+
+    def add_aggregates_as_of_old(self, name: str, *aggregates: str) -> None:
+        """The same as clients before 1.19 do it: the generation stays what it was."""
+        uuid = self._demand(name)
+        before = self._read(uuid, "aggregates")
+        path = f"/resource_providers/{uuid}/aggregates"
+        _good(self.api.at("1.1").put(path, sorted({*before, *aggregates})))
+
+    # -- using
+
+    def claim(self, name: str, resource_class: str, amount: int = 1) -> str:
+        """Have a new consumer use something of a provider; the consumer."""
+        consumer = str(uuid4())
+        body = {
+            "allocations": {self._demand(name): {"resources": {resource_class: amount}}},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        _good(self.api.put(f"/allocations/{consumer}", body))
+        return consumer
+
+    def release(self, consumer: str) -> None:
+        """End a use."""
+        _good(self.api.delete(f"/allocations/{consumer}"))
+
+    # -- inside
+
+    def _demand(self, name: str) -> str:
+        uuid = self.uuid(name)
+        assert uuid is not None, f"there is no provider {name}"
+        return uuid
+
+    def _make_known(self, kind: str, names: Iterable[str]) -> None:
+        for name in names:
+            if name.startswith("CUSTOM_"):
+                _good(self.api.put(f"/{kind}/{name}"))
+
+    def _read(self, uuid: str, kind: str) -> Any:
+        return _good(self.api.get(f"/resource_providers/{uuid}/{kind}")).json[kind]
+
+    def _write(self, name: str, kind: str, content: Any) -> None:
+        uuid = self._demand(name)
+        provider = _good(self.api.get(f"/resource_providers/{uuid}")).json
+        body = {"resource_provider_generation": provider["generation"], kind: content}
+        _good(self.api.put(f"/resource_providers/{uuid}/{kind}", body))
+
+
+def _good(answer: Answer) -> Answer:
+    assert answer.status < 400, answer.body
+    return answer

@@ -1,0 +1,60 @@
+"""Drivers that do what a test says, and remember what they were given."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from roost.client.drivers.driver import Allocations
+from roost.client.errors import ReshapeNeeded
+from roost.client.provider_tree import ProviderTree
+
+Edit = Callable[[ProviderTree], object]
+Reshape = Callable[[ProviderTree, Allocations], object]
+
+
+class EditingDriver:
+    """A driver with the method of two arguments, which knows nothing of reshapes."""
+
+    def __init__(self, *edits: Edit) -> None:
+        self._edits = edits
+        self.seen: list[ProviderTree] = []
+        self.nodenames: list[str] = []
+
+    def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
+        self.seen.append(copy.deepcopy(provider_tree))
+        self.nodenames.append(nodename)
+        for edit in self._edits:
+            edit(provider_tree)
+
+
+class ReshapingDriver:
+    """A driver that asks for the allocations before it does anything that counts."""
+
+    def __init__(
+        self,
+        reshape: Reshape,
+        *,
+        asking: Exception | None = None,
+        before_asking: Edit | None = None,
+    ) -> None:
+        self._reshape = reshape
+        self._asking = asking or ReshapeNeeded()
+        self._before_asking = before_asking
+        self.keywords: list[dict[str, Any]] = []
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, **keywords: Any
+    ) -> None:
+        self.keywords.append(copy.deepcopy(keywords))
+        if "allocations" not in keywords:
+            if self._before_asking:
+                self._before_asking(provider_tree)
+            raise self._asking
+        self._reshape(provider_tree, keywords["allocations"])
+
+    @property
+    def allocations(self) -> list[Allocations]:
+        """What it was given, each time it was given something."""
+        return [given["allocations"] for given in self.keywords if given]
