@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.http_transport import HttpTransport
+from roost.client.transport.http import HttpTransport
 from support.counting import CountingTransport
 from support.live_server import LiveServer, ReferenceServer
 from support.requirements import note_missing

@@ -26,14 +26,14 @@ from hypothesis import strategies as st
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.errors import PlacementError
-from roost.client.http_transport import HttpTransport, Timeouts
 from roost.client.owning.owner import Owner
 from roost.client.owning.records import MemoryRecords
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
-from roost.client.retrying import RetryPolicy
 from roost.client.transport import Request, Response, Transport
+from roost.client.transport.http import HttpTransport, Timeouts
+from roost.client.transport.retrying import RetryPolicy
 from support.by_hand import Operator, Picture
 from support.choices import Choices
 from support.faulty_proxy import Fault, FaultyProxy, Step

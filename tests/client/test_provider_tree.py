@@ -119,6 +119,13 @@ def test_a_root_is_found_by_uuid_before_a_root_of_that_name() -> None:
     assert found(tree, "x") == "x"
 
 
+def test_a_root_is_found_by_uuid_even_if_a_younger_one_shares_its_name() -> None:
+    tree = ProviderTree()
+    tree.new_root("x", "x")
+    tree.new_root("x", "younger")
+    assert found(tree, "x") == "x"
+
+
 def test_a_root_is_found_by_name_before_another_provider_of_that_uuid(tree: ProviderTree) -> None:
     tree.new_root("device0-uuid", "late-uuid")
     assert found(tree, "device0-uuid") == "late-uuid"

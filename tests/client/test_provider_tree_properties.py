@@ -17,7 +17,7 @@ from roost.client.provider_tree import ProviderTree
 NAMES = ["a", "v", "w"]
 UUIDS = ["u", "v", "w", "x"]
 # Roots hide all others that an address might mean, so few of theirs are among those above.
-ROOT_NAMES = ["r", "r", "s", "a"]
+ROOT_NAMES = ["r", "r", "r1", "a"]
 ROOT_UUIDS = ["r1", "r2", "r3", "u"]
 PARENTS = ["r1", "r2", "r", *UUIDS]
 ADDRESSES = sorted({*NAMES, *UUIDS, *ROOT_NAMES, *ROOT_UUIDS})

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from roost.client.connecting import connect
 from roost.client.errors import PlacementAPIConnectFailure, TransportFailed
-from roost.client.http_transport import Timeouts
-from roost.client.retrying import RetryPolicy
 from roost.client.transport import Request, Response, Transport
+from roost.client.transport.connecting import connect
+from roost.client.transport.http import Timeouts
+from roost.client.transport.retrying import RetryPolicy
 
 _NOBODY_THERE = (
     "Is the server running, and is this its address? `roost serve` starts one on this machine; "

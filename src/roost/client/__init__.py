@@ -1,11 +1,11 @@
 """The other half of a placement service: how a host describes itself. Talks HTTP only."""
 
-from roost.client.connecting import connect
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import PlacementError, ReshapeNeeded
 from roost.client.owning.owner import Owner
 from roost.client.provider_tree import ProviderData, ProviderSubTree, ProviderTree
 from roost.client.reporting.reporter import Reporter
+from roost.client.transport.connecting import connect
 
 __all__ = [
     "Declaration",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from roost.client.http_transport import HttpTransport
 from roost.client.reporting.reporter import Reporter
+from roost.client.transport.http import HttpTransport
 from support.counting import CountingTransport
 from support.live_server import LiveServer
 from support.remote_world import RemoteWorld

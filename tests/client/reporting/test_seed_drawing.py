@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from roost.client.http_transport import HttpTransport
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
+from roost.client.transport.http import HttpTransport
 from support.counting import CountingTransport
 from support.live_server import LiveServer
 from support.remote_world import RemoteWorld, Totals

@@ -16,6 +16,7 @@ from rich.progress import track
 
 from roost.cli.connection import Connection, connection_options
 from roost.cli.usage import usage_status
+from roost.client.drivers.file import PLACEHOLDER
 from roost.client.errors import NotConfigured
 from roost.client.owning.applying import Part, parts, undeclared_parts
 from roost.client.owning.owner import Owner, Report
@@ -138,6 +139,7 @@ def _carry_out(connection: Connection, wish: _Wish, *, dry_run: bool) -> bool:
     tree_file = read_tree_file(wish.path)
     for warning in tree_file.warnings:
         click.echo(f"warning: {warning}", err=True)
+    _refuse_placeholders(wish.path, tree_file)
     name = _owner_name(wish, tree_file)
     records = FileRecords(name, wish.records)
     with connection.open() as transport:
@@ -158,6 +160,15 @@ def _carry_out(connection: Connection, wish: _Wish, *, dry_run: bool) -> bool:
             err=True,
         )
     return any(report.difference for report in reports)
+
+
+def _refuse_placeholders(path: str, tree_file: TreeFile) -> None:
+    for provider in tree_file.declaration.providers:
+        if PLACEHOLDER in provider.name:
+            raise NotConfigured(
+                f"{path}:{tree_file.lines[provider.name]}: `{provider.name}` is a name on the host "
+                "that `roost agent --driver file` runs on; here it has to be written out"
+            )
 
 
 def _owner_name(wish: _Wish, tree_file: TreeFile) -> str:

@@ -12,10 +12,16 @@ from typing import Any
 import yaml
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
-from roost.client.tree_file_names import is_known_trait, meant_trait
-from roost.client.tree_file_schema import file_problems, provider_problems
-from roost.client.tree_file_structure import Entry, entries_of, structure_problems
-from roost.client.yaml_lines import Located, Problem, UnreadableYaml, locate, take_json_numbers
+from roost.client.tree_file.names import is_known_trait, meant_trait
+from roost.client.tree_file.schema import file_problems, provider_problems
+from roost.client.tree_file.structure import Entry, entries_of, structure_problems
+from roost.client.tree_file.yaml_lines import (
+    Located,
+    Problem,
+    UnreadableYaml,
+    locate,
+    take_json_numbers,
+)
 from roost.model.errors import OperatorError
 from roost.model.identifiers import canonical_uuid
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from urllib.parse import quote
 
-from roost.client.allocation_requests import GENERATION_VERSION, Body, Holding
+from roost.client.claims.requests import GENERATION_VERSION, Body, Holding
 from roost.client.errors import (
     AnswerLost,
     NotConfigured,

@@ -20,9 +20,9 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.http_transport import Timeouts, http_address, without_user
-from roost.client.retrying import RetryingTransport, RetryPolicy
-from roost.client.transport import Request, Response
+from roost.client.transport.http import Timeouts, http_address, without_user
+from roost.client.transport.messages import Request, Response
+from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 SERVICE_TYPE = "placement"
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from roost.client.allocation_requests import (
+from roost.client.claims.requests import (
     GENERATION_VERSION,
     OBJECT_VERSION,
     Body,
@@ -34,7 +34,7 @@ from roost.client.allocation_requests import (
     without_providers,
     without_resources,
 )
-from roost.client.allocation_writing import (
+from roost.client.claims.writing import (
     DONE_BEFORE,
     AllocationWriter,
     Change,

@@ -17,10 +17,10 @@ from keystoneauth1.session import Session
 from keystoneauth1.token_endpoint import Token
 
 from roost.client.errors import AnswerLost, NotConfigured, PlacementAPIConnectFailure
-from roost.client.http_transport import Timeouts
-from roost.client.retrying import RetryPolicy
-from roost.client.session_transport import SessionTransport
 from roost.client.transport import Request
+from roost.client.transport.http import Timeouts
+from roost.client.transport.retrying import RetryPolicy
+from roost.client.transport.session import SessionTransport
 from support.cloud_stub import CloudStub
 from support.live_server import LiveServer
 from support.placement_stub import (

@@ -20,8 +20,8 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.retrying import RetryingTransport, RetryPolicy
-from roost.client.transport import REQUEST_ID, Request, Response
+from roost.client.transport.messages import REQUEST_ID, Request, Response
+from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 KEPT_CONNECTIONS = 16
 

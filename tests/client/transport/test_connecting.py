@@ -13,12 +13,12 @@ import pytest
 import urllib3
 import yaml
 
-from roost.client.connecting import connect
 from roost.client.errors import AnswerLost, NotConfigured, PlacementAPIConnectFailure
-from roost.client.http_transport import HttpTransport
-from roost.client.retrying import RetryPolicy
-from roost.client.session_transport import SessionTransport
 from roost.client.transport import Request
+from roost.client.transport.connecting import connect
+from roost.client.transport.http import HttpTransport
+from roost.client.transport.retrying import RetryPolicy
+from roost.client.transport.session import SessionTransport
 from support.cloud_stub import CloudStub
 from support.placement_stub import PlacementStub, Silence, make_certificates
 
@@ -108,7 +108,7 @@ def test_the_administrators_token_is_sent_to_this_machine_only(
 ) -> None:
     assert token_sent(stub, {}, url=stub.url) == "admin"
     assert token_sent(stub, {"ROOST_URL": stub.url}) == "admin"
-    monkeypatch.setattr("roost.client.connecting.is_loopback", lambda _: False)
+    monkeypatch.setattr("roost.client.transport.connecting.is_loopback", lambda _: False)
     assert token_sent(stub, {}, url=stub.url) is None
 
 

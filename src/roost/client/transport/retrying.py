@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from roost.client.errors import AnswerLost, NotConfigured, TransportFailed
-from roost.client.transport import Request, Response
+from roost.client.transport.messages import Request, Response
 from roost.model.identifiers import is_uuid
 
 PASSING_STATUSES = frozenset({502, 503, 504})

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from roost.client.allocation_writing import (
-    AllocationWriter,
-)
 from roost.client.claims import (
     Claims,
+)
+from roost.client.claims.writing import (
+    AllocationWriter,
 )
 from roost.client.errors import (
     AllocationMoveFailed,

@@ -15,8 +15,8 @@ import yaml
 
 from roost import __version__
 from roost.client.errors import NotConfigured
-from roost.client.http_transport import HttpTransport, Timeouts, server_url, trusting
-from roost.client.retrying import RetryingTransport, RetryPolicy
+from roost.client.transport.http import HttpTransport, Timeouts, server_url, trusting
+from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
@@ -256,7 +256,7 @@ def _adapter(found: CloudRegion, place: _Place) -> Adapter:
 
 
 def _through(adapter: Adapter, description: str, manner: _Manner) -> RetryingTransport:
-    from roost.client.session_transport import SessionTransport  # noqa: PLC0415
+    from roost.client.transport.session import SessionTransport  # noqa: PLC0415
 
     session = adapter.session
     if manner.insecure or manner.ca_file is not None:

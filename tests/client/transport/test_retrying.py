@@ -15,8 +15,8 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.retrying import RetryingTransport, RetryPolicy, retry_after
 from roost.client.transport import Request, Response
+from roost.client.transport.retrying import RetryingTransport, RetryPolicy, retry_after
 
 GET = Request("GET", "/usages")
 POST = Request("POST", "/allocations", {})

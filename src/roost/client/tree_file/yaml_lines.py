@@ -30,6 +30,7 @@ def _float(constructor: Any, node: Any) -> float:
     return float(node.value)
 
 
+_CONSTRUCTOR = SafeConstructor()
 _SCALARS: dict[str, Callable[[Any, Any], Any]] = {
     f"{_TAG}null": SafeConstructor.construct_yaml_null,
     f"{_TAG}bool": SafeConstructor.construct_yaml_bool,
@@ -42,7 +43,7 @@ _SYNTAX_ADVICE = (
     "check the indentation and the brackets, and put quotes around text that has `: ` in it"
     " or begins with one of {[&*!|>%@`"
 )
-_COMPOSITION_ADVICE = "keep to one document, and give each anchor a name before it is used"
+_COMPOSITION_ADVICE = "keep to one document, and define each anchor once and before its aliases"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,8 +55,8 @@ class Problem:
     text: str
 
     def in_file(self, name: str) -> str:
-        """The problem as editors and terminals like it: they can jump to the place."""
-        return f"{name}:{self.line}:{self.column}: {self.text}"
+        """The problem in one line as editors and terminals like it: they can jump to the place."""
+        return f"{name}:{self.line}:{self.column}: {' '.join(self.text.splitlines())}"
 
 
 class UnreadableYaml(ValueError):
@@ -213,8 +214,7 @@ class _Reading:
     def _scalar(self, node: yaml.Node, here: Located) -> Any:
         construct = _SCALARS.get(node.tag)
         try:
-            # JSON spells characters beyond the first 65,536 as two halves.
-            return construct(SafeConstructor(), node) if construct else _joined(node.value)
+            return construct(_CONSTRUCTOR, node) if construct else _joined(node.value)
         except (ValueError, KeyError):
             kind = node.tag.removeprefix(_TAG)
             self.problems.add(
@@ -262,4 +262,5 @@ class _Reading:
 
 
 def _joined(text: str) -> str:
+    """The text with whole characters where JSON spells those beyond the first 65,536 in halves."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from roost.client.tree_file_names import closest
-from roost.client.yaml_lines import Located, Problem
+from roost.client.tree_file.names import closest
+from roost.client.tree_file.yaml_lines import Located, Problem
 from roost.model.identifiers import canonical_uuid, is_uuid
 
 

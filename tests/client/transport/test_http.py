@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from roost.client import http_transport
 from roost.client.errors import AnswerLost, NotConfigured, PlacementAPIConnectFailure
-from roost.client.http_transport import HttpTransport, Timeouts, server_url
-from roost.client.retrying import RetryPolicy
 from roost.client.transport import Request
+from roost.client.transport import http as http_transport
+from roost.client.transport.http import HttpTransport, Timeouts, server_url
+from roost.client.transport.retrying import RetryPolicy
 from support.live_server import LiveServer
 from support.placement_stub import (
     Certificates,

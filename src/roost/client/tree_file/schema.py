@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
-from roost.client.tree_file_names import (
+from roost.client.tree_file.names import (
     closest,
     is_resource_class,
     is_trait,
     meant_resource_class,
     meant_trait,
 )
-from roost.client.yaml_lines import Located, Problem
+from roost.client.tree_file.yaml_lines import Located, Problem
 from roost.model.identifiers import NAME_LENGTH_MAX, is_uuid
 from roost.model.inventory import INTEGER_MAX
 

@@ -1,0 +1,40 @@
+"""The help of the client's commands, for somebody who sees them for the first time."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from roost.cli.main import cli
+from support.commands import roost
+
+COMMANDS = ["agent", "tree show", "tree export", "tree apply", "tree diff"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_that_is_meant_for_the_command(name: str) -> None:
+    text = roost(*name.split(), "-h").out
+    assert f"\n    roost {name} " in text or f"\n    roost {name}\n" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_says_what_it_does_in_a_sentence(name: str) -> None:
+    command: click.Command = cli
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    assert len(options) > 5
+    for option in options:
+        assert option.help, option.name
+        assert option.help.rstrip().endswith((".", "]")), option.help
+
+
+@pytest.mark.parametrize("name", ["", "tree"])
+def test_the_lists_of_commands_say_what_each_is_for(name: str) -> None:
+    outcome = roost(*name.split(), "--help")
+    assert outcome.status == 0
+    # What is too long to be read at a glance is cut off.
+    assert "..." not in outcome.out.partition("Commands:")[2]
