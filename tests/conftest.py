@@ -12,8 +12,10 @@ from roost.api.application import Application
 from roost.configuration.settings import Settings
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
-from support.clean import start_anew
+from roost.store.vocabulary import sync_standard_names
+from support.clean import clean_tables
 from support.client import ApiClient, application_client, settings_for
+from support.making import Made, Making
 from support.requirements import missing, note_missing
 
 
@@ -73,7 +75,8 @@ def database(kind: str, _makers: dict[str, Databases], _prepared: dict[str, Data
         options = DatabaseOptions(url=_makers[kind].create().url, sqlite_synchronous=False)
         _prepared[kind] = Database(options)
         prepare_schema(_prepared[kind], upgrade=True)
-    _prepared[kind].write(start_anew)
+        _prepared[kind].write(sync_standard_names)
+    _prepared[kind].write(clean_tables)
     return _prepared[kind]
 
 
@@ -95,6 +98,17 @@ def _usual_settings(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Datab
 def api(database: Database, _usual_settings: Callable[[Database], Settings]) -> ApiClient:
     """The API in this process, as an administrator with the latest version sees it."""
     return application_client(Application(_usual_settings(database), database))
+
+
+@pytest.fixture(scope="session")
+def _made() -> Made:
+    return {}
+
+
+@pytest.fixture
+def making(database: Database, _made: Made) -> Making:
+    """Makes what several tests begin with."""
+    return Making(database, _made)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

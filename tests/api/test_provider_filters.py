@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from support.client import ApiClient
+from support.making import Making
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -21,7 +22,12 @@ VERSIONS = tuple(range(40))
 
 
 @pytest.fixture
-def world(api: ApiClient) -> ApiClient:
+def world(api: ApiClient, making: Making) -> ApiClient:
+    making.once(make_world, api)
+    return api
+
+
+def make_world(api: ApiClient) -> None:
     """Four providers, b below a.
 
     |   | aggregates  | traits            | VCPU                           | DISK_GB |
@@ -47,7 +53,6 @@ def world(api: ApiClient) -> ApiClient:
         "consumer_type": "INSTANCE",
     }
     assert api.put(f"/allocations/{CONSUMER}", claim).status == 204
-    return api
 
 
 def make(

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from roost.store import tables
 from roost.store.database import Database
 from support.client import ApiClient
+from support.making import Making
 
 LARGEST = 2_147_483_647
 
@@ -231,7 +232,11 @@ class TestProjectUsagesBelow138:
 
 class TestProjectUsagesByType:
     @pytest.fixture
-    def project(self, api: ApiClient) -> str:
+    def project(self, api: ApiClient, making: Making) -> str:
+        return making.once(self.make_project, api)
+
+    @staticmethod
+    def make_project(api: ApiClient) -> str:
         """A project with two instances, one migration and one consumer without type."""
         host, disks = make_provider(api, VCPU=100, MEMORY_MB=100), make_provider(api, DISK_GB=100)
         project = str(uuid4())

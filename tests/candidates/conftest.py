@@ -10,7 +10,8 @@ import pytest
 from databases import Databases
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
-from support.clean import start_anew
+from roost.store.vocabulary import sync_standard_names
+from support.clean import clean_tables
 from support.client import in_process_client
 from support.worlds import Configured, World, Worlds, build_world
 
@@ -21,6 +22,7 @@ def _tables_database(_makers: dict[str, Databases]) -> Iterator[Database]:
     options = DatabaseOptions(url=_makers["sqlite"].create().url, sqlite_synchronous=False)
     database = Database(options)
     prepare_schema(database, upgrade=True)
+    database.write(sync_standard_names)
     yield database
     database.close()
 
@@ -33,7 +35,7 @@ def worlds(_tables_database: Database, tmp_path_factory: pytest.TempPathFactory)
     def world_of(text: str) -> World:
         if not latest or latest[0].text != text:
             latest.clear()
-            _tables_database.write(start_anew)
+            _tables_database.write(clean_tables)
             api = in_process_client(_tables_database, tmp_path_factory.mktemp("world"))
             latest.append(build_world(api, text))
         return latest[0]

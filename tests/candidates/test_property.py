@@ -16,7 +16,7 @@ from roost.configuration.settings import Settings
 from roost.store.database import Database
 from support.answers import faults, read_answer
 from support.asking import Request
-from support.clean import start_anew
+from support.clean import clean_tables
 from support.client import ApiClient, application_client, settings_for
 from support.cloud import Ask, Cloud, Writer
 from support.oracle import candidates
@@ -100,7 +100,7 @@ def tell_one_process(
     """Tell stories to one application, which finds no more candidates than the maximum."""
 
     def check(scenario: Scenario) -> None:
-        database.write(start_anew)
+        database.write(clean_tables)
         # Tables that were emptied behind its back are none that an application has to notice.
         api = application_client(Application(service, database))
         play(scenario, write_to=api, read_from=api, maximum=maximum)
@@ -160,7 +160,7 @@ def test_what_one_process_writes_another_one_finds(database: Database, tmp_path:
     service = settings_for(database, tmp_path)
 
     def check(scenario: Scenario) -> None:
-        database.write(start_anew)
+        database.write(clean_tables)
         writing = application_client(Application(service, database))
         with closing(Database(database.options)) as other:
             reading = application_client(Application(service, other))

@@ -48,7 +48,7 @@ PARENTS = {"": None, "numa": "", "device": "numa", "bridge": ""}
 
 BY_HAND = "CUSTOM_BY_HAND"
 LICENCE = "CUSTOM_LICENCE"
-"""The agent always declares its total on the host, and leaves it to the operator to reserve some."""
+"""The agent always declares its total on the host; what is reserved of it is the operator's."""
 
 SHARED = "CUSTOM_SHARED"
 AGGREGATES = {

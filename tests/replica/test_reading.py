@@ -19,6 +19,7 @@ from roost.store import tables
 from roost.store.database import Database
 from roost.store.errors import DatabaseUnusable
 from support.client import ApiClient
+from support.making import Making
 
 LARGEST = 2_147_483_647
 # More ids than two statements take.
@@ -118,6 +119,11 @@ class Cloud:
 @pytest.fixture
 def cloud(api: ApiClient, database: Database) -> Cloud:
     return Cloud(api, database)
+
+
+@pytest.fixture
+def world(cloud: Cloud, making: Making) -> dict[str, str]:
+    return making.once(make_world, cloud)
 
 
 @pytest.fixture
@@ -233,19 +239,20 @@ class TestForest:
             for column in (rows.providers.ids, rows.inventories.total, rows.usages.used)
         )
 
+    @pytest.mark.usefixtures("world")
     def test_is_what_the_api_shows(self, cloud: Cloud, vocabulary: Vocabulary) -> None:
-        make_world(cloud)
         forest = in_words(cloud.database.read(read_forest), vocabulary)
         assert len(forest) == 8
         assert forest == cloud.all_shown()
 
+    @pytest.mark.usefixtures("world")
     def test_in_one_snapshot(self, cloud: Cloud, vocabulary: Vocabulary) -> None:
-        make_world(cloud)
         rows = cloud.database.snapshot(read_forest)
         assert in_words(rows, vocabulary) == cloud.all_shown()
 
-    def test_moved_and_deleted_providers(self, cloud: Cloud, vocabulary: Vocabulary) -> None:
-        world = make_world(cloud)
+    def test_moved_and_deleted_providers(
+        self, cloud: Cloud, world: dict[str, str], vocabulary: Vocabulary
+    ) -> None:
         cloud.move(world["numa"], None)
         cloud.move(world["other"], world["host"])
         cloud.delete(world["bare"])
@@ -253,8 +260,8 @@ class TestForest:
         assert forest[world["device"]].root == world["numa"]
         assert forest == cloud.all_shown()
 
+    @pytest.mark.usefixtures("world")
     def test_one_statement_a_table(self, cloud: Cloud) -> None:
-        make_world(cloud)
         with cloud.database.reader.connect() as connection, counted(connection) as statements:
             read_forest(connection)
         assert len(statements) == 5
@@ -298,9 +305,8 @@ class TestForest:
         assert cloud.database.read(read_forest).aggregates.members == [aggregate]
 
     def test_what_belongs_to_no_visible_provider_is_left_out(
-        self, cloud: Cloud, vocabulary: Vocabulary
+        self, cloud: Cloud, world: dict[str, str], vocabulary: Vocabulary
     ) -> None:
-        world = make_world(cloud)
         lost = cloud.make(VCPU=1)
         cloud.claim({lost: {"VCPU": 1}})
         cloud.put(lost, "traits", ["HW_CPU_X86_AVX"])
@@ -386,10 +392,6 @@ def make_world(cloud: Cloud) -> dict[str, str]:
 
 
 class TestTrees:
-    @pytest.fixture
-    def world(self, cloud: Cloud) -> dict[str, str]:
-        return make_world(cloud)
-
     @pytest.fixture
     def trees(self, cloud: Cloud, vocabulary: Vocabulary) -> Callable[..., Forest]:
         """The trees of some ids, in words."""
@@ -477,8 +479,9 @@ class TestTrees:
 
 
 class TestUsages:
-    def test_of_the_providers_asked_for(self, cloud: Cloud, vocabulary: Vocabulary) -> None:
-        world = make_world(cloud)
+    def test_of_the_providers_asked_for(
+        self, cloud: Cloud, world: dict[str, str], vocabulary: Vocabulary
+    ) -> None:
         numa, device, bare = cloud.ids(world["numa"], world["device"], world["bare"])
         rows = cloud.database.read(read_usages, {numa, device, bare})
         assert usages_in_words(rows, vocabulary) == {
@@ -497,8 +500,8 @@ class TestUsages:
         assert cloud.api.delete(f"/allocations/{second}").status == 204
         assert cloud.database.read(read_usages, [id_]).used.tolist() == []
 
+    @pytest.mark.usefixtures("world")
     def test_nothing_asked(self, cloud: Cloud) -> None:
-        make_world(cloud)
         assert cloud.database.read(read_usages, []).used.tolist() == []
 
     @pytest.mark.parametrize("asked", [1, 3, 700])

@@ -18,6 +18,7 @@ from roost.store import tables
 from roost.store.database import Database
 from roost.store.journal import ChangeKind
 from support.client import Answer, ApiClient
+from support.making import Making
 
 PROVIDER, INVENTORIES = ChangeKind.PROVIDER, ChangeKind.INVENTORIES
 TRAITS, AGGREGATES = ChangeKind.TRAITS, ChangeKind.AGGREGATES
@@ -80,7 +81,11 @@ class World:
 
 
 @pytest.fixture
-def world(api: ApiClient) -> World:
+def world(api: ApiClient, making: Making) -> World:
+    return World(api, making.once(make_world, api))
+
+
+def make_world(api: ApiClient) -> dict[str, str]:
     names = ("host", "child", "grandchild", "other", "bare", "new", "holder", "nobody")
     made = World(api, {name: str(uuid4()) for name in names} | {"aggregate": str(uuid4())})
     parents = {"host": None, "child": "host", "grandchild": "child", "other": None, "bare": None}
@@ -103,7 +108,7 @@ def world(api: ApiClient) -> World:
         generation += 1
     claim = made.claim(host={"VCPU": 2}, child={"VCPU": 2})
     assert made.put_claim("holder", claim).status == 204
-    return made
+    return made.uuids
 
 
 def changes(database: Database) -> list[tuple[int, str, str | None]]:

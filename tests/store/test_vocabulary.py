@@ -37,13 +37,17 @@ def test_classes_have_the_number_of_their_place_in_the_library(database: Databas
     assert database.read(trait_names) == set(os_traits.get_traits())
 
 
-def test_names_that_an_upgrade_brings_are_added_at_the_next_start(database: Database) -> None:
+def test_names_that_an_upgrade_brings_are_added_at_the_next_start(database_url: str) -> None:
+    database = Database(DatabaseOptions(url=database_url))
+    prepare_schema(database, upgrade=False)
+    database.write(sync_standard_names)
     classes, names = database.read(class_ids), database.read(trait_names)
     database.write(forget_the_newest)
     assert database.write(sync_standard_names) > 0
     assert database.read(class_ids) == classes
     assert database.read(trait_names) == names
     assert database.write(sync_standard_names) == 0
+    database.close()
 
 
 def test_any_number_of_services_may_start_at_once(database_url: str) -> None:

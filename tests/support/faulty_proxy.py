@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 # Much longer than anybody waits: only a broken test gets here.
 PATIENCE_SECONDS = 60
@@ -90,9 +90,9 @@ class FaultyProxy:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends when all clients have closed their connections."""
         self._listener.shutdown()
         self._thread.join()
+        self._listener.drop_connections()
         self._listener.server_close()
 
     def plan(self, reads: Iterable[Step] = (), writes: Iterable[Step] = ()) -> None:
@@ -176,6 +176,22 @@ class _Listener(ThreadingHTTPServer):
     def __init__(self, proxy: FaultyProxy) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.proxy = proxy
+        self._open: set[socket.socket] = set()
+
+    def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
+        connection, address = super().get_request()
+        self._open.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def drop_connections(self) -> None:
+        """End all that clients have kept, so that nobody waits for another request."""
+        for connection in list(self._open):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -29,9 +29,9 @@ from roost.client.errors import (
     TraitRetrievalFailed,
     TransportFailed,
 )
+from roost.client.provider_tree import SHARING_TRAIT
 from roost.client.transport import Request, Response, Transport
 
-SHARING = "MISC_SHARES_VIA_AGGREGATE"
 NAME_TAKEN = "Conflicting resource provider name:"
 CONCURRENT_UPDATE = "placement.concurrent_update"
 INVENTORY_IN_USE = "placement.inventory.inuse"
@@ -99,7 +99,7 @@ class Placement:
         """The providers that share what they have with members of these aggregates."""
         found: dict[str, ProviderBody] = {}
         for chunk in _chunks(sorted(aggregates), self._aggregates_per_request):
-            path = f"/resource_providers?member_of=in:{','.join(chunk)}&required={SHARING}"
+            path = f"/resource_providers?member_of=in:{','.join(chunk)}&required={SHARING_TRAIT}"
             answer = self._read(path, "1.18", None)
             found |= {provider["uuid"]: provider for provider in answer.field("resource_providers")}
         return list(found.values())

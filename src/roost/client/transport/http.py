@@ -93,6 +93,9 @@ class HttpTransport(RetryingTransport):
 
     def close(self) -> None:
         """Close the connections that are kept; the next request would open one anew."""
+        # There is one pool, that of this server. `clear` alone would leave the closing to the
+        # garbage collector.
+        self._pools.connection_from_url(self._url).close()
         self._pools.clear()
 
     def _headers(self, request: Request) -> dict[str, str]:

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Iterable, Mapping, ValuesView
 from typing import Any, ClassVar, Self
 
-from roost.client.provider_forest import ProviderForest, top_down
-from roost.client.provider_node import (
+from roost.client.provider_tree.forest import ProviderForest, top_down
+from roost.client.provider_tree.node import (
     Inventory,
     ProviderData,
     ProviderNode,

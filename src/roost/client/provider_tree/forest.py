@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from roost.client.provider_node import ProviderData, ProviderNode
+from roost.client.provider_tree.node import ProviderData, ProviderNode
 
 
 class ProviderForest:
