@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -55,35 +56,42 @@ def asking(api: ApiClient) -> Ask:
     return ask
 
 
-def play(
-    scenario: Scenario, write_to: ApiClient, read_from: ApiClient, maximum: int | None = None
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """Somebody who is asked, and who finds no more candidates than the maximum."""
+
+    api: ApiClient
+    maximum: int | None = None
+    name: str = "the service"
+
+
+def play(scenario: Scenario, write_to: ApiClient, *read_from: Asked) -> None:
     """Play a story, and look at each answer in it."""
     if scenario.early:
-        # From here on all that it knows is what has changed since.
-        assert read_from.get("/allocation_candidates?resources=VCPU:1").status == 200
+        for asked in read_from:
+            # From here on all that it knows is what has changed since.
+            assert asked.api.get("/allocation_candidates?resources=VCPU:1").status == 200
     writer = Writer(asking(write_to))
     cloud = Cloud()
     for step in scenario.steps:
         if isinstance(step, Request):
-            wrong = "\n".join(request_faults(read_from, cloud, step, maximum))
-            assert not wrong, explanation(cloud, step, wrong)
+            for asked in read_from:
+                wrong = "\n".join(request_faults(asked, cloud, step))
+                assert not wrong, explanation(cloud, step, f"{asked.name}: {wrong}")
         else:
             cloud = step.apply(cloud)
             step.send(writer)
 
 
-def request_faults(
-    api: ApiClient, cloud: Cloud, request: Request, maximum: int | None
-) -> Iterator[str]:
+def request_faults(asked: Asked, cloud: Cloud, request: Request) -> Iterator[str]:
     """What is wrong with the answer to a request."""
-    answer = api.at(request.version).get(request.path)
+    answer = asked.api.at(request.version).get(request.path)
     statuses = request.mishap.ours if request.mishap else (200,)
     if answer.status not in statuses:
         yield f"{answer.status} instead of {statuses}: {answer.body!r}"
     elif answer.status == 200:
         world, query = cloud.world(), request.query
-        bounds = [bound for bound in (query.limit, maximum) if bound is not None]
+        bounds = [bound for bound in (query.limit, asked.maximum) if bound is not None]
         query = replace(query, limit=min(bounds, default=None))
         # Whatever is wrong with a request, nothing is found then.
         right = set() if request.mishap else candidates(world, query)
@@ -94,16 +102,14 @@ def explanation(cloud: Cloud, request: Request, wrong: str) -> str:
     return readable(f"{wrong}\nworld: {drawing(cloud.world())}\nrequest: {query_text(request)}")
 
 
-def tell_one_process(
-    database: Database, service: Settings, examples: int, maximum: int | None = None
-) -> None:
-    """Tell stories to one application, which finds no more candidates than the maximum."""
+def tell_one_process(database: Database, service: Settings, examples: int) -> None:
+    """Tell stories to one application."""
 
     def check(scenario: Scenario) -> None:
         database.write(clean_tables)
         # Tables that were emptied behind its back are none that an application has to notice.
         api = application_client(Application(service, database))
-        play(scenario, write_to=api, read_from=api, maximum=maximum)
+        play(scenario, api, Asked(api))
 
     tell(examples, check)
 
@@ -139,21 +145,31 @@ def test_it_does_not_matter_how_the_work_is_divided(
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("maximum", [None, 3])
-@pytest.mark.parametrize("strategy", ["depth-first", "breadth-first"])
-@pytest.mark.parametrize("shuffled", ["false", "true"])
-def test_order_and_maximum_as_configured(
-    database: Database, tmp_path: Path, maximum: int | None, strategy: str, shuffled: str
-) -> None:
-    configuration = (
-        "[api]\nauth_strategy = noauth2\n"
-        f"[oslo_policy]\npolicy_file = {tmp_path / 'policy.yaml'}\nenforce_new_defaults = false\n"
-        f"[placement]\nmax_allocation_candidates = {maximum or -1}\n"
-        f"randomize_allocation_candidates = {shuffled}\n"
-        f"allocation_candidates_generation_strategy = {strategy}\n"
-    )
-    service = settings_for(database, tmp_path, configuration)
-    tell_one_process(database, service, EXAMPLES // 30, maximum)
+def test_order_and_maximum_as_configured(database: Database, tmp_path: Path) -> None:
+    """Services that are configured in all ways are told the same stories together."""
+    services = []
+    for maximum, strategy, shuffled in product(
+        (None, 3), ("depth-first", "breadth-first"), ("false", "true")
+    ):
+        configuration = (
+            "[api]\nauth_strategy = noauth2\n"
+            f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\nenforce_new_defaults = false\n"
+            f"[placement]\nmax_allocation_candidates = {maximum or -1}\n"
+            f"randomize_allocation_candidates = {shuffled}\n"
+            f"allocation_candidates_generation_strategy = {strategy}\n"
+        )
+        service = settings_for(database, tmp_path, configuration)
+        services.append((service, maximum, f"maximum {maximum}, {strategy}, shuffled {shuffled}"))
+
+    def check(scenario: Scenario) -> None:
+        database.write(clean_tables)
+        configured = [
+            Asked(application_client(Application(service, database)), maximum, name)
+            for service, maximum, name in services
+        ]
+        play(scenario, configured[0].api, *configured)
+
+    tell(EXAMPLES // 15, check)
 
 
 def test_what_one_process_writes_another_one_finds(database: Database, tmp_path: Path) -> None:
@@ -164,6 +180,6 @@ def test_what_one_process_writes_another_one_finds(database: Database, tmp_path:
         writing = application_client(Application(service, database))
         with closing(Database(database.options)) as other:
             reading = application_client(Application(service, other))
-            play(scenario, write_to=writing, read_from=reading)
+            play(scenario, writing, Asked(reading))
 
     tell(EXAMPLES // 10, check)

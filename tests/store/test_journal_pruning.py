@@ -281,10 +281,10 @@ def test_nobody_misses_what_is_pruned_while_others_write(
         database.write(prune_changes, utc_now() - timedelta(seconds=0.1), 50)
 
     busy, lazy = Follower(database), Follower(database)
-    with Writers(database, seconds=3) as writers:
+    with Writers(database, seconds=1.8) as writers:
         threads = [
             every(0.002, busy.follow, writers),
-            every(0.7, lazy.follow, writers),
+            every(0.4, lazy.follow, writers),
             every(0.01, prune, writers),
             every(0.01, prune, writers),
         ]

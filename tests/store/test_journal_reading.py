@@ -680,7 +680,7 @@ class TestManyWriters:
         naive.read()
         reported: list[int | None] = []
         found_naively: set[int | None] = set()
-        with Writers(database, seconds=4) as writers:
+        with Writers(database, seconds=2) as writers:
             while writers.at_work:
                 reported += reader.read()
                 reader.forget()
@@ -697,7 +697,7 @@ class TestManyWriters:
 
     def test_a_start_among_writers_misses_nothing(self, database: Database) -> None:
         starts: list[tuple[set[int], Position]] = []
-        with Writers(database, seconds=2) as writers:
+        with Writers(database, seconds=1) as writers:
             while writers.at_work:
                 with snapshot(database) as connection:
                     position = start_position(connection)

@@ -51,7 +51,7 @@ def work():
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """Not the prepared one that other tests share."""
-    database = Database(DatabaseOptions(url=database_url))
+    database = Database(DatabaseOptions(url=database_url, sqlite_synchronous=False))
     yield database
     database.close()
 

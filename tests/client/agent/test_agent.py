@@ -34,8 +34,11 @@ class Time(Alarm):
         super().__init__()
         self.now = 1000.0
         self.waits: list[float] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What happens while somebody waits."""
 
     def wait(self, seconds: float) -> bool:
+        self.meanwhile()
         if super().wait(0):
             return True
         self.waits.append(seconds)
@@ -300,15 +303,23 @@ def test_told_to_report_it_does_not_wait() -> None:
 
 def test_told_to_report_while_it_waits_it_wakes_up() -> None:
     play = Play(NOTHING, NOTHING, interval=60, watchdog_seconds=10)
-    signs_of_life = iter(range(100))
 
-    def alive() -> None:
-        if next(signs_of_life) == 3:
+    def meanwhile() -> None:
+        if play.time.now == play.began[0] + 15:
             play.agent.report_now()
 
-    play.manager.alive = alive  # type: ignore[method-assign]
+    play.time.meanwhile = meanwhile
     play.run()
     assert play.pauses == [15]
+
+
+def test_told_to_stop_while_it_waits_it_ends() -> None:
+    play = Play(NOTHING, NOTHING)
+    play.time.meanwhile = play.agent.stop
+    play.run()
+    assert len(play.began) == 1
+    assert play.time.waits == []
+    assert play.states[-1] == "STOPPING=1"
 
 
 # -- a host described by a file

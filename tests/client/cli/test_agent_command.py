@@ -24,6 +24,20 @@ Work = Callable[[int], object]
 Run = Callable[..., tuple[Outcome, int]]
 
 
+@pytest.fixture(autouse=True)
+def deadline() -> Iterator[None]:
+    """Ends a test in which the agent goes on for ever."""
+
+    def too_long(number: int, frame: FrameType | None) -> None:
+        pytest.fail("the agent did not end")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 def agent(world: RemoteWorld, *arguments: str) -> Outcome:
     """Run the agent for the host of this world, which is what the file tree.yaml says."""
     return roost(
@@ -179,14 +193,8 @@ def test_a_configuration_that_cannot_work_ends_it_for_good(
 
 
 @pytest.fixture
-def run_scripted(world: RemoteWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Runs the agent with work for its driver; how that ended, and how many reports there were.
-
-    A test that does not end by itself is ended.
-    """
-
-    def too_long(number: int, frame: FrameType | None) -> None:
-        pytest.fail("the agent did not end")
+def run_scripted(world: RemoteWorld, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the agent with work for its driver; how that ended, and how many reports there were."""
 
     def run(work: Work, *arguments: str) -> tuple[Outcome, int]:
         reports = 0
@@ -205,11 +213,7 @@ def run_scripted(world: RemoteWorld, monkeypatch: pytest.MonkeyPatch) -> Iterato
         )
         return outcome, reports
 
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(60)
-    yield run
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    return run
 
 
 @one_server
@@ -231,10 +235,12 @@ def test_a_signal_ends_it_after_the_report_under_way(
 @one_server
 def test_a_hangup_has_it_report_at_once(run_scripted: Run) -> None:
     signals = {1: signal.SIGHUP, 2: signal.SIGHUP, 3: signal.SIGTERM}
+    open_before = set(os.listdir("/proc/self/fd"))
     outcome, reports = run_scripted(
         lambda report: os.kill(os.getpid(), signals[report]), "--interval", "3600"
     )
     assert (outcome.status, reports) == (0, 3)
+    assert set(os.listdir("/proc/self/fd")) <= open_before
 
 
 @one_server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -27,9 +28,10 @@ def declare(
     tree: ProviderTree,
     *providers: DeclaredProvider,
     owned: Owned = NOTHING,
-    held: tuple[str, ...] = (),
+    held: Mapping[str, set[str]] | None = None,
 ) -> Merged:
-    return merge(tree, declaration(*providers), owned, MARK, frozenset(map(uuid_of, held)))
+    in_use = {uuid_of(name): frozenset(classes) for name, classes in (held or {}).items()}
+    return merge(tree, declaration(*providers), owned, MARK, in_use)
 
 
 # -- what is declared
@@ -64,6 +66,12 @@ def test_a_root_that_is_missing_is_created() -> None:
     merged = declare(tree, declared("host"))
     (uuid,) = tree.get_provider_uuids()
     assert merged.settled == Owned({uuid: created("host")})
+
+
+def test_a_provider_whose_creation_may_still_be_on_its_way_keeps_the_uuid_it_is_to_have() -> None:
+    tree = host()
+    declare(tree, declared("host"), declared("numa", "host"), owned=owning(created("numa")))
+    assert tree.data("numa").uuid == uuid_of("numa")
 
 
 def test_a_root_that_was_begun_for_a_declaration_of_nothing_is_not_created() -> None:
@@ -240,12 +248,13 @@ def test_a_provider_with_nothing_of_others_but_traits_and_aggregates_is_deleted(
     assert names(tree) == {"host"}
 
 
-def test_a_provider_that_is_in_use_is_not_deleted_and_loses_no_inventory() -> None:
-    content = {"VCPU": {"total": 4, "reserved": 1}}
+def test_a_provider_that_is_in_use_is_not_deleted_and_loses_only_what_is_free() -> None:
+    content = {"VCPU": {"total": 4, "reserved": 1}, "DISK_GB": {"total": 9}}
     tree = put(host(), "numa", "host", inventories=content, traits=[MARK, "CUSTOM_A"])
-    numa = created("numa", inventories={"VCPU": ("total",)}, traits=("CUSTOM_A",))
-    merged = declare(tree, declared("host"), owned=owning(numa), held=("numa",))
-    assert tree.data("numa").inventory == stored(content)
+    fields = {"VCPU": ("total",), "DISK_GB": ("total",)}
+    numa = created("numa", inventories=fields, traits=("CUSTOM_A",))
+    merged = declare(tree, declared("host"), owned=owning(numa), held={"numa": {"VCPU"}})
+    assert tree.data("numa").inventory == stored({"VCPU": {"total": 4, "reserved": 1}})
     assert tree.data("numa").traits == {MARK}
     assert merged.kept == (
         "numa: not deleted, it is in use",
@@ -254,19 +263,35 @@ def test_a_provider_that_is_in_use_is_not_deleted_and_loses_no_inventory() -> No
     assert merged.settled == owning(created("numa", inventories={"VCPU": ("total",)}))
 
 
-def test_a_declared_provider_that_is_in_use_loses_no_inventory_but_follows_otherwise() -> None:
-    tree = host(inventories={"VCPU": {"total": 4}, "DISK_GB": {"total": 9}}, traits=["CUSTOM_A"])
-    owned = owning(
-        mine("host", inventories={"VCPU": ("total",), "DISK_GB": ("total",)}, traits=("CUSTOM_A",))
-    )
+def test_a_declared_provider_keeps_the_inventory_that_is_in_use_and_follows_otherwise() -> None:
+    content = {"VCPU": {"total": 4}, "DISK_GB": {"total": 9}}
+    tree = host(inventories=content, traits=["CUSTOM_A"])
+    fields = {"VCPU": ("total",), "DISK_GB": ("total",)}
+    owned = owning(mine("host", inventories=fields, traits=("CUSTOM_A",)))
     wanted = declared("host", inventories={"DISK_GB": {"total": 5}})
-    merged = declare(tree, wanted, owned=owned, held=("host",))
+    merged = declare(tree, wanted, owned=owned, held={"host": {"VCPU"}})
     assert tree.data("host").inventory == stored({"VCPU": {"total": 4}, "DISK_GB": {"total": 5}})
     assert tree.data("host").traits == set()
     assert merged.kept == ("host: inventory VCPU not removed, in use",)
-    assert merged.settled == owning(
-        mine("host", inventories={"VCPU": ("total",), "DISK_GB": ("total",)})
+    assert merged.settled == owning(mine("host", inventories=fields))
+
+
+def test_what_loses_inventory_is_named_with_what_it_loses() -> None:
+    content = {"VCPU": {"total": 4}, "DISK_GB": {"total": 9}}
+    tree = put(host(inventories=content), "numa", "host", inventories=content, traits=[MARK])
+    put(tree, "bridge", "host", inventories=content, traits=[MARK])
+    fields = {"VCPU": ("total",), "DISK_GB": ("total",)}
+    merged = declare(
+        tree,
+        declared("host", inventories={"VCPU": {"total": 8}}),
+        declared("bridge", "host", inventories=content),
+        owned=owning(
+            mine("host", inventories=fields),
+            created("numa", inventories=fields),
+            created("bridge", inventories=fields),
+        ),
     )
+    assert merged.losing == {uuid_of("host"): {"DISK_GB"}, uuid_of("numa"): {"VCPU", "DISK_GB"}}
 
 
 # -- declarations that contradict the tree

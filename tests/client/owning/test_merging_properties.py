@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.client.declaration import Declaration, DeclaredProvider
-from roost.client.owning.merging import Merged, merge
+from roost.client.owning.merging import Held, Merged, merge
 from roost.client.owning.ownership import Owned, OwnedProvider
 from roost.client.provider_tree import ProviderData, ProviderTree
 from support.choices import Choices
@@ -106,7 +106,7 @@ class Case:
     before: ProviderTree
     owned: Owned
     declaration: Declaration
-    held: frozenset[str]
+    held: Held
 
     def merged(self, tree: ProviderTree, owned: Owned) -> Merged:
         """Merge into a tree, which is edited."""
@@ -118,13 +118,13 @@ class Case:
 
 
 def a_case(choices: Choices) -> Case:
-    # Mostly nothing is held; providers that are not there are held by nobody.
+    # Mostly nothing is held.
     held = choices.some(PARENTS) if choices.yes() and choices.yes() else []
     return Case(
         a_tree(choices),
         a_memory(choices),
         a_declaration(choices),
-        frozenset(uuid_of(name) for name in held),
+        {uuid_of(name): frozenset(choices.some(CLASSES)) for name in held},
     )
 
 

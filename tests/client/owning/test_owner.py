@@ -23,6 +23,9 @@ from support.owning import declaration, declared
 
 RACK = "11111111-1111-4111-8111-111111111111"
 ROW = "22222222-2222-4222-8222-222222222222"
+# For what does not depend on how a server answers.
+on_one_server = pytest.mark.parametrize("server", ["roost"], indirect=True)
+
 MARK, OTHER_MARK = "CUSTOM_OWNER_AGENT", "CUSTOM_OWNER_OTHER"
 
 
@@ -133,6 +136,7 @@ def test_who_withdraws_everything_leaves_what_is_the_others(
     }
 
 
+@on_one_server
 def test_a_tree_of_which_nothing_is_declared_any_more_goes_and_stays_away(
     transport: CountingTransport, operator: Operator, host: str
 ) -> None:
@@ -199,6 +203,7 @@ def test_a_pool_of_the_same_owner_survives_the_first_report_of_a_host_that_uses_
     assert operator.tree(f"{host}-pool")[f"{host}-pool"].inventories == stored(content)
 
 
+@on_one_server
 def test_a_host_is_not_renamed(transport: CountingTransport, operator: Operator, host: str) -> None:
     Writer(transport, host).declare(declared(host))
     uuid = operator.uuid(host)
@@ -209,6 +214,7 @@ def test_a_host_is_not_renamed(transport: CountingTransport, operator: Operator,
     assert operator.uuid(f"{host}-new") is None
 
 
+@on_one_server
 def test_a_report_without_news_writes_nothing(transport: CountingTransport, host: str) -> None:
     wanted = declared(host, inventories={"VCPU": {"total": 8}}, traits=["CUSTOM_FAST"])
     Writer(transport, host).declare(wanted)
@@ -220,6 +226,7 @@ def test_a_report_without_news_writes_nothing(transport: CountingTransport, host
 # -- restarts
 
 
+@on_one_server
 def test_after_a_restart_what_is_no_longer_declared_goes(
     transport: CountingTransport, operator: Operator, host: str, tmp_path: Path
 ) -> None:
@@ -260,6 +267,7 @@ class Mortal:
         self._inner.close()
 
 
+@on_one_server
 def test_whatever_was_written_before_a_crash_goes_if_it_is_not_declared_again(
     transport: CountingTransport, operator: Operator, tmp_path: Path
 ) -> None:
@@ -284,6 +292,7 @@ def test_whatever_was_written_before_a_crash_goes_if_it_is_not_declared_again(
     assert writes >= 5
 
 
+@on_one_server
 def test_a_crash_between_the_last_write_and_the_note_of_it_does_no_harm(
     transport: CountingTransport, operator: Operator, host: str
 ) -> None:
@@ -306,6 +315,7 @@ def test_a_crash_between_the_last_write_and_the_note_of_it_does_no_harm(
     assert operator.tree(host)[host].traits == frozenset()
 
 
+@on_one_server
 def test_nothing_is_written_that_could_not_be_remembered(
     transport: CountingTransport, host: str, tmp_path: Path
 ) -> None:
@@ -316,6 +326,7 @@ def test_nothing_is_written_that_could_not_be_remembered(
     assert transport.writes == []
 
 
+@on_one_server
 def test_an_owner_that_lost_its_memory_finds_its_providers_by_their_mark(
     transport: CountingTransport, operator: Operator, host: str
 ) -> None:
@@ -336,6 +347,7 @@ def test_an_owner_that_lost_its_memory_finds_its_providers_by_their_mark(
     }
 
 
+@on_one_server
 def test_who_adopts_removes_what_is_not_declared_on_declared_providers(
     transport: CountingTransport, operator: Operator, host: str
 ) -> None:
@@ -401,6 +413,7 @@ def test_providers_in_use_are_kept_until_they_are_free_and_others_go_at_once(
     assert operator.tree(host).keys() == {host}
 
 
+@on_one_server
 def test_after_the_first_refusal_all_that_is_in_use_is_known(
     transport: CountingTransport, operator: Operator, host: str
 ) -> None:
@@ -435,6 +448,7 @@ def test_free_inventory_goes_even_if_the_same_provider_is_used_otherwise(
 # -- looking first
 
 
+@on_one_server
 def test_a_preview_tells_what_a_report_would_do_and_leaves_no_trace(
     transport: CountingTransport, operator: Operator, host: str, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from support.remote_world import RemoteWorld
 from support.tampering import one_server
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
-AVX, AVX2, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_AVX2", "HW_CPU_X86_SSE"
+AVX = "HW_CPU_X86_AVX"
 
 # Creating
 

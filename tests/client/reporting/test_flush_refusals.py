@@ -30,8 +30,7 @@ from support.counting import CountingTransport
 from support.remote_world import RemoteWorld
 from support.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
 
-SHARES = "MISC_SHARES_VIA_AGGREGATE"
-AVX, AVX2, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_AVX2", "HW_CPU_X86_SSE"
+AVX = "HW_CPU_X86_AVX"
 
 
 def change_everything(world: RemoteWorld, tree: ProviderTree) -> None:

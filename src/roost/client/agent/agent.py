@@ -119,7 +119,7 @@ class Agent:
         """Wait, with signs of life as often as the manager wants them."""
         end = self._clock() + seconds
         rung = False
-        while not (rung or self._stopping) and (left := end - self._clock()) > 0:
+        while not rung and (left := end - self._clock()) > 0:
             self._notifier.alive()
             watchdog = self._notifier.watchdog_seconds
             rung = self._alarm.wait(min(left, watchdog / 2) if watchdog else left)
