@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import ExitStack
+from functools import cache
 
+import pytest
+
+from databases import Databases
 from roost.model.identifiers import new_uuid
 from support.client import ApiClient
 from support.live_server import LiveServer
@@ -16,6 +20,26 @@ from support.live_server import LiveServer
 CLIENTS = 32
 PROVIDERS = 4
 CAPACITY = 40
+
+
+@pytest.fixture(scope="module")
+def _server_on(
+    _makers: dict[str, Databases], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], LiveServer]]:
+    """The server on a kind of database; the tests do not get in each other's way there."""
+    with ExitStack() as stack:
+
+        @cache
+        def start(kind: str) -> LiveServer:
+            url = _makers[kind].create().url
+            return stack.enter_context(LiveServer(url, tmp_path_factory.mktemp(kind)))
+
+        yield start
+
+
+@pytest.fixture
+def server(kind: str, _server_on: Callable[[str], LiveServer]) -> LiveServer:
+    return _server_on(kind)
 
 
 class Ledger:
@@ -86,66 +110,58 @@ def in_parallel(server: LiveServer, ledger: Ledger, choices: Sequence[Sequence[s
             future.result()
 
 
-def test_exactly_the_capacity_is_handed_out(database_url: str, tmp_path: Path) -> None:
-    with LiveServer(database_url, tmp_path) as server:
-        api = server.client()
-        providers = [new_uuid() for _ in range(PROVIDERS)]
-        for uuid in providers:
-            api.post("/resource_providers", {"name": uuid, "uuid": uuid})
-            api.put(
-                f"/resource_providers/{uuid}/inventories",
-                {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": CAPACITY}}},
-            )
-        ledger = Ledger()
-        pairs = [[one, other] for one in providers for other in providers if one < other]
-        in_parallel(server, ledger, pairs)
-        in_parallel(server, ledger, [[provider] for provider in providers])
-
-        assert ledger.wrong == []
-        for uuid in providers:
-            assert api.get(f"/resource_providers/{uuid}/usages").json["usages"] == {
-                "VCPU": CAPACITY
-            }
-            held = set(api.get(f"/resource_providers/{uuid}/allocations").json["allocations"])
-            assert held == {
-                consumer for consumer, chosen in ledger.granted.items() if uuid in chosen
-            }
-            # One step for the inventory, one for each claim: none was lost, none counted twice.
-            generation = api.get(f"/resource_providers/{uuid}").json["generation"]
-            assert generation == 1 + CAPACITY
-        assert "Traceback" not in server.log
-
-
-def test_one_consumer_written_by_many_at_once_is_written_by_one(
-    database_url: str, tmp_path: Path
-) -> None:
-    """Of clients that all saw the same consumer generation exactly one wins each round."""
-    with LiveServer(database_url, tmp_path) as server:
-        api = server.client()
-        uuid, consumer = new_uuid(), new_uuid()
+def test_exactly_the_capacity_is_handed_out(server: LiveServer) -> None:
+    api = server.client()
+    providers = [new_uuid() for _ in range(PROVIDERS)]
+    for uuid in providers:
         api.post("/resource_providers", {"name": uuid, "uuid": uuid})
         api.put(
             f"/resource_providers/{uuid}/inventories",
-            {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1000}}},
+            {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": CAPACITY}}},
         )
+    ledger = Ledger()
+    pairs = [[one, other] for one in providers for other in providers if one < other]
+    in_parallel(server, ledger, pairs)
+    in_parallel(server, ledger, [[provider] for provider in providers])
 
-        def write(generation: int | None) -> int:
-            answer = server.client().put(
-                f"/allocations/{consumer}",
-                {
-                    "allocations": {uuid: {"resources": {"VCPU": 1}}},
-                    "project_id": new_uuid(),
-                    "user_id": "user",
-                    "consumer_generation": generation,
-                    "consumer_type": "INSTANCE",
-                },
-            )
-            if answer.status == 409:
-                assert "consumer generation conflict" in answer.detail
-            return answer.status
+    assert ledger.wrong == []
+    for uuid in providers:
+        assert api.get(f"/resource_providers/{uuid}/usages").json["usages"] == {"VCPU": CAPACITY}
+        held = set(api.get(f"/resource_providers/{uuid}/allocations").json["allocations"])
+        assert held == {consumer for consumer, chosen in ledger.granted.items() if uuid in chosen}
+        # One step for the inventory, one for each claim: none was lost, none counted twice.
+        generation = api.get(f"/resource_providers/{uuid}").json["generation"]
+        assert generation == 1 + CAPACITY
+    assert "Traceback" not in server.log
 
-        with ThreadPoolExecutor(8) as pool:
-            for generation in (None, 1, 2, 3):
-                statuses = Counter(pool.map(write, [generation] * 8))
-                assert statuses == {204: 1, 409: 7}
-        assert api.get(f"/allocations/{consumer}").json["consumer_generation"] == 4
+
+def test_one_consumer_written_by_many_at_once_is_written_by_one(server: LiveServer) -> None:
+    """Of clients that all saw the same consumer generation exactly one wins each round."""
+    api = server.client()
+    uuid, consumer = new_uuid(), new_uuid()
+    api.post("/resource_providers", {"name": uuid, "uuid": uuid})
+    api.put(
+        f"/resource_providers/{uuid}/inventories",
+        {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1000}}},
+    )
+
+    def write(generation: int | None) -> int:
+        answer = server.client().put(
+            f"/allocations/{consumer}",
+            {
+                "allocations": {uuid: {"resources": {"VCPU": 1}}},
+                "project_id": new_uuid(),
+                "user_id": "user",
+                "consumer_generation": generation,
+                "consumer_type": "INSTANCE",
+            },
+        )
+        if answer.status == 409:
+            assert "consumer generation conflict" in answer.detail
+        return answer.status
+
+    with ThreadPoolExecutor(8) as pool:
+        for generation in (None, 1, 2, 3):
+            statuses = Counter(pool.map(write, [generation] * 8))
+            assert statuses == {204: 1, 409: 7}
+    assert api.get(f"/allocations/{consumer}").json["consumer_generation"] == 4

@@ -249,7 +249,7 @@ def test_waiting_for_another_migration_has_an_end(
         "postgresql": f"SELECT pg_advisory_xact_lock({lock._POSTGRESQL_KEY})",
         "mysql": f"SELECT get_lock({lock._MYSQL_NAME}, 0)",
     }[database.engine.dialect.name]
-    monkeypatch.setattr(lock, "WAIT_SECONDS", 1)
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.2)
     with database.engine.connect() as other:
         other.execute(sa.text(take))
         with pytest.raises(DatabaseUnusable, match="Another process has been migrating"):

@@ -9,15 +9,30 @@ from dataclasses import dataclass, field
 class LibvirtError(Exception):
     """As the library raises it."""
 
+    def __init__(self, message: str, code: int = 38) -> None:
+        super().__init__(message)
+        self._code = code
+
+    def get_error_code(self) -> int:
+        return self._code
+
+
+NO_NODE_DEVICE = 53
+
 
 @dataclass(frozen=True)
 class NodeDevice:
-    """A device that says what it is."""
+    """A device that says what it is, or raises an error instead."""
 
-    xml: str
+    xml: str | LibvirtError
+
+    def name(self) -> str:
+        return "the_device"
 
     def XMLDesc(self, flags: int) -> str:  # noqa: N802
         assert flags == 0
+        if isinstance(self.xml, LibvirtError):
+            raise self.xml
         return self.xml
 
 
@@ -26,7 +41,7 @@ class Connection:
     """A connection to a host; closed when its user is done with it."""
 
     capabilities: str
-    devices: Sequence[str] = ()
+    devices: Sequence[str | LibvirtError] = ()
     expanded_cpu: str | None = None
     info: Sequence[object] = ("x86_64", 4096, 4, 2000, 1, 1, 4, 1)
     closed: bool = False
@@ -63,6 +78,7 @@ class LibvirtStub:
     VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV = 2
     VIR_CONNECT_LIST_NODE_DEVICES_CAP_STORAGE = 256
     VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES = 1
+    VIR_ERR_NO_NODE_DEVICE = NO_NODE_DEVICE
 
     def openReadOnly(self, uri: str) -> Connection:  # noqa: N802
         self.opened.append(uri)

@@ -9,6 +9,7 @@ from typing import Any
 from roost.client.drivers.driver import Allocations
 from roost.client.errors import ReshapeNeeded
 from roost.client.provider_tree import ProviderTree
+from support.remote_world import RemoteWorld
 
 Edit = Callable[[ProviderTree], object]
 Reshape = Callable[[ProviderTree, Allocations], object]
@@ -58,3 +59,23 @@ class ReshapingDriver:
     def allocations(self) -> list[Allocations]:
         """What it was given, each time it was given something."""
         return [given["allocations"] for given in self.keywords if given]
+
+
+def to_child(world: RemoteWorld) -> Reshape:
+    """A driver's work: all VCPU of the host moves to a child, and whoever uses it."""
+
+    def reshape(tree: ProviderTree, allocations: Allocations) -> None:
+        host, child = world.uuid("host"), world.uuid("child")
+        if not tree.exists(child):
+            tree.new_child(world.name("child"), host, child)
+        inventory = tree.data(host).inventory
+        tree.update_inventory(child, {"VCPU": inventory.pop("VCPU")})
+        tree.update_inventory(host, inventory)
+        for used in (consumer["allocations"] for consumer in allocations.values()):
+            moved = used.get(host, {"resources": {}})["resources"].pop("VCPU", None)
+            if moved is not None:
+                used[child] = {"resources": {"VCPU": moved}}
+            if host in used and not used[host]["resources"]:
+                del used[host]
+
+    return reshape

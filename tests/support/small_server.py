@@ -37,4 +37,5 @@ class SmallServer(PlacementStub):
             "name": name,
             "generation": 0,
             "parent_provider_uuid": parent,
+            "root_provider_uuid": parent or self.uuid(name),
         }

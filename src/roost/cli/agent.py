@@ -19,6 +19,8 @@ import click
 from roost.cli.connection import Connection, connection_options
 from roost.cli.usage import usage_status
 from roost.client.agent.agent import Agent
+from roost.client.agent.lively import LivelyTransport
+from roost.client.agent.notifying import Notifier
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.loading import load_driver
 from roost.client.errors import NotConfigured
@@ -130,8 +132,10 @@ def agent(
     try:
         driver = load_driver(driver_name, _parse(options))
         memory = FileRecords(owner, records)
+        notifier = Notifier()
         with connection.open() as transport:
-            writer = Owner(Reporter(transport), owner, memory, adopt=adopt)
+            reporter = Reporter(LivelyTransport(transport, notifier.alive))
+            writer = Owner(reporter, owner, memory, adopt=adopt)
             reporting = _Reporting(writer, driver, name, _checked(uuid))
             tell = _tell_json if as_json else _tell_text
             say = _say_json if as_json else _say_text
@@ -145,6 +149,7 @@ def agent(
             running = Agent(
                 reporting.report,
                 interval=interval,
+                notifier=notifier,
                 changed=lambda report: tell("changed", report),
                 failed=lambda text: say("failed", text),
                 recovered=lambda text: say("recovered", text),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from typing import NoReturn
 
@@ -52,6 +53,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; what an operator can mend is told in a sentence, not as a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Where there is no letter for something, the rest is printed all the same.
+        sys.stdout.reconfigure(errors="replace")
     try:
         cli()
     except OperatorError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 InventoryFields = Mapping[str, int | float]
@@ -32,13 +32,12 @@ class Declaration:
         """The providers without parent."""
         return tuple(provider for provider in self.providers if provider.parent is None)
 
-    def tree(self, root: str) -> Declaration:
-        """The part of it that hangs below one root, the root first."""
-        return Declaration(tuple(self._below(root)))
-
-    def _below(self, root: str) -> Iterator[DeclaredProvider]:
-        members = {root}
+    def trees(self) -> dict[str, Declaration]:
+        """The trees by the names of their roots, each with its root first."""
+        root_of: dict[str, str] = {}
+        members: dict[str, list[DeclaredProvider]] = {}
         for provider in self.providers:
-            if provider.name == root or provider.parent in members:
-                members.add(provider.name)
-                yield provider
+            root = provider.name if provider.parent is None else root_of[provider.parent]
+            root_of[provider.name] = root
+            members.setdefault(root, []).append(provider)
+        return {root: Declaration(tuple(providers)) for root, providers in members.items()}

@@ -54,6 +54,10 @@ class AnswerLost(TransportFailed):
     """The request went out and no whole answer came back, in time or at all."""
 
 
+class WriteLost(AnswerLost):
+    """Of a write no answer came back: it may have been carried out or not."""
+
+
 class UnreadableAnswer(PlacementError):
     """What came back is no answer of a placement server."""
 

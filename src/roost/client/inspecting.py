@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import ResourceProviderRetrievalFailed
+from roost.client.owning.ownership import is_owner_trait
 from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.client.reporting.placement import Placement, ProviderBody
 from roost.client.reporting.reading import TreeReader
@@ -17,16 +19,22 @@ from roost.model.inventory import DEFAULTS
 
 CONCURRENCY = 4
 
+INVENTORY_FIELDS = ("total", *DEFAULTS)
+"""All that a declaration can say of an inventory."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class InspectedTree:
-    """A tree with its sharing providers, and how much of everything is used."""
+    """A tree with its sharing providers, and how much of everything is used.
+
+    The tree may be of any depth, and is not to be changed any more.
+    """
 
     root_uuid: str
     tree: ProviderTree
     usages: Mapping[str, Mapping[str, int]]
 
-    @property
+    @cached_property
     def sharing(self) -> list[str]:
         """The uuids of the providers that are not in the tree but share with it."""
         members = set(self.tree.get_provider_uuids_in_tree(self.root_uuid))
@@ -34,14 +42,28 @@ class InspectedTree:
 
     def children(self, uuid: str) -> list[ProviderData]:
         """The providers right below one."""
-        below = self.tree.get_provider_uuids(uuid)[1:]
-        found = (self.tree.data(child) for child in below)
-        return [child for child in found if child.parent_uuid == uuid]
+        return self._children.get(uuid, [])
+
+    @cached_property
+    def _children(self) -> dict[str | None, list[ProviderData]]:
+        """The providers of the tree by the uuid of their parent."""
+        found: dict[str | None, list[ProviderData]] = {}
+        for uuid in self.tree.get_provider_uuids_in_tree(self.root_uuid):
+            provider = self.tree.data(uuid)
+            found.setdefault(provider.parent_uuid, []).append(provider)
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """The same for programs: nested as it is drawn."""
+        root = self._provider_json(self.tree.data(self.root_uuid))
+        waiting = [root]
+        while waiting:
+            parent = waiting.pop()
+            below = [self._provider_json(child) for child in self.children(parent["uuid"])]
+            parent["children"] += below
+            waiting += below
         return {
-            **self._provider_json(self.tree.data(self.root_uuid)),
+            **root,
             "sharing": [self._provider_json(self.tree.data(uuid)) for uuid in self.sharing],
         }
 
@@ -57,7 +79,7 @@ class InspectedTree:
             },
             "traits": sorted(provider.traits),
             "aggregates": sorted(provider.aggregates),
-            "children": [self._provider_json(child) for child in self.children(provider.uuid)],
+            "children": [],
         }
 
 
@@ -86,7 +108,12 @@ def inspect_tree(placement: Placement, root_uuid: str) -> InspectedTree:
 
 
 def declaration_of(placement: Placement, root_uuid: str) -> Declaration:
-    """All of a tree as a declaration; what has its default is left out."""
+    """All of a tree as a declaration, but for the marks of owners.
+
+    Whoever declared these would take over for whom the providers were created. Fields that have
+    their default are there as well: a declaration without them would not see that somebody
+    changes them later, nor undo it.
+    """
     tree = _read(placement, root_uuid)
     return Declaration(
         tuple(
@@ -109,15 +136,10 @@ def _declared(tree: ProviderTree, provider: ProviderData) -> DeclaredProvider:
         provider.name,
         tree.data(provider.parent_uuid).name if provider.parent_uuid else None,
         provider.uuid,
-        {name: _without_defaults(fields) for name, fields in provider.inventory.items()},
-        frozenset(provider.traits),
+        {
+            name: {field: fields[field] for field in INVENTORY_FIELDS if field in fields}
+            for name, fields in provider.inventory.items()
+        },
+        frozenset(trait for trait in provider.traits if not is_owner_trait(trait)),
         frozenset(provider.aggregates),
     )
-
-
-def _without_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in fields.items()
-        if name not in DEFAULTS or DEFAULTS[name] != value
-    }

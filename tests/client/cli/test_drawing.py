@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -9,16 +10,18 @@ from rich.console import Console
 
 from roost.cli.tree.drawing import draw
 from roost.client.inspecting import InspectedTree
-from roost.client.provider_tree import ProviderTree
+from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.model.inventory import DEFAULTS
 
 ROOT = "5a1cbbc0-7f0e-4b6c-9a53-000000000001"
 
 
-def drawn(inspected: InspectedTree, *, details: bool = False, styles: bool = False) -> str:
-    console = Console(width=200, color_system="standard" if styles else None, force_terminal=True)
+def drawn(
+    inspected: InspectedTree, *, details: bool = False, styles: bool = False, width: int = 200
+) -> str:
+    console = Console(width=width, color_system="standard" if styles else None, force_terminal=True)
     with console.capture() as capture:
-        console.print(draw(inspected, details=details))
+        draw(inspected, console, details=details)
     return capture.get()
 
 
@@ -93,9 +96,74 @@ def test_names_are_drawn_as_they_are() -> None:
     assert drawn(InspectedTree(ROOT, tree, {})).startswith("[red]rack :100: Gehäuse 机架  ")
 
 
-def test_a_deep_tree_is_drawn_to_its_end() -> None:
+def chain(levels: int) -> InspectedTree:
+    """A tree in which every provider but the last has one child."""
     tree = ProviderTree()
     parent = tree.new_root("level 0", ROOT)
-    for level in range(1, 40):
+    for level in range(1, levels):
         parent = tree.new_child(f"level {level}", parent)
-    assert "level 39" in drawn(InspectedTree(ROOT, tree, {}))
+    return InspectedTree(ROOT, tree, {})
+
+
+def test_a_tree_that_is_deeper_than_a_terminal_is_wide_is_drawn_to_its_end() -> None:
+    drawing = drawn(chain(1200), width=80)
+    shown = [line.lstrip("└─ ").split("  ")[0] for line in drawing.splitlines() if "level" in line]
+    assert shown == [f"level {number}" for number in range(1200)]
+    assert f"\n{' ' * 4 * 1198}└── level 1199  " in drawing
+
+
+def test_json_is_as_deep_as_the_tree() -> None:
+    provider = chain(1200).as_json()
+    levels = 1
+    while provider["children"]:
+        (provider,) = provider["children"]
+        levels += 1
+    assert (levels, provider["name"]) == (1200, "level 1199")
+
+
+def test_the_children_of_all_providers_are_looked_up_once() -> None:
+    tree = ProviderTree()
+    tree.new_root("host", ROOT)
+    for number in range(50):
+        tree.new_child(f"gpu {number}", ROOT)
+    snapshots = 0
+    take = tree.data
+
+    def counted(name_or_uuid: str) -> ProviderData:
+        nonlocal snapshots
+        snapshots += 1
+        return take(name_or_uuid)
+
+    tree.data = counted  # type: ignore[method-assign]
+    inspected = InspectedTree(ROOT, tree, {})
+    assert len(inspected.as_json()["children"]) == 50
+    drawn(inspected)
+    assert snapshots <= 2 * 51
+
+
+def test_a_label_that_is_too_long_for_a_terminal_goes_on_beside_the_branches() -> None:
+    tree = ProviderTree()
+    tree.new_root("host", ROOT)
+    numa = tree.new_child("numa", ROOT)
+    tree.update_traits(numa, [f"CUSTOM_{letter * 20}" for letter in "ABCD"])
+    tree.new_child("disk", ROOT)
+    lines = drawn(InspectedTree(ROOT, tree, {}), details=True, width=60).splitlines()
+    assert [line.rstrip() for line in lines[2:5]] == [
+        f"│   traits CUSTOM_{'A' * 20},",
+        f"│   CUSTOM_{'B' * 20},",
+        f"│   CUSTOM_{'C' * 20}, CUSTOM_{'D' * 20}",
+    ]
+
+
+def test_a_terminal_without_the_letters_gets_others() -> None:
+    tree = ProviderTree()
+    tree.new_root("host", ROOT)
+    gpu = tree.new_child("gpu", ROOT)
+    tree.update_inventory(gpu, {"VGPU": {**DEFAULTS, "total": 4}})
+    paper = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    draw(InspectedTree(ROOT, tree, {gpu: {"VGPU": 1}}), Console(file=paper), details=False)
+    paper.seek(0)
+    assert paper.read().splitlines()[1:] == [
+        f"`-- gpu  {gpu}",
+        f"    VGPU  {'#' * 5}{'.' * 15}  1 of 4",
+    ]

@@ -103,7 +103,9 @@ def test_two_owners_write_to_one_provider(world: RemoteWorld) -> None:
     for path in ("a.yaml", "b.yaml"):
         assert apply(path=path).status == 0
     write(provider(world, "host"), path="b.yaml")
-    assert apply(path="b.yaml").lines == [f"{world.name('host')}: traits removed: HW_CPU_X86_AVX"]
+    removed = apply(path="b.yaml")
+    assert removed.lines == [f"{world.name('host')}: traits removed: HW_CPU_X86_AVX"]
+    assert removed.err == "1 change made, as owner b\n"
     assert world.totals("host") == {"VCPU": 8}
 
 
@@ -301,6 +303,7 @@ def test_without_anywhere_to_remember_nothing_is_written(world: RemoteWorld) -> 
     refused = apply("--records", "taken/records")
     assert refused.status == 1
     assert "taken/records" in refused.err
+    assert "choose another directory with --records" in refused.err
     assert not world.exists("host")
     # Looking needs no memory.
     assert diff("--records", "nowhere").status == 2

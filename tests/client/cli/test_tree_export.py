@@ -11,6 +11,15 @@ from support.remote_world import RemoteWorld
 from support.small_server import SmallServer
 from support.tampering import one_server
 
+# What a server takes for the fields of an inventory that nobody has said.
+UNSAID = {
+    "reserved": 0,
+    "min_unit": 1,
+    "max_unit": 2147483647,
+    "step_size": 1,
+    "allocation_ratio": 1.0,
+}
+
 
 def add_host(world: RemoteWorld) -> None:
     world.add("host", aggregates=["rack"], traits=["HW_CPU_X86_AVX2"])
@@ -45,7 +54,7 @@ def test_what_is_exported_can_be_applied_and_changes_nothing(world: RemoteWorld)
 
 
 @one_server
-def test_the_file_says_what_is_there_and_not_what_goes_without_saying(world: RemoteWorld) -> None:
+def test_the_file_says_all_that_is_there(world: RemoteWorld) -> None:
     world.send("PUT", "/traits/CUSTOM_GOLD")
     add_host(world)
     exported = roost("tree", "export", world.uuid("gpu"), world.name("host"), "--owner", "rack")
@@ -58,15 +67,16 @@ def test_the_file_says_what_is_there_and_not_what_goes_without_saying(world: Rem
                 "traits": ["HW_CPU_X86_AVX2"],
                 "aggregates": [world.uuid("rack")],
                 "inventories": {
-                    "VCPU": {"total": 16, "reserved": 2, "allocation_ratio": 1.5, "max_unit": 8},
-                    "MEMORY_MB": 1024,
+                    "VCPU": UNSAID
+                    | {"total": 16, "reserved": 2, "allocation_ratio": 1.5, "max_unit": 8},
+                    "MEMORY_MB": UNSAID | {"total": 1024},
                 },
                 "children": [
                     {
                         "name": world.name("gpu"),
                         "uuid": world.uuid("gpu"),
                         "traits": ["CUSTOM_GOLD"],
-                        "inventories": {"VGPU": 4},
+                        "inventories": {"VGPU": UNSAID | {"total": 4}},
                     }
                 ],
             }
@@ -87,6 +97,35 @@ def test_a_tree_that_was_deleted_comes_back_from_its_file(world: RemoteWorld) ->
     assert world.inventories("host")["VCPU"]["max_unit"] == 8
     assert world.traits("gpu") == {"CUSTOM_GOLD", "CUSTOM_OWNER_HOST"}
     assert world.aggregates("host") == ["rack"]
+
+
+@one_server
+def test_a_change_by_hand_shows_against_an_exported_file(world: RemoteWorld) -> None:
+    world.add("host", totals={"VCPU": 16})
+    Path("host.yaml").write_text(roost("tree", "export", world.name("host")).out)
+    body = {
+        "resource_provider_generation": world.generation("host"),
+        "inventories": {"VCPU": {"total": 16, "reserved": 5}},
+    }
+    world.send("PUT", world.path("host", "inventories"), body)
+    told = f"{world.name('host')}: inventory VCPU reserved 5 -> 0"
+    assert roost("tree", "diff", "-f", "host.yaml").lines == [told]
+    assert roost("tree", "apply", "-f", "host.yaml").lines == [told]
+    assert world.inventories("host")["VCPU"]["reserved"] == 0
+
+
+@one_server
+def test_the_marks_of_owners_are_not_part_of_a_file(world: RemoteWorld) -> None:
+    world.send("PUT", "/traits/CUSTOM_OWNER_RACK")
+    world.send("PUT", "/traits/CUSTOM_OWNED")
+    marks = ["OWNER_NOVA", "CUSTOM_OWNER_RACK", "CUSTOM_OWNED"]
+    world.add("host", traits=marks)
+    for form in ([], ["--json"]):
+        exported = yaml.safe_load(roost("tree", "export", world.name("host"), *form).out)
+        assert exported["providers"][0]["traits"] == ["CUSTOM_OWNED"]
+    applied = roost("tree", "apply", "-f", "-", "--owner", "me", stdin=yaml.safe_dump(exported))
+    assert (applied.status, applied.out) == (0, "")
+    assert world.traits("host") == set(marks)
 
 
 def test_without_names_everything_is_exported(small_server: SmallServer) -> None:

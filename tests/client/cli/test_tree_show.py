@@ -90,6 +90,15 @@ def test_several_trees_are_drawn_in_the_order_in_which_they_are_named(world: Rem
     assert [line.split()[0] for line in drawing.lines] == [world.name("b"), world.name("a")]
 
 
+@one_server
+def test_lines_are_not_broken_for_a_program_that_reads_them(world: RemoteWorld) -> None:
+    long = "host" * 40
+    world.add(long)
+    assert roost("tree", "show", world.name(long)).lines == [
+        f"{world.name(long)}  {world.uuid(long)}"
+    ]
+
+
 def test_without_names_all_trees_are_drawn_by_name(small_server: SmallServer) -> None:
     outcome = roost("tree", "show")
     assert (outcome.status, outcome.err) == (0, "")

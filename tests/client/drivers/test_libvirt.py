@@ -9,7 +9,7 @@ import pytest
 from roost.client.drivers.libvirt import LibvirtDriver
 from roost.client.drivers.machine.errors import MachineUnreadable
 from roost.client.errors import NotConfigured
-from support.libvirt_stub import Connection, LibvirtError, LibvirtStub
+from support.libvirt_stub import NO_NODE_DEVICE, Connection, LibvirtError, LibvirtStub
 from support.machines import drawing
 
 CAPABILITIES = """
@@ -228,6 +228,27 @@ def test_an_odd_device_is_left_out_and_the_rest_is_there(
     providers = LibvirtDriver().declare("m1").providers
     assert [provider.name for provider in providers] == ["m1", "m1_numa0", "m1_0000:17:00.0"]
     assert "is left out" in caplog.text
+
+
+def test_a_device_that_vanishes_meanwhile_is_left_out_and_the_rest_is_there(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = pci(0x17, 0, "0x030200", "10de:2330", driver="vfio-pci")
+    gone = LibvirtError("Node device not found", NO_NODE_DEVICE)
+    monkeypatch.setitem(sys.modules, "libvirt", LibvirtStub([Connection(NO_CELLS, [gone, good])]))
+    providers = LibvirtDriver().declare("m1").providers
+    assert [provider.name for provider in providers] == ["m1", "m1_numa0", "m1_0000:17:00.0"]
+    assert "Device the_device is left out: it vanished" in caplog.text
+
+
+def test_a_connection_that_breaks_off_is_not_taken_for_a_host_without_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection = Connection(NO_CELLS, [LibvirtError("Broken pipe")])
+    monkeypatch.setitem(sys.modules, "libvirt", LibvirtStub([connection]))
+    with pytest.raises(MachineUnreadable, match="Broken pipe"):
+        LibvirtDriver().declare("m1")
+    assert connection.closed
 
 
 @pytest.mark.parametrize(

@@ -299,10 +299,12 @@ def test_what_loses_inventory_is_named_with_what_it_loses() -> None:
 
 def test_providers_are_not_moved() -> None:
     tree = put(put(host(), "numa", "host"), "device", "numa")
-    with pytest.raises(
-        DeclarationRefused, match="device is declared below host, but is below numa"
-    ):
-        declare(tree, declared("host"), declared("device", "host"))
+    merged = declare(tree, declared("host"), declared("device", "host", traits=("CUSTOM_A",)))
+    assert tree.data("device").parent_uuid == uuid_of("numa")
+    assert tree.data("device").traits == {"CUSTOM_A"}
+    assert merged.kept == (
+        "device: stays below numa, though declared below host; delete it to have it created there",
+    )
 
 
 def test_providers_do_not_change_their_uuid() -> None:

@@ -39,7 +39,7 @@ def recover(tree: ProviderTree, *providers: DeclaredProvider) -> Owned:
 
 
 def adopt(tree: ProviderTree, *providers: DeclaredProvider, owned: Owned = NOTHING) -> Owned:
-    return adopted(tree, declaration(*providers), MARK, owned)
+    return adopted(tree, uuid_of("host"), declaration(*providers), MARK, owned)
 
 
 # -- without memory
@@ -59,16 +59,8 @@ def test_without_memory_only_what_is_declared_on_marked_providers_is_ones_own() 
     )
 
 
-def test_without_memory_an_undeclared_marked_provider_is_ones_own_with_all_on_it() -> None:
-    found = recover(world(), declared("host"))
-    assert found == owning(
-        created(
-            "numa",
-            inventories={"VCPU": FIELDS, "DISK_GB": FIELDS},
-            traits=("CUSTOM_A", "CUSTOM_B"),
-            aggregates=(RACK, ROW),
-        )
-    )
+def test_without_memory_what_is_on_an_undeclared_marked_provider_may_be_anybodys() -> None:
+    assert recover(world(), declared("host")) == owning(created("numa"))
 
 
 def test_without_memory_nothing_without_mark_is_ones_own() -> None:
@@ -104,8 +96,13 @@ def test_who_adopts_takes_all_that_is_on_declared_providers_for_its_own() -> Non
     )
 
 
+def test_who_adopts_takes_marked_providers_that_it_no_longer_declares_as_well() -> None:
+    found = adopt(world(), declared("host"))
+    assert found.of(uuid_of("numa"), "numa").inventories.keys() == {"VCPU", "DISK_GB"}
+
+
 def test_there_is_nothing_to_adopt_on_providers_that_are_not_there() -> None:
-    assert adopt(ProviderTree(), declared("host")) == NOTHING
+    assert adopt(put(ProviderTree(), "host"), declared("other")) == NOTHING
 
 
 def test_who_adopts_forgets_nothing_of_what_it_owned() -> None:
@@ -130,8 +127,8 @@ def test_the_mark_is_a_trait_that_can_be_created_or_is_there() -> None:
 def test_who_has_the_same_mark_has_the_same_memory(tmp_path: Path, spelling: str) -> None:
     """Or one of them would recover, and delete, what is the other's."""
     assert owner_trait(spelling, ()) == owner_trait("rack-agent", ())
-    FileRecords(spelling, tmp_path).save("root", owning(created("host")))
-    assert FileRecords("rack-agent", tmp_path).load("root") == owning(created("host"))
+    FileRecords(spelling, tmp_path).save(RACK, owning(created("host")))
+    assert FileRecords("rack-agent", tmp_path).load(RACK) == owning(created("host"))
 
 
 def test_different_owners_have_different_marks() -> None:

@@ -302,6 +302,22 @@ def test_each_write_goes_on_with_the_generation_that_the_last_one_gave(
     assert reporter.fetch(host).data(host).generation == world.generation("host") == 3
 
 
+def test_what_was_written_is_known_as_the_server_has_it(
+    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+) -> None:
+    host = world.uuid("host")
+    tree = reporter.fetch(host)
+    tree.update_inventory(host, {"VCPU": {"total": 8}})
+    tree.add_traits(host, AVX)
+    tree.add_aggregates(host, world.uuid("agg"))
+    reporter.flush(host, tree)
+    transport.forget()
+    known = reporter.fetch(host).data(host)
+    assert not transport.requests
+    assert known == Reporter(transport).fetch(host).data(host)
+    assert known.inventory["VCPU"]["reserved"] == 0, "with what the server has filled in"
+
+
 def test_inventory_in_use_cannot_be_removed(world: RemoteWorld, reporter: Reporter) -> None:
     host = world.add("host", totals={"VCPU": 4, "MEMORY_MB": 64})
     world.claim("vm", host={"VCPU": 1})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -111,7 +112,7 @@ def test_a_tree_from_before_the_last_flush_is_not_flushed(
     world: RemoteWorld, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.uuid("host")
-    early, late = reporter.fetch(host), reporter.fetch(host)
+    early, late = copy.deepcopy(reporter.fetch(host)), reporter.fetch(host)
     late.add_traits(host, AVX)
     reporter.flush(host, late)
     early.add_traits(host, SSE)

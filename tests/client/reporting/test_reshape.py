@@ -10,7 +10,6 @@ from roost.client.errors import (
     InvalidResourceClass,
     PlacementReshapeConflict,
     ReshapeFailed,
-    ReshapeNeeded,
     ResourceProviderSyncFailed,
     ResourceProviderUpdateConflict,
 )
@@ -18,160 +17,12 @@ from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
 from support.counting import CountingTransport
 from support.remote_world import RemoteWorld
-from support.scripted_drivers import Reshape, ReshapingDriver
+from support.scripted_drivers import ReshapingDriver, to_child
 from support.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 AVX, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"
 RESHAPE = "POST /reshaper"
-
-
-def to_child(world: RemoteWorld) -> Reshape:
-    """A driver's work: all VCPU of the host moves to a child, and whoever uses it."""
-
-    def reshape(tree: ProviderTree, allocations: Allocations) -> None:
-        host, child = world.uuid("host"), world.uuid("child")
-        if not tree.exists(child):
-            tree.new_child(world.name("child"), host, child)
-        inventory = tree.data(host).inventory
-        tree.update_inventory(child, {"VCPU": inventory.pop("VCPU")})
-        tree.update_inventory(host, inventory)
-        for used in (consumer["allocations"] for consumer in allocations.values()):
-            moved = used.get(host, {"resources": {}})["resources"].pop("VCPU", None)
-            if moved is not None:
-                used[child] = {"resources": {"VCPU": moved}}
-            if host in used and not used[host]["resources"]:
-                del used[host]
-
-    return reshape
-
-
-# How a driver gets the allocations
-
-
-def test_a_driver_that_asks_for_it_moves_allocations_with_the_inventory(
-    world: RemoteWorld, reporter: Reporter
-) -> None:
-    host = world.add("host", totals={"VCPU": 8, "DISK_GB": 100})
-    world.claim("vm", host={"VCPU": 2, "DISK_GB": 10})
-    driver = ReshapingDriver(to_child(world))
-    reporter.report(driver, world.name("host"), host)
-    assert world.totals("host") == {"DISK_GB": 100}
-    assert world.totals("child") == {"VCPU": 8}
-    assert world.taken("vm") == {"host": {"DISK_GB": 10}, "child": {"VCPU": 2}}
-    assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}]
-
-
-def test_the_allocations_are_all_that_the_users_of_the_host_have_anywhere(
-    world: RemoteWorld, reporter: Reporter
-) -> None:
-    host = world.add("host", totals={"VCPU": 8}, aggregates=["agg"])
-    world.add("child", "host", totals={"SRIOV_NET_VF": 4})
-    world.add("disk", totals={"DISK_GB": 100}, traits=[SHARES], aggregates=["agg"])
-    world.add("other", totals={"VCPU": 8})
-    shares = world.claim("shares", host={"VCPU": 1}, disk={"DISK_GB": 10})
-    moves = world.claim("moves", child={"SRIOV_NET_VF": 1}, other={"VCPU": 2})
-    world.claim("stranger", other={"VCPU": 1}, disk={"DISK_GB": 10})
-    assert reporter.allocations(host) == {
-        shares: world.consumer("shares"),
-        moves: world.consumer("moves"),
-    }
-    assert world.taken("shares").keys() == {"host", "disk"}
-    assert world.taken("moves").keys() == {"child", "other"}
-
-
-class NamedAlike:
-    """Where a class comes from that has the name but nothing else in common with ours."""
-
-    class ReshapeNeeded(Exception):
-        pass
-
-
-class Derived(NamedAlike.ReshapeNeeded):
-    pass
-
-
-@one_server
-@pytest.mark.parametrize("asking", [ReshapeNeeded(), NamedAlike.ReshapeNeeded(), Derived()])
-def test_drivers_written_for_another_service_ask_with_its_exception(
-    world: RemoteWorld, reporter: Reporter, asking: Exception
-) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    reporter.report(ReshapingDriver(to_child(world), asking=asking), "host", host)
-    assert world.totals("child") == {"VCPU": 8}
-
-
-@one_server
-def test_what_a_driver_did_before_it_asked_is_forgotten(
-    world: RemoteWorld, reporter: Reporter
-) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    driver = ReshapingDriver(to_child(world), before_asking=lambda tree: tree.add_traits(host, AVX))
-    reporter.report(driver, "host", host)
-    assert world.traits("host") == set()
-
-
-@one_server
-def test_where_reshaping_is_not_wanted_the_asking_is_let_through(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
-) -> None:
-    driver = ReshapingDriver(to_child(world))
-    with pytest.raises(ReshapeNeeded):
-        reporter.report(driver, world.name("host"), world.uuid("host"), reshape=False)
-    assert driver.keywords == [{}]
-    assert not transport.writes
-
-
-@one_server
-def test_a_driver_may_ask_for_a_host_that_is_not_there_yet(
-    world: RemoteWorld, reporter: Reporter
-) -> None:
-    host = world.uuid("host")
-    driver = ReshapingDriver(
-        lambda tree, allocations: tree.update_inventory(host, {"VCPU": {"total": 8}})
-    )
-    reporter.report(driver, world.name("host"), host)
-    assert driver.allocations == [{}]
-    assert world.totals("host") == {"VCPU": 8}
-
-
-def test_a_consumer_that_goes_while_allocations_are_collected_is_left_out(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
-) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    world.claim("gone", host={"VCPU": 1})
-    world.claim("vm", host={"VCPU": 2})
-    tampering.before("GET /allocations/*", lambda: world.release("gone"))
-    reporter.report(ReshapingDriver(to_child(world)), "host", host)
-    assert world.taken("vm") == {"child": {"VCPU": 2}}
-
-
-@one_server
-def test_a_member_that_is_gone_when_allocations_are_collected_is_read_about_again(
-    world: RemoteWorld, reporter: Reporter
-) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    world.add("old", "host")
-    reporter.fetch(host)
-    world.delete("old")
-    reporter.report(ReshapingDriver(to_child(world)), "host", host)
-    assert world.totals("child") == {"VCPU": 8}
-
-
-@one_server
-def test_a_member_that_comes_before_allocations_are_collected_is_not_deleted(
-    world: RemoteWorld, transport: CountingTransport
-) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    reporter = Reporter(transport, refresh_seconds=1e-9)
-    tree = reporter.fetch(host)
-    world.add("newcomer", "host")
-    allocations = reporter.allocations(host)
-    to_child(world)(tree, allocations)
-    reporter.flush(host, tree, allocations)
-    assert world.exists("newcomer")
-    assert world.totals("child") == {"VCPU": 8}
-
 
 # What is sent
 
@@ -285,6 +136,21 @@ def test_what_somebody_wrote_right_after_the_reshape_is_not_overwritten(
         reporter.flush(host, tree, {})
     assert caught.value.provider_uuid == world.uuid("child")
     assert world.traits("child") == ({SSE} if theirs == "traits" else set())
+
+
+@one_server
+def test_a_removed_provider_on_which_somebody_put_something_stays_after_a_reshape(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host, bare = world.add("host", totals={"VCPU": 8}), world.add("bare", "host")
+    tree = reporter.fetch(host)
+    to_child(world)(tree, {})
+    tree.remove(bare)
+    world.set_totals("bare", VCPU=4)
+    with pytest.raises(ResourceProviderUpdateConflict) as caught:
+        reporter.flush(host, tree, {})
+    assert caught.value.provider_uuid == bare
+    assert world.totals("bare") == {"VCPU": 4}
 
 
 @one_server

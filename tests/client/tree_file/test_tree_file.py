@@ -6,10 +6,13 @@ import io
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -199,6 +202,42 @@ providers:
     )
     assert json.loads(render_tree_file(declaration, as_json=True))["providers"][0]["uuid"] == UUID
     assert render_tree_file(Declaration(())) == "providers: []\n"
+
+
+def chain(levels: int, **more: Any) -> Declaration:
+    """A tree in which every provider but the last has one child."""
+    providers = (
+        DeclaredProvider(f"p{level}", f"p{level - 1}" if level else None, **more)
+        for level in range(levels)
+    )
+    return Declaration(tuple(providers))
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_tree_of_any_depth_is_written_so_that_it_can_be_read(as_json: bool) -> None:
+    # Inventories that are said in full are what lies deepest in a file.
+    declaration = chain(65, inventories={"VCPU": {"total": 1, "reserved": 0}})
+    assert parse(render_tree_file(declaration, as_json=as_json)).declaration == declaration
+    assert render_tree_file(chain(1200), as_json=as_json).count("parent") == 1200 / 20 - 1
+
+
+def test_a_few_levels_are_written_inside_each_other() -> None:
+    nested = yaml.safe_load(render_tree_file(chain(20)))
+    assert [root["name"] for root in nested["providers"]] == ["p0"]
+    (_, twentieth) = yaml.safe_load(render_tree_file(chain(21)))["providers"]
+    assert twentieth == {"name": "p20", "parent": "p19"}
+
+
+def test_siblings_that_are_too_deep_keep_their_order() -> None:
+    deep = chain(20).providers
+    siblings = [DeclaredProvider(name, "p19") for name in ("c", "a", "b")]
+    declaration = Declaration((*deep, *siblings, DeclaredProvider("other"), *chain_below("other")))
+    assert parse(render_tree_file(declaration)).declaration == declaration
+
+
+def chain_below(root: str) -> Iterator[DeclaredProvider]:
+    for level in range(30):
+        yield DeclaredProvider(f"{root}{level}", f"{root}{level - 1}" if level else root)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import pytest
 
+from roost.client.tree_file.names import closest
 from support.tree_files import declared, problem, problems
 
 UUID = "c0ffee00-0000-0000-0000-000000000001"
@@ -104,6 +106,9 @@ def test_a_provider_that_is_none_is_explained(provider: str, told: str) -> None:
         ("VCPU: {total: 5, allocation_ratio: 4e38}", "is 4e+38: write 3.40282e+38 or less"),
         ("VCPU: {total: 5, allocation_ratio: .nan}", "must be a number, but YAML reads `.nan`"),
         ("VCPU: {total: 5, allocation_ratio: !!float .nan}", "'.nan' cannot be read as float"),
+        ("VCPU: !!int ''", "2:35: '' cannot be read as int: write it in quotes, without tag"),
+        ("VCPU: !!int '_'", "2:35: '_' cannot be read as int"),
+        ("VCPU: !!int '+'", "2:35: '+' cannot be read as int"),
         ("CPU: 5", "2:29: `CPU` is neither a standard resource class"),
         ("CPU: 5", "did you mean `VCPU`?"),
         ("custom_gold: 5", "did you mean `CUSTOM_GOLD`?"),
@@ -137,6 +142,24 @@ def test_parents_must_be_there_and_agree() -> None:
         "tree.yaml:5:31: there is no provider `compute_1` in this file: did you mean `compute-1`?",
         "tree.yaml:6:31: there is no provider `elsewhere` in this file: add it to the file",
     ]
+
+
+@pytest.mark.parametrize("parent", ["compute_1", "compute_{}"])
+def test_many_wrong_parents_are_not_all_looked_for(
+    parent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_for = []
+
+    def look(word: str, words: Iterable[str]) -> str | None:
+        looked_for.append(word)
+        return closest(word, words)
+
+    monkeypatch.setattr("roost.client.tree_file.structure.closest", look)
+    children = [{"name": f"numa{i}", "parent": parent.format(i)} for i in range(100)]
+    told = problems(json.dumps({"providers": [{"name": "compute-1"}, *children]}))
+    assert len(told) == 100
+    assert sum("did you mean `compute-1`?" in text for text in told) >= 20
+    assert len(looked_for) == len(set(looked_for)) <= 20
 
 
 def test_each_circle_of_parents_is_told_once() -> None:

@@ -2,38 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
-from rich.tree import Tree
 
 from roost.client.inspecting import InspectedTree
 from roost.client.provider_tree import ProviderData
 from roost.model.inventory import Inventory
 
 BAR_WIDTH = 20
+# Where less is left beside the branches, the terminal may break the lines: no level is left out.
+LABEL_WIDTH = 40
+IN_ASCII = str.maketrans("├└│─█░", "+`|-#.")
 
 
-def draw(inspected: InspectedTree, *, details: bool) -> Tree:
-    """A tree with its usage; traits and aggregates are spelt out with `details`."""
+@dataclass(slots=True)
+class _Branch:
+    label: Text
+    children: list[_Branch] = field(default_factory=list)
+
+
+def draw(inspected: InspectedTree, console: Console, *, details: bool) -> None:
+    """Draw a tree with its usage; traits and aggregates are spelt out with `details`."""
+    lines = _lines(_grown(inspected, details), console)
+    if not console.encoding.startswith("utf"):
+        lines = map(_in_ascii, lines)
+    console.print(*lines, sep="\n", soft_wrap=True)
+
+
+def _in_ascii(line: Text) -> Text:
+    line.plain = line.plain.translate(IN_ASCII)
+    return line
+
+
+def _grown(inspected: InspectedTree, details: bool) -> _Branch:
     root = inspected.tree.data(inspected.root_uuid)
-    drawn = Tree(_label(inspected, root, details), guide_style="dim")
-    _grow(drawn, inspected, root, details)
-    if inspected.sharing:
-        shared = drawn.add(Text("shared with it", style="italic dim"))
-        for uuid in inspected.sharing:
-            shared.add(_label(inspected, inspected.tree.data(uuid), details))
-    return drawn
-
-
-def _grow(branch: Tree, inspected: InspectedTree, provider: ProviderData, details: bool) -> None:
-    # Not recursive: a tree may be deeper than the stack.
-    waiting = [(branch, provider)]
+    trunk = _Branch(_label(inspected, root, details))
+    waiting = [(trunk, root.uuid)]
     while waiting:
-        branch, provider = waiting.pop()
-        for child in inspected.children(provider.uuid):
-            waiting.append((branch.add(_label(inspected, child, details)), child))
+        branch, uuid = waiting.pop()
+        for child in inspected.children(uuid):
+            branch.children.append(_Branch(_label(inspected, child, details)))
+            waiting.append((branch.children[-1], child.uuid))
+    if inspected.sharing:
+        lenders = map(inspected.tree.data, inspected.sharing)
+        shared = [_Branch(_label(inspected, lender, details)) for lender in lenders]
+        trunk.children.append(_Branch(Text("shared with it", style="italic dim"), shared))
+    return trunk
+
+
+def _lines(trunk: _Branch, console: Console) -> Iterator[Text]:
+    """The lines of a tree, one branch below the other.
+
+    Neither recursive nor a tree of the library: that one leaves out what does not fit.
+    """
+    waiting = [(trunk, "", "")]
+    while waiting:
+        branch, before_first, before_others = waiting.pop()
+        before = before_first
+        for line in _broken(branch.label, console, len(before_others)):
+            yield Text.assemble((before, "dim"), line)
+            before = before_others
+        for number, child in enumerate(reversed(branch.children)):
+            fork, side = ("├── ", "│   ") if number else ("└── ", "    ")
+            waiting.append((child, before_others + fork, before_others + side))
+
+
+def _broken(label: Text, console: Console, indentation: int) -> Iterator[Text]:
+    """The lines of a label; of those that are too long for a terminal, the parts."""
+    width = console.width - indentation
+    for line in label.split("\n"):
+        if console.is_terminal and width >= LABEL_WIDTH:
+            yield from line.wrap(console, width)
+        else:
+            yield line
 
 
 def _label(inspected: InspectedTree, provider: ProviderData, details: bool) -> Text:

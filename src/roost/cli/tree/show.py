@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import json
-import sys
-
 import click
 from rich.console import Console
 
 from roost.cli.connection import Connection, connection_options
+from roost.cli.json_text import json_text
 from roost.cli.tree.drawing import draw
 from roost.client.inspecting import find_provider, inspect_tree
 from roost.client.reporting.placement import Placement
 
 TREES_SHOWN = 10
-# Nothing is broken into lines for a reader that is no terminal.
-ENDLESS = 1_000_000
 
 
 @click.command(
@@ -53,25 +48,17 @@ def show(
         roots, left_out = _roots(placement, names, limit)
         if as_json:
             found = [inspect_tree(placement, root).as_json() for root in roots]
-            click.echo(json.dumps(found, indent=2))
+            click.echo(json_text(found))
         else:
-            console = _console()
+            console = Console(highlight=False)
             for root in roots:
-                console.print(draw(inspect_tree(placement, root), details=details))
+                draw(inspect_tree(placement, root), console, details=details)
     if left_out:
         click.echo(f"... and {left_out} more trees: name some, or --limit 0", err=True)
     elif not roots:
         click.echo(
             "There are no providers yet. `roost agent --driver linux` reports this host.", err=True
         )
-
-
-def _console() -> Console:
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that has no letter for something shows the rest all the same.
-        sys.stdout.reconfigure(errors="replace")
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=ENDLESS)
 
 
 def _roots(placement: Placement, names: tuple[str, ...], limit: int) -> tuple[list[str], int]:

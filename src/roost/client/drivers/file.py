@@ -28,31 +28,24 @@ class FileDriver(DeclaringDriver):
         if path == STANDARD_INPUT:
             raise ValueError("the file is read again and again, so that it cannot be -")
         self._path = Path(path).absolute()
-        self._warnings: tuple[str, ...] = ()
 
     def declare(self, nodename: str) -> Declaration:
         """The host's tree as the file has it now."""
         tree_file = read_tree_file(self._path)
-        self._warn(tree_file.warnings)
+        for warning in tree_file.warnings:
+            _LOG.warning("%s", warning)
         problems = tuple(self._placeholder_problems(tree_file, nodename))
         if problems:
             raise TreeFileError(problems)
         declaration = Declaration(
             tuple(_filled_in(provider, nodename) for provider in tree_file.declaration.providers)
         )
-        roots = [root.name for root in declaration.roots]
-        if nodename not in roots:
+        trees = declaration.trees()
+        if nodename not in trees:
             raise TreeFileError(
-                [f"{self._path}: no root is named `{nodename}`: {_there_are(roots)}"]
+                [f"{self._path}: no root is named `{nodename}`: {_there_are(list(trees))}"]
             )
-        return declaration.tree(nodename)
-
-    def _warn(self, warnings: tuple[str, ...]) -> None:
-        """Log what looks odd, but not every minute again."""
-        if warnings != self._warnings:
-            self._warnings = warnings
-            for warning in warnings:
-                _LOG.warning("%s", warning)
+        return trees[nodename]
 
     def _placeholder_problems(self, tree_file: TreeFile, nodename: str) -> Iterator[str]:
         first: dict[str, str] = {}

@@ -27,7 +27,10 @@ class Part:
     def apply(self, owner: Owner, *, dry_run: bool) -> Report:
         """Make it true, or say what that would change."""
         act = owner.preview if dry_run else owner.declare
-        return act(self.declaration, self.name, self.uuid)
+        report = act(self.declaration, self.name, self.uuid)
+        # Nobody asks for it again, and there may be thousands of trees.
+        owner.reporter.forget(self.uuid)
+        return report
 
 
 def parts(placement: Placement, declaration: Declaration) -> list[Part]:
@@ -36,10 +39,11 @@ def parts(placement: Placement, declaration: Declaration) -> list[Part]:
     A provider without parent in the declaration may be anywhere in a tree on the server.
     """
     found: dict[str, tuple[DeclaredProvider, str, list[DeclaredProvider]]] = {}
-    for provider in declaration.roots:
-        uuid, root_uuid = _locate(placement, provider)
-        _, _, members = found.setdefault(root_uuid, (provider, uuid, []))
-        members += declaration.tree(provider.name).providers
+    for tree in declaration.trees().values():
+        root = tree.providers[0]
+        uuid, root_uuid = _locate(placement, root)
+        _, _, members = found.setdefault(root_uuid, (root, uuid, []))
+        members += tree.providers
     return [
         Part(first.name, uuid, root_uuid, Declaration(tuple(members)))
         for root_uuid, (first, uuid, members) in found.items()

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import os_traits
 
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.errors import (
-    DeclarationRefused,
     InventoryInUse,
     PlacementError,
     ResourceProviderInUse,
-    ResourceProviderRetrievalFailed,
     ResourceProviderSyncFailed,
 )
-from roost.client.owning.merging import NOTHING_HELD, Held, Merged, merge
-from roost.client.owning.ownership import Owned, adopted, owner_trait, recovered
+from roost.client.owning.declaration_writer import DeclarationWriter, Memory
+from roost.client.owning.ownership import owner_trait
 from roost.client.owning.records import Records
-from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
+from roost.model.identifiers import is_custom
+
+IN_USE_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Owner:
     """A writer with a name and a memory, who declares trees through a reporter.
 
     What others have put on the same providers stays. With `adopt`, everything that is there on
-    the declared providers is taken for the owner's own.
+    the declared providers is taken for the owner's own, the first time that a tree is declared.
     """
 
     def __init__(
@@ -47,6 +46,8 @@ class Owner:
         self._records = records
         self._mark = owner_trait(name, os_traits.get_traits("OWNER_"))
         self._adopt = adopt
+        self._adopted: set[str] = set()
+        self._known_traits: set[str] = set()
 
     def report(self, driver: DeclaringDriver, nodename: str, uuid: str | None = None) -> Report:
         """Make what the driver declares true on the server."""
@@ -57,98 +58,68 @@ class Owner:
 
         What is to be removed but in use is kept, and said to be; the next report tries again.
         """
-        uuid = uuid or self.reporter.uuid_of(name)
-        held: Held = NOTHING_HELD
-        while True:
-            writer = self._writer(declaration, uuid, held)
+        for attempt in range(1, IN_USE_ATTEMPTS + 1):
+            writer = self._writer(declaration, name, uuid)
             try:
-                changed = self.reporter.report(writer, name, uuid)
+                changed = self.reporter.report(
+                    writer, name, writer.uuid, failed=writer.remember_written
+                )
             except (InventoryInUse, ResourceProviderSyncFailed) as error:
-                found = _in_use(error)
-                if found is None or found in held:
+                # Somebody took it since the writer looked; it will look again.
+                if attempt == IN_USE_ATTEMPTS or not _is_in_use(error):
                     raise
-                losing = writer.merged.losing
-                held = {**held, found: losing.get(found, frozenset()), **self._used(losing)}
             else:
-                writer.settle()
-                return Report(changed, writer.merged.kept)
-
-    def _used(self, losing: Held) -> Held:
-        """What of this is in use."""
-        used = {
-            uuid: classes & {name for name, amount in self._usages(uuid).items() if amount}
-            for uuid, classes in losing.items()
-        }
-        return {uuid: classes for uuid, classes in used.items() if classes}
-
-    def _usages(self, uuid: str) -> Mapping[str, int]:
-        try:
-            return self.reporter.placement.usages(uuid)
-        except ResourceProviderRetrievalFailed as error:
-            if error.status != 404:
-                raise
-            # It was deleted before something else was refused.
-            return {}
+                writer.remember_settled()
+                self._adopted.add(writer.uuid)
+                return Report(changed, writer.kept)
+        raise AssertionError("the last attempt returns or raises")
 
     def preview(self, declaration: Declaration, name: str, uuid: str | None = None) -> Report:
         """What `declare` would do; nothing is written or remembered."""
-        uuid = uuid or self.reporter.uuid_of(name)
-        writer = self._writer(declaration, uuid, NOTHING_HELD, remember=False)
-        changes = self.reporter.preview(writer, name, uuid)
-        return Report(changes, writer.merged.kept)
+        writer = self._writer(declaration, name, uuid, remember=False)
+        changes = self.reporter.preview(writer, name, writer.uuid)
+        return Report(changes, writer.kept)
 
     def _writer(
-        self,
-        declaration: Declaration,
-        uuid: str,
-        held: Held,
-        *,
-        remember: bool = True,
-    ) -> _Writer:
-        return _Writer(declaration, uuid, self._records, self._mark, held, self._adopt, remember)
+        self, declaration: Declaration, name: str, uuid: str | None, *, remember: bool = True
+    ) -> DeclarationWriter:
+        understood, unknown = self._understood(declaration)
+        uuid = uuid or self.reporter.uuid_of(name)
+        adopt = self._adopt and uuid not in self._adopted
+        return DeclarationWriter(
+            understood,
+            uuid,
+            Memory(self._records, self._mark, adopt=adopt, remember=remember),
+            self.reporter.placement,
+            unknown,
+        )
+
+    def _understood(self, declaration: Declaration) -> tuple[Declaration, tuple[str, ...]]:
+        """The declaration without standard traits that the server does not know, and these.
+
+        A host may be newer than its server. That is no reason to report nothing.
+        """
+        asked = {
+            trait
+            for provider in declaration.providers
+            for trait in provider.traits
+            if not is_custom(trait)
+        } - self._known_traits
+        known = self.reporter.placement.known_traits(asked)
+        self._known_traits |= known
+        unknown = asked - known
+        if not unknown:
+            return declaration, ()
+        providers = (
+            replace(provider, traits=provider.traits - unknown)
+            for provider in declaration.providers
+        )
+        return Declaration(tuple(providers)), tuple(
+            f"trait {trait} is not reported: the server is too old to know it"
+            for trait in sorted(unknown)
+        )
 
 
-@dataclass(slots=True)
-class _Writer:
-    """The declaration as a driver: merges it into whatever tree it is given."""
-
-    declaration: Declaration
-    uuid: str
-    records: Records
-    mark: str
-    held: Held
-    adopt: bool
-    remember: bool
-    merged: Merged = field(default_factory=lambda: Merged(Owned(), Owned()))
-    root_uuid: str = ""
-
-    def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
-        """Merge; what will be owned is remembered before anybody can write it."""
-        found = provider_tree.data(self.uuid).name
-        if found != nodename:
-            raise DeclarationRefused(
-                f"Provider {self.uuid} is named {found}, not {nodename}; providers are not renamed"
-            )
-        self.root_uuid = provider_tree.get_provider_uuids_in_tree(self.uuid)[0]
-        owned = self._owned(provider_tree)
-        self.merged = merge(provider_tree, self.declaration, owned, self.mark, self.held)
-        if self.remember:
-            self.records.save(self.root_uuid, self.merged.owned)
-
-    def settle(self) -> None:
-        """Remember that all was written."""
-        self.records.save(self.root_uuid, self.merged.settled)
-
-    def _owned(self, tree: ProviderTree) -> Owned:
-        owned = self.records.load(self.root_uuid)
-        if owned is None:
-            owned = recovered(tree, self.root_uuid, self.declaration, self.mark)
-        return adopted(tree, self.declaration, self.mark, owned) if self.adopt else owned
-
-
-def _in_use(error: PlacementError) -> str | None:
-    """The provider of which something is in use, if that is what the error says."""
+def _is_in_use(error: PlacementError) -> bool:
     cause = error.__cause__ if isinstance(error, ResourceProviderSyncFailed) else error
-    if isinstance(cause, ResourceProviderInUse | InventoryInUse):
-        return error.provider_uuid
-    return None
+    return isinstance(cause, ResourceProviderInUse | InventoryInUse)

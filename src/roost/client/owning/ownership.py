@@ -8,10 +8,10 @@ if the writer declares the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from roost.client.declaration import Declaration
+from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import NotConfigured
 from roost.client.provider_tree import ProviderData, ProviderTree
 
@@ -60,6 +60,11 @@ def owner_name(text: str) -> str:
     return name
 
 
+def is_owner_trait(trait: str) -> bool:
+    """Whether a trait is the mark of some owner."""
+    return trait.startswith(("OWNER_", "CUSTOM_OWNER_"))
+
+
 def owner_trait(owner: str, standard_traits: Iterable[str]) -> str:
     """The trait that marks the providers which this owner created.
 
@@ -73,45 +78,46 @@ def owner_trait(owner: str, standard_traits: Iterable[str]) -> str:
 def recovered(tree: ProviderTree, root_uuid: str, declaration: Declaration, mark: str) -> Owned:
     """What a writer without memory may take for its own: what it declares on its own providers.
 
-    Its own providers are those of the tree that have its mark. One that it no longer declares
-    is its own with all that is on it. What shares with the tree is in a tree of its own, and no
-    business of this one.
+    Its own providers are those of the tree that have its mark. What else is on them may be
+    anybody's. What shares with the tree is in a tree of its own, and no business of this one.
     """
     declared = {provider.uuid or provider.name: provider for provider in declaration.providers}
     owned = {}
-    for uuid in tree.get_provider_uuids_in_tree(root_uuid):
-        provider = tree.data(uuid)
-        if mark not in provider.traits:
-            continue
-        wanted = declared.get(uuid) or declared.get(provider.name)
-        everything = _everything(provider, created=True)
-        if wanted is None:
-            owned[uuid] = everything
-        else:
-            owned[uuid] = OwnedProvider(
-                provider.name,
-                created=True,
-                inventories={
-                    name: frozenset(fields)
-                    for name, fields in wanted.inventories.items()
-                    if name in provider.inventory
-                },
-                traits=everything.traits & (wanted.traits | {mark}),
-                aggregates=everything.aggregates & wanted.aggregates,
-            )
+    for provider in _marked(tree, root_uuid, mark):
+        wanted = declared.get(provider.uuid) or declared.get(provider.name)
+        wanted = wanted or DeclaredProvider(provider.name)
+        owned[provider.uuid] = OwnedProvider(
+            provider.name,
+            created=True,
+            inventories={
+                name: frozenset(fields)
+                for name, fields in wanted.inventories.items()
+                if name in provider.inventory
+            },
+            traits=frozenset(provider.traits & (wanted.traits | {mark})),
+            aggregates=frozenset(provider.aggregates & wanted.aggregates),
+        )
     return Owned(owned)
 
 
-def adopted(tree: ProviderTree, declaration: Declaration, mark: str, owned: Owned) -> Owned:
-    """What is owned, and all that is on the declared providers, whoever put it there."""
+def adopted(
+    tree: ProviderTree, root_uuid: str, declaration: Declaration, mark: str, owned: Owned
+) -> Owned:
+    """What is owned, and all that is on the declared and on the marked providers."""
     providers = dict(owned.providers)
-    for wanted in declaration.providers:
-        address = wanted.uuid or wanted.name
-        if tree.exists(address):
-            provider = tree.data(address)
-            created = mark in provider.traits or owned.of(provider.uuid, provider.name).created
-            providers[provider.uuid] = _everything(provider, created)
+    addresses = (provider.uuid or provider.name for provider in declaration.providers)
+    declared = [tree.data(address) for address in addresses if tree.exists(address)]
+    for provider in (*declared, *_marked(tree, root_uuid, mark)):
+        created = mark in provider.traits or owned.of(provider.uuid, provider.name).created
+        providers[provider.uuid] = _everything(provider, created)
     return Owned(providers)
+
+
+def _marked(tree: ProviderTree, root_uuid: str, mark: str) -> Iterator[ProviderData]:
+    for uuid in tree.get_provider_uuids_in_tree(root_uuid):
+        provider = tree.data(uuid)
+        if mark in provider.traits:
+            yield provider
 
 
 def _everything(provider: ProviderData, created: bool) -> OwnedProvider:

@@ -13,6 +13,7 @@ import platformdirs
 
 from roost.client.errors import NotConfigured
 from roost.client.owning.ownership import Owned, OwnedProvider, owner_name
+from roost.model.identifiers import is_uuid
 
 
 class Records(Protocol):
@@ -85,7 +86,8 @@ class FileRecords:
             _make_durable(path.parent)
         except OSError as error:
             raise NotConfigured(
-                f"Cannot remember what is owned in {path}: {error.strerror}"
+                f"Cannot remember what is owned in {path}: {error.strerror}; make room there, or "
+                "choose another directory with --records"
             ) from error
 
     def trees(self) -> list[str]:
@@ -93,6 +95,10 @@ class FileRecords:
         return sorted(path.stem for path in self._directory.glob("*.json"))
 
     def _path(self, root_uuid: str) -> Path:
+        if not is_uuid(root_uuid):
+            raise NotConfigured(
+                f"The server has a provider whose uuid is {root_uuid!r}, which is none"
+            )
         return self._directory / f"{root_uuid}.json"
 
 

@@ -40,6 +40,9 @@ class ProviderTree:
     # comparing and copying run the code of whatever objects are stored.
     lock: ClassVar = threading.RLock()
 
+    origin: str | None = None
+    """Which reading of a server this is a copy of; copies of it are, too."""
+
     def __init__(self) -> None:
         self._forest = ProviderForest()
 
@@ -72,6 +75,7 @@ class ProviderTree:
                 )
             subtree = ProviderSubTree(name_or_uuid)
             subtree._forest = self._forest.tree(provider)
+            subtree.origin = self.origin
             return subtree
 
     # -- looking

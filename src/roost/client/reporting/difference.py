@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from itertools import groupby
@@ -138,6 +138,16 @@ def difference(before: ProviderTree, after: ProviderTree) -> Difference:
     )
 
 
+def has_changed(tree: ProviderTree, uuid: str, kind: Kind, after: Any) -> bool:
+    """Whether this is not what hangs on a provider; fields that are left out are no change."""
+    compare = {
+        Kind.INVENTORY: tree.has_inventory_changed,
+        Kind.AGGREGATES: tree.have_aggregates_changed,
+        Kind.TRAITS: tree.have_traits_changed,
+    }
+    return compare[kind](uuid, after)
+
+
 def _providers(tree: ProviderTree) -> dict[str, ProviderData]:
     return {uuid: tree.data(uuid) for uuid in tree.get_provider_uuids()}
 
@@ -156,11 +166,6 @@ def _creations(
 def _changes(
     before: ProviderTree, old: Mapping[str, ProviderData], new: dict[str, ProviderData]
 ) -> Iterator[Change]:
-    has_changed: dict[Kind, Callable[[str, Any], bool]] = {
-        Kind.INVENTORY: before.has_inventory_changed,
-        Kind.AGGREGATES: before.have_aggregates_changed,
-        Kind.TRAITS: before.have_traits_changed,
-    }
     for uuid in reversed(new):
         provider = new[uuid]
         for kind in Kind:
@@ -168,7 +173,7 @@ def _changes(
             if uuid not in old:
                 if after:
                     yield Change(uuid, provider.name, kind, type(after)(), after)
-            elif has_changed[kind](uuid, after):
+            elif has_changed(before, uuid, kind, after):
                 yield Change(uuid, provider.name, kind, kind.of(old[uuid]), after)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from roost.client.errors import (
+    AnswerLost,
     InvalidResourceClass,
     InventoryInUse,
     PlacementError,
@@ -28,11 +29,16 @@ from roost.client.errors import (
     TraitCreationFailed,
     TraitRetrievalFailed,
     TransportFailed,
+    UnreadableAnswer,
+    WriteLost,
 )
 from roost.client.provider_tree import SHARING_TRAIT
 from roost.client.transport import Request, Response, Transport
+from roost.model.identifiers import is_custom
 
 NAME_TAKEN = "Conflicting resource provider name:"
+# A gateway that could not get the answer does not know whether there is one.
+GATEWAY_FAILURES = (502, 504)
 CONCURRENT_UPDATE = "placement.concurrent_update"
 INVENTORY_IN_USE = "placement.inventory.inuse"
 
@@ -40,6 +46,8 @@ INVENTORY_IN_USE = "placement.inventory.inuse"
 NAMES_PER_REQUEST = 100
 
 ProviderBody = Mapping[str, Any]
+PROVIDER_FIELDS = {"uuid", "name", "generation", "parent_provider_uuid", "root_provider_uuid"}
+"""What is asked of a provider, from 1.14 on."""
 Inventories = dict[str, dict[str, Any]]
 
 
@@ -69,7 +77,7 @@ class Placement:
     def tree(self, uuid: str) -> list[ProviderBody]:
         """All providers of the tree that the provider is in; none if there is no such provider."""
         answer = self._read(f"/resource_providers?in_tree={uuid}", "1.14", uuid)
-        return list(answer.field("resource_providers"))
+        return _providers(answer)
 
     def provider(self, uuid: str) -> ProviderBody | None:
         """One provider, or None."""
@@ -77,22 +85,19 @@ class Placement:
         if answer.status == 404:
             return None
         _demand(answer, ResourceProviderRetrievalFailed, f"Cannot read provider {uuid}", uuid)
-        body: ProviderBody = answer.json
-        return body
+        return _checked(answer, answer.json)
 
     def providers_named(self, name: str) -> list[ProviderBody]:
         """The provider of this name, if there is one."""
         query = urlencode({"name": name})
         answer = self._read(f"/resource_providers?{query}", "1.14", None)
-        return list(answer.field("resource_providers"))
+        return _providers(answer)
 
     def roots(self) -> list[ProviderBody]:
         """All providers without parent."""
         answer = self._read("/resource_providers", "1.14", None)
         return [
-            provider
-            for provider in answer.field("resource_providers")
-            if provider["parent_provider_uuid"] is None
+            provider for provider in _providers(answer) if provider["parent_provider_uuid"] is None
         ]
 
     def sharing_providers(self, aggregates: Iterable[str]) -> list[ProviderBody]:
@@ -101,7 +106,7 @@ class Placement:
         for chunk in _chunks(sorted(aggregates), self._aggregates_per_request):
             path = f"/resource_providers?member_of=in:{','.join(chunk)}&required={SHARING_TRAIT}"
             answer = self._read(path, "1.18", None)
-            found |= {provider["uuid"]: provider for provider in answer.field("resource_providers")}
+            found |= {provider["uuid"]: provider for provider in _providers(answer)}
         return list(found.values())
 
     def create_provider(self, uuid: str, name: str, parent_uuid: str | None) -> ProviderBody:
@@ -114,8 +119,7 @@ class Placement:
         if answer.status == 409 and NAME_TAKEN not in answer.detail:
             raise _error(ProviderExists, message, answer, uuid)
         _demand(answer, ResourceProviderCreationFailed, message, uuid)
-        provider: ProviderBody = answer.json
-        return provider
+        return _checked(answer, answer.json)
 
     def delete_provider(self, uuid: str) -> None:
         """Delete a provider; one that is gone already is as good as deleted."""
@@ -206,7 +210,8 @@ class Placement:
     def create_trait(self, name: str) -> None:
         """Make a trait known; if it is already, nothing happens."""
         answer = self._send("PUT", f"/traits/{quote(name)}", version="1.6", repeatable=True)
-        _demand(answer, TraitCreationFailed, f"Cannot create trait {name}")
+        advice = "" if is_custom(name) else ", a standard one that the server is too old to know"
+        _demand(answer, TraitCreationFailed, f"Cannot create trait {name}{advice}")
 
     def known_resource_classes(self) -> set[str]:
         """All resource classes that the server knows."""
@@ -240,7 +245,11 @@ class Placement:
         try:
             answer = self._send("POST", "/reshaper", body, "1.30")
         except TransportFailed as error:
-            raise ReshapeFailed(f"Cannot reshape: {error}") from error
+            raise ReshapeFailed(
+                f"Cannot reshape: {error.message}",
+                detail=error.detail,
+                request_id=error.request_id,
+            ) from error
         if answer.status == 409 and answer.code == CONCURRENT_UPDATE:
             raise _error(PlacementReshapeConflict, "Somebody else changed the tree", answer)
         _demand(answer, ReshapeFailed, "Cannot reshape")
@@ -255,9 +264,19 @@ class Placement:
         version: str | None = None,
         repeatable: bool = False,
     ) -> Response:
-        return self.transport.send(
-            Request(method, path, body, version, repeatable or method == "GET")
-        )
+        reads = method == "GET"
+        request = Request(method, path, body, version, repeatable or reads)
+        try:
+            answer = self.transport.send(request)
+        except AnswerLost as error:
+            if reads:
+                raise
+            raise WriteLost(
+                error.message, detail=error.detail, request_id=error.request_id
+            ) from error
+        if answer.status in GATEWAY_FAILURES and not reads:
+            raise _error(WriteLost, f"A gateway lost the answer to {request}", answer)
+        return answer
 
     def _read(
         self,
@@ -269,6 +288,17 @@ class Placement:
         answer = self._send("GET", path, version=version)
         _demand(answer, failure, f"Cannot read {path.partition('?')[0]}", uuid)
         return answer
+
+
+def _providers(answer: Response) -> list[ProviderBody]:
+    return [_checked(answer, body) for body in answer.field("resource_providers")]
+
+
+def _checked(answer: Response, body: Any) -> ProviderBody:
+    """A provider with all that will be asked of it; anything else is no answer of a server."""
+    if not isinstance(body, dict) or not body.keys() >= PROVIDER_FIELDS:
+        raise _error(UnreadableAnswer, "The server sent a provider that lacks something", answer)
+    return body
 
 
 def _demand(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from roost.client.errors import (
     ResourceProviderRetrievalFailed,
@@ -56,14 +57,8 @@ class TreeReader:
         If others keep writing meanwhile, the generation is the oldest of those seen: a write
         based on it is then refused, and nobody's change is overwritten unseen.
         """
-        try:
+        with demanding_existence(uuid):
             return self._associations(uuid)
-        except ResourceProviderRetrievalFailed as error:
-            if error.status != 404:
-                raise
-            raise ResourceProviderUpdateConflict(
-                f"Provider {uuid} was deleted by somebody else meanwhile", provider_uuid=uuid
-            ) from error
 
     def _associations(self, uuid: str) -> Associations:
         for _ in range(CONSISTENT_READ_ATTEMPTS):
@@ -100,6 +95,19 @@ class TreeReader:
             return {uuid: self.associations(uuid) for uuid in uuids}
         with ThreadPoolExecutor(min(self._concurrency, len(uuids))) as executor:
             return dict(zip(uuids, executor.map(self.associations, uuids), strict=True))
+
+
+@contextmanager
+def demanding_existence(uuid: str) -> Iterator[None]:
+    """What was listed and is not there any more was deleted meanwhile: that is a conflict."""
+    try:
+        yield
+    except ResourceProviderRetrievalFailed as error:
+        if error.status != 404:
+            raise
+        raise ResourceProviderUpdateConflict(
+            f"Provider {uuid} was deleted by somebody else meanwhile", provider_uuid=uuid
+        ) from error
 
 
 def set_associations(tree: ProviderTree, uuid: str, associations: Associations) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from roost.client.drivers.driver import Allocations, Driver
 from roost.client.errors import (
-    AnswerLost,
     InvalidResourceClass,
     PlacementError,
     PlacementReshapeConflict,
@@ -23,11 +22,12 @@ from roost.client.errors import (
     ResourceProviderUpdateFailed,
     TraitCreationFailed,
     TraitRetrievalFailed,
+    WriteLost,
 )
-from roost.client.provider_tree import ProviderTree
+from roost.client.provider_tree import ProviderSubTree, ProviderTree
 from roost.client.reporting.difference import Difference, difference
 from roost.client.reporting.placement import Placement, ProviderBody, ProviderExists
-from roost.client.reporting.reading import TreeReader
+from roost.client.reporting.reading import TreeReader, demanding_existence
 from roost.client.reporting.writing import StepwiseWriter, TreeWriter
 from roost.client.transport import Transport
 from roost.model.identifiers import new_uuid
@@ -35,7 +35,10 @@ from roost.model.identifiers import new_uuid
 LOG = logging.getLogger(__name__)
 
 # After these the tree is read again, the driver asked again and the difference written again.
-CONFLICTS = (ResourceProviderUpdateConflict, PlacementReshapeConflict, AnswerLost)
+CONFLICTS = (ResourceProviderUpdateConflict, PlacementReshapeConflict, WriteLost)
+
+FlushFailed = Callable[[ProviderTree, Exception], None]
+"""Is told what the server has as far as it was written, and what ended the flush."""
 
 # These become `ResourceProviderSyncFailed`: repeating them at once would not help.
 FAILURES = (
@@ -48,13 +51,29 @@ FAILURES = (
 )
 
 
+# A generation that no provider has, so that it is read again.
+NO_GENERATION = -1
+
+
 @dataclass(slots=True)
 class _Host:
-    """What the server was last known to have, and when that was read."""
+    """What the server was last known to have, and when that was read.
+
+    What is `stale` is compared with the server before it is used again.
+    """
 
     known: ProviderTree
     read_at: float
     reread_at: float
+    stale: bool = False
+
+    def doubt(self, provider_uuid: str | None = None) -> None:
+        """Trust what is known no longer, and what is known of this provider not at all."""
+        self.stale = True
+        self.known.origin = new_uuid()
+        if provider_uuid is not None and self.known.exists(provider_uuid):
+            inventory = self.known.data(provider_uuid).inventory
+            self.known.update_inventory(provider_uuid, inventory, NO_GENERATION)
 
 
 class Reporter:
@@ -91,21 +110,28 @@ class Reporter:
     # -- the whole way
 
     def report(
-        self, driver: Driver, nodename: str, uuid: str | None = None, *, reshape: bool = True
+        self,
+        driver: Driver,
+        nodename: str,
+        uuid: str | None = None,
+        *,
+        reshape: bool = True,
+        failed: FlushFailed | None = None,
     ) -> Difference:
         """Ask the driver how the host looks and make the server's picture the same.
 
         The host is found by uuid, or by name; it is created if it is not there. Returns what
-        was changed. A driver's `ReshapeNeeded` is let through if `reshape` is false.
+        was changed. A driver's `ReshapeNeeded` is let through if `reshape` is false. `failed` is
+        told of each flush that ends half way, also if another attempt follows.
         """
         uuid = uuid or self.uuid_of(nodename)
         for attempt in range(1, self._attempts + 1):
             try:
                 tree, allocations = self._drive(driver, nodename, uuid, reshape)
-                return self.flush(uuid, tree, allocations)
+                return self._flush(uuid, tree, allocations, failed)
             except CONFLICTS as error:
                 LOG.info("%s: attempt %d of %d: %s", nodename, attempt, self._attempts, error)
-                self.forget(uuid)
+                self._doubt(uuid, error)
                 if attempt == self._attempts:
                     raise
             except ResourceProviderCreationFailed:
@@ -153,46 +179,35 @@ class Reporter:
         else:
             if parent_uuid is None:
                 self._begin(uuid, body)
-        return self._fetch(uuid)
+        tree = self._fetch(uuid)
+        if not tree.exists(uuid):
+            raise ResourceProviderCreationFailed(
+                f"Provider {uuid} was there just now and is gone: try again", provider_uuid=uuid
+            )
+        return tree
 
     def flush(
         self, uuid: str, wanted: ProviderTree, allocations: Allocations | None = None
     ) -> Difference:
         """Write what differs from what the last `fetch` of this host gave; returns that.
 
-        Not atomic: the first error ends it, and what was written stays. Then the host's tree
-        is forgotten, so that the next fetch and flush begin with what is there.
+        Not atomic: the first error ends it, and what was written stays. The next fetch finds
+        out what that was, and only the tree that it gives can be flushed then.
         """
-        host = self._hosts.get(uuid)
-        if host is None:
-            raise ResourceProviderUpdateConflict(
-                f"The tree of provider {uuid} has to be fetched before it is flushed",
-                provider_uuid=uuid,
-            )
-        plan = self._plan(host.known, wanted)
-        if not plan and allocations is None:
-            return plan
-        try:
-            self._writer.write(host.known, wanted, plan, allocations)
-        except BaseException as error:
-            self._forget_after(uuid, error)
-            if isinstance(error, FAILURES):
-                raise _sync_failure(error) from error
-            raise
-        if allocations is not None:
-            # It moved generations of providers far and wide.
-            self.forget(uuid)
-        return plan
+        return self._flush(uuid, wanted, allocations, None)
 
     def allocations(self, uuid: str) -> Allocations:
         """All allocations of those who use the host's tree: consumer -> what it has, anywhere."""
-        tree = self._fetch(uuid)
+        host = self._hosts.get(uuid)
+        tree = host.known if host is not None else self._fetch(uuid)
         consumers = dict.fromkeys(
             consumer
             for member in (tree.get_provider_uuids_in_tree(uuid) if tree.exists(uuid) else ())
-            for consumer in self.placement.consumers_of(member)
+            for consumer in self._consumers_of(member)
         )
-        return {consumer: self.placement.allocations_of(consumer) for consumer in consumers}
+        found = {consumer: self.placement.allocations_of(consumer) for consumer in consumers}
+        # Who has ended since has nothing to be moved.
+        return {consumer: body for consumer, body in found.items() if body.get("allocations")}
 
     def forget(self, uuid: str | None = None) -> None:
         """Forget what is known of a host, or of all, so that it will be read again."""
@@ -202,6 +217,49 @@ class Reporter:
             self._hosts.pop(uuid, None)
 
     # -- inside
+
+    def _consumers_of(self, uuid: str) -> list[str]:
+        with demanding_existence(uuid):
+            return self.placement.consumers_of(uuid)
+
+    def _flush(
+        self,
+        uuid: str,
+        wanted: ProviderTree,
+        allocations: Allocations | None,
+        failed: FlushFailed | None,
+    ) -> Difference:
+        host = self._hosts.get(uuid)
+        if host is None or wanted.origin != host.known.origin:
+            raise ResourceProviderUpdateConflict(
+                f"The tree of {uuid} has to be fetched before it is flushed, and this is not what "
+                "the last fetch gave",
+                provider_uuid=uuid,
+            )
+        plan = _plan(host.known, wanted)
+        if not plan and allocations is None:
+            return plan
+        try:
+            self._writer.write(host.known, wanted, plan, allocations)
+        except BaseException as error:
+            self._doubt(uuid, error)
+            if failed is not None and isinstance(error, Exception):
+                failed(host.known, error)
+            if isinstance(error, FAILURES):
+                raise _sync_failure(error) from error
+            raise
+        host.known.origin = wanted.origin = new_uuid()
+        _take_generations(wanted, host.known, plan)
+        if allocations is not None:
+            # It moved generations of providers far and wide.
+            host.doubt()
+        return plan
+
+    def _doubt(self, uuid: str, error: BaseException) -> None:
+        if isinstance(error, PlacementReshapeConflict):
+            self.forget()
+        elif uuid in self._hosts:
+            self._hosts[uuid].doubt(getattr(error, "provider_uuid", None))
 
     def _drive(
         self, driver: Driver, nodename: str, uuid: str, reshape: bool
@@ -231,33 +289,39 @@ class Reporter:
         """Know a root that was created just now: nothing hangs on it, so nothing is read."""
         known = ProviderTree()
         known.new_root(body["name"], uuid, body["generation"])
-        now = self._clock()
-        self._hosts[uuid] = _Host(known, now, now)
+        self._know(uuid, known)
 
     def _fetch(self, uuid: str) -> ProviderTree:
         now = self._clock()
         host = self._hosts.get(uuid)
         if host is None or now - host.reread_at >= self._reread_seconds > 0:
-            host = _Host(self._reader.read(uuid), now, now)
-        elif now - host.read_at >= self._refresh_seconds > 0:
-            host = _Host(self._reader.read(uuid, host.known), now, host.reread_at)
-        self._hosts[uuid] = host
-        return copy.deepcopy(host.known)
+            self._know(uuid, self._reader.read(uuid))
+        elif host.stale or now - host.read_at >= self._refresh_seconds > 0:
+            self._know(uuid, self._reader.read(uuid, host.known), host.reread_at)
+        return copy.deepcopy(self._hosts[uuid].known)
 
-    def _plan(self, known: ProviderTree, wanted: ProviderTree) -> Difference:
-        for uuid in wanted.get_provider_uuids():
-            if known.exists(uuid) and known.data(uuid).generation != wanted.data(uuid).generation:
-                raise ResourceProviderUpdateConflict(
-                    f"Provider {uuid} was fetched anew since this tree was", provider_uuid=uuid
-                )
-        plan = difference(known, wanted)
-        for ignored in plan.ignored:
-            for line in ignored.lines():
-                LOG.warning("%s", line)
-        return plan
+    def _know(self, uuid: str, tree: ProviderTree, reread_at: float | None = None) -> None:
+        now = self._clock()
+        tree.origin = new_uuid()
+        self._hosts[uuid] = _Host(tree, now, now if reread_at is None else reread_at)
 
-    def _forget_after(self, uuid: str, error: BaseException) -> None:
-        self.forget(None if isinstance(error, PlacementReshapeConflict) else uuid)
+
+def _plan(known: ProviderTree, wanted: ProviderTree) -> Difference:
+    if isinstance(wanted, ProviderSubTree):
+        # It says nothing about the providers that share with the tree.
+        known = known.subtree(wanted.scope_rp_uuid)
+    plan = difference(known, wanted)
+    for ignored in plan.ignored:
+        for line in ignored.lines():
+            LOG.warning("%s", line)
+    return plan
+
+
+def _take_generations(wanted: ProviderTree, known: ProviderTree, plan: Difference) -> None:
+    """Let a tree that was flushed be edited and flushed again."""
+    for change in plan.changes:
+        generation = known.data(change.uuid).generation
+        wanted.update_inventory(change.uuid, wanted.data(change.uuid).inventory, generation)
 
 
 def _asks_for_reshape(error: BaseException) -> bool:

@@ -6,9 +6,21 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from roost.client.drivers.driver import Allocations
-from roost.client.errors import ResourceProviderCreationFailed, ResourceProviderUpdateConflict
+from roost.client.errors import (
+    ReshapeFailed,
+    ResourceProviderCreationFailed,
+    ResourceProviderUpdateConflict,
+    ResourceProviderUpdateFailed,
+)
 from roost.client.provider_tree import ProviderTree
-from roost.client.reporting.difference import Change, Creation, Deletion, Difference, Kind
+from roost.client.reporting.difference import (
+    Change,
+    Creation,
+    Deletion,
+    Difference,
+    Kind,
+    has_changed,
+)
 from roost.client.reporting.placement import Placement, ProviderExists
 from roost.client.reporting.reading import TreeReader, set_associations
 from roost.client.reporting.vocabulary import Vocabulary
@@ -69,11 +81,11 @@ class StepwiseWriter:
             }
             changes = plan.changes
             if allocations is not None:
-                changes = self._reshape(known, plan, allocations)
+                changes = self._reshape(known, plan, allocations, found)
             for deletion in plan.deletions:
                 self._delete(known, deletion, reshaped=allocations is not None)
             self._change(known, changes, found)
-        except Exception:
+        except (ResourceProviderUpdateFailed, ReshapeFailed):
             # A name that was known may have been deleted, and be the reason.
             self._vocabulary.forget()
             raise
@@ -85,14 +97,18 @@ class StepwiseWriter:
             body = self._placement.create_provider(uuid, name, parent_uuid)
             created = True
         except ProviderExists as error:
-            body = self._placement.provider(uuid) or {}
-            actual = body.get("parent_provider_uuid")
-            if not body or (parent_uuid is not None and actual != parent_uuid):
+            found = self._placement.provider(uuid)
+            if found is None:
+                # It was there, and is gone again.
+                raise _conflict(uuid) from error
+            actual = found["parent_provider_uuid"]
+            if parent_uuid is not None and actual != parent_uuid:
                 raise ResourceProviderCreationFailed(
                     f"Provider {uuid} exists already, below {actual} instead of {parent_uuid}",
                     request_id=error.request_id,
                     provider_uuid=uuid,
                 ) from error
+            body = found
             created = False
         if parent_uuid is None:
             known.new_root(name, uuid, body["generation"])
@@ -104,7 +120,7 @@ class StepwiseWriter:
         return created
 
     def _reshape(
-        self, known: ProviderTree, plan: Difference, allocations: Allocations
+        self, known: ProviderTree, plan: Difference, allocations: Allocations, found: set[str]
     ) -> tuple[Change, ...]:
         """Replace inventories and allocations at once; the changes that are left to do.
 
@@ -112,11 +128,18 @@ class StepwiseWriter:
         providers, shared ones among them, with which others are working.
         """
         changes = [change for change in plan.changes if change.kind is Kind.INVENTORY]
+        for change in changes:
+            if change.uuid in found:
+                _demand_unchanged(change, change.kind.of(known.data(change.uuid)))
         self._vocabulary.ensure_classes(_classes(changes))
         wanted = {change.uuid: change.after for change in changes}
         wanted |= {
             deletion.uuid: {} for deletion in plan.deletions if known.has_inventory(deletion.uuid)
         }
+        if not wanted:
+            # The server wants to see some inventory, even if only allocations move.
+            first = known.get_provider_uuids()[0]
+            wanted[first] = known.data(first).inventory
         self._placement.reshape(
             {
                 uuid: {
@@ -149,13 +172,16 @@ class StepwiseWriter:
             change
             for change in changes
             # What was found instead of created may be as it is wanted already.
-            if change.uuid not in found or change.kind.of(known.data(change.uuid)) != change.after
+            if change.uuid not in found
+            or has_changed(known, change.uuid, change.kind, change.after)
         ]
         self._vocabulary.ensure_classes(_classes(changes))
-        self._vocabulary.ensure_traits(
-            name for change in changes if change.kind is Kind.TRAITS for name in change.after
-        )
+        traits = {name for change in changes if change.kind is Kind.TRAITS for name in change.after}
         for change in changes:
+            if change.kind is Kind.TRAITS:
+                # All at once, but not before they are needed: a trait that cannot be had is no
+                # reason to have no inventory.
+                self._vocabulary.ensure_traits(traits)
             _demand_unchanged(change, change.kind.of(known.data(change.uuid)))
             self._replace[change.kind](known, change)
 

@@ -27,6 +27,10 @@ from roost.model.identifiers import canonical_uuid
 
 STANDARD_INPUT = "-"
 
+NESTED_LEVELS = 20
+"""How many levels of a tree are written inside each other. Each takes two of those of YAML, of
+which no more than `NESTING_MAX` are read."""
+
 _Children = dict[str | None, list[DeclaredProvider]]
 """Providers by the name of their parent."""
 
@@ -157,25 +161,40 @@ def render_tree_file(
     declaration: Declaration, owner: str | None = None, *, as_json: bool = False
 ) -> str:
     """The text of a file that declares this, and nothing that the declaration leaves open."""
-    children = _by_parent(declaration.providers)
     document: dict[str, Any] = {} if owner is None else {"owner": owner}
-    document["providers"] = [_plain(root, children) for root in declaration.roots]
+    document["providers"] = _plain(declaration.providers)
     if as_json:
         return json.dumps(document, indent=2) + "\n"
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
 
 
-def _plain(provider: DeclaredProvider, children: _Children) -> dict[str, Any]:
+def _plain(providers: Iterable[DeclaredProvider]) -> list[dict[str, Any]]:
+    """The outermost list of a file: roots, and what would be nested too deep below them."""
+    outermost: list[dict[str, Any]] = []
+    entries: dict[str | None, dict[str, Any]] = {}
+    levels: dict[str | None, int] = {None: -1}
+    for provider in providers:
+        levels[provider.name] = level = levels[provider.parent] + 1
+        if level % NESTED_LEVELS == 0:
+            entry, siblings = _entry(provider, provider.parent), outermost
+        else:
+            entry, siblings = _entry(provider), entries[provider.parent].setdefault("children", [])
+        entries[provider.name] = entry
+        siblings.append(entry)
+    return outermost
+
+
+def _entry(provider: DeclaredProvider, parent: str | None = None) -> dict[str, Any]:
     said = {
         "name": provider.name,
         "uuid": provider.uuid,
+        "parent": parent,
         "traits": sorted(provider.traits),
         "aggregates": sorted(provider.aggregates),
         "inventories": {
             resource_class: _short(fields)
             for resource_class, fields in sorted(provider.inventories.items())
         },
-        "children": [_plain(child, children) for child in children.get(provider.name, ())],
     }
     return {key: value for key, value in said.items() if value}
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from roost.client.tree_file.names import closest
 from roost.client.tree_file.yaml_lines import Located, Problem
 from roost.model.identifiers import canonical_uuid, is_uuid
+
+NAMES_LOOKED_FOR = 20
+"""For how many parents that are not in a file another one is suggested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,9 @@ def structure_problems(entries: Sequence[Entry]) -> Iterator[Problem]:
     for entry in entries:
         if entry.name is not None:
             by_name.setdefault(entry.name, entry)
+    suggestions = _Suggestions(by_name)
     for entry in entries:
-        yield from _parent_problems(entry, by_name)
+        yield from _parent_problems(entry, by_name, suggestions)
         yield from _reservation_problems(entry)
     yield from _circle_problems(by_name)
 
@@ -78,14 +82,34 @@ def _repetitions(
             yield entry.source.items[key].problem(text)
 
 
-def _parent_problems(entry: Entry, by_name: Mapping[str, Entry]) -> Iterator[Problem]:
+class _Suggestions:
+    """Names that may have been meant by names that there are not.
+
+    To look through thousands of names for one takes milliseconds, so each is looked for once, and
+    after a few it is enough.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._found: dict[str, str | None] = {}
+
+    def fix(self, missing: str) -> str:
+        """What to do about a name that there is not."""
+        if missing not in self._found and len(self._found) < NAMES_LOOKED_FOR:
+            self._found[missing] = closest(missing, self._names)
+        meant = self._found.get(missing)
+        return f"did you mean `{meant}`?" if meant else "add it to the file"
+
+
+def _parent_problems(
+    entry: Entry, by_name: Mapping[str, Entry], suggestions: _Suggestions
+) -> Iterator[Problem]:
     parent = entry.source.text("parent")
     if parent is None:
         return
     place = entry.source.items["parent"]
     if parent not in by_name:
-        meant = closest(parent, by_name)
-        fix = f"did you mean `{meant}`?" if meant else "add it to the file"
+        fix = suggestions.fix(parent)
         yield place.problem(f"there is no provider `{parent}` in this file: {fix}")
     elif entry.above is not None and entry.above.name not in (None, parent):
         yield place.problem(

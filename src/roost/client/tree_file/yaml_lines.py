@@ -215,10 +215,12 @@ class _Reading:
         construct = _SCALARS.get(node.tag)
         try:
             return construct(_CONSTRUCTOR, node) if construct else _joined(node.value)
-        except (ValueError, KeyError):
+        except (ValueError, LookupError):
             kind = node.tag.removeprefix(_TAG)
             self.problems.add(
-                here.problem(f"{node.value!r} cannot be read as {kind}: write it in quotes")
+                here.problem(
+                    f"{node.value!r} cannot be read as {kind}: write it in quotes, without tag"
+                )
             )
             return node.value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from roost.client.declaration import Declaration
@@ -50,19 +51,31 @@ class LibvirtDriver(DeclaringDriver):
 
     def _ask(self, connection: Any) -> Machine:
         capabilities = connection.getCapabilities()
-        devices = [
-            device.XMLDesc(0)
-            for device in connection.listAllDevices(
-                self._libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV
-                | self._libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_STORAGE
-            )
-        ]
+        devices = list(self._devices(connection))
         return Machine(
             cpu=read_cpu(capabilities, self._expanded_cpu(connection, capabilities)),
             nodes=read_nodes(capabilities, connection.getInfo()),
             pci_functions=read_pci_functions(devices),
             disks=read_disks(devices),
         )
+
+    def _devices(self, connection: Any) -> Iterator[str]:
+        """What libvirt tells of each device, but for those that are gone by then.
+
+        Anything else that goes wrong is not the device's: a host whose devices all vanish because
+        a connection broke off would lose them on the server, too.
+        """
+        flags = (
+            self._libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV
+            | self._libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_STORAGE
+        )
+        for device in connection.listAllDevices(flags):
+            try:
+                yield device.XMLDesc(0)
+            except self._libvirt.libvirtError as error:
+                if error.get_error_code() != self._libvirt.VIR_ERR_NO_NODE_DEVICE:
+                    raise
+                _LOG.warning("Device %s is left out: it vanished: %s", device.name(), error)
 
     def _expanded_cpu(self, connection: Any, capabilities: str) -> str | None:
         """The host's CPU with all its features.

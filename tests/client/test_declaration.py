@@ -1,0 +1,19 @@
+"""Declarations: several trees in one, told apart."""
+
+from __future__ import annotations
+
+from roost.client.declaration import Declaration, DeclaredProvider
+
+
+def test_trees_are_told_apart_and_keep_their_order() -> None:
+    a, b = DeclaredProvider("a"), DeclaredProvider("b")
+    below_a = [
+        DeclaredProvider("a1", "a"),
+        DeclaredProvider("a2", "a"),
+        DeclaredProvider("x", "a1"),
+    ]
+    below_b = [DeclaredProvider("b1", "b")]
+    mixed = Declaration((b, a, below_a[0], below_b[0], below_a[1], below_a[2]))
+    assert mixed.trees() == {"b": Declaration((b, *below_b)), "a": Declaration((a, *below_a))}
+    assert list(mixed.trees()) == ["b", "a"]
+    assert Declaration(()).trees() == {}
