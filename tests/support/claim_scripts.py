@@ -93,6 +93,12 @@ def refused(status: int, detail: str = "no", code: str = "placement.undefined_co
     return answer({"errors": [{"status": status, "detail": detail, "code": code}]}, status)
 
 
+def provider(uuid: str, name: str = "host") -> dict[str, Any]:
+    """A provider as a server lists it."""
+    family = {"parent_provider_uuid": None, "root_provider_uuid": uuid}
+    return {"uuid": uuid, "name": name, "generation": 1, **family}
+
+
 PROVIDER_CONFLICT = refused(409, "allocations changed", "placement.concurrent_update")
 CONSUMER_CONFLICT = refused(
     409, "consumer generation conflict - expected 2 but got 1", "placement.concurrent_update"
@@ -148,7 +154,7 @@ READ: dict[Call, list[Step]] = {
     add: [(GET_A, holds({HOST: VCPU_1}))],
     remove_tree: [
         (GET_A, holds({HOST: VCPU_1})),
-        (TREE, answer({"resource_providers": [{"uuid": HOST}]})),
+        (TREE, answer({"resource_providers": [provider(HOST)]})),
     ],
 }
 WRITE: dict[Call, str] = {

@@ -15,10 +15,12 @@ from roost.client.claims.writing import (
 from roost.client.errors import (
     AllocationMoveFailed,
     AllocationUpdateFailed,
+    AnswerLost,
     ResourceProviderAggregateRetrievalFailed,
     ResourceProviderRetrievalFailed,
     ResourceProviderUpdateConflict,
     ResourceProviderUpdateFailed,
+    UnreadableAnswer,
 )
 from roost.client.transport import (
     Response,
@@ -53,6 +55,7 @@ from support.claim_scripts import (
     holds,
     lost,
     move,
+    provider,
     put,
     refused,
     remove_tree,
@@ -235,7 +238,7 @@ def test_there_is_nothing_to_add_to_for_a_consumer_that_holds_nothing() -> None:
 def test_a_tree_is_removed_and_the_rest_stays() -> None:
     third = "c0000000-0000-4000-8000-00000000000c"
     held = holds({HOST: VCPU_1, OTHER: VCPU_2, third: VCPU_1}, 3)
-    tree = answer({"resource_providers": [{"uuid": HOST}, {"uuid": third}]})
+    tree = answer({"resource_providers": [provider(HOST), provider(third)]})
     run = Run(remove_tree, (GET_A, held), (TREE, tree), (PUT_A, DONE))
     assert (run.result, run.versions) == (True, ["1.28", "1.14", "1.28"])
     assert run.body == {"allocations": {OTHER: VCPU_2}, **OWNER, "consumer_generation": 3}
@@ -243,7 +246,7 @@ def test_a_tree_is_removed_and_the_rest_stays() -> None:
 
 @pytest.mark.parametrize("held", [NOTHING, holds({OTHER: VCPU_1})])
 def test_a_tree_in_which_nothing_is_held_needs_no_write(held: Response) -> None:
-    tree = answer({"resource_providers": [{"uuid": HOST}]})
+    tree = answer({"resource_providers": [provider(HOST)]})
     assert Run(remove_tree, (GET_A, held), (TREE, tree)).result is True
 
 
@@ -287,11 +290,41 @@ def test_without_candidates_there_are_three_nones(reply: Reply) -> None:
     assert run.result == (None, None, None)
 
 
+# Answers that no placement server gives
+
+
+ODD: list[Any] = [[], {}, None, {"allocations": []}, {"allocations": {HOST: {}}}]
+
+
+@pytest.mark.parametrize("body", [*ODD, {"allocations": {HOST: {"resources": 1}}}])
+@pytest.mark.parametrize("call", [claim, move, delete, add])
+def test_what_is_no_answer_to_a_reading_is_told_as_such(call: Call, body: Any) -> None:
+    run = Run(call, (GET_A, answer(body)))
+    assert isinstance(run.error, UnreadableAnswer)
+    assert "req-1" in str(run.error)
+
+
+@pytest.mark.parametrize("body", [*ODD, {"allocation_requests": []}])
+def test_candidates_that_are_none_are_told_as_such(body: Any) -> None:
+    run = Run(
+        lambda claims: claims.allocation_candidates({"resources": "VCPU:1"}),
+        ("GET /allocation_candidates?limit=1000&resources=VCPU%3A1", answer(body)),
+    )
+    assert isinstance(run.error, UnreadableAnswer)
+
+
+@pytest.mark.parametrize("body", [{}, {"resource_providers": [{"name": "host"}]}])
+def test_providers_that_are_none_are_told_as_such(body: Any) -> None:
+    held = holds({HOST: VCPU_1})
+    assert isinstance(Run(remove_tree, (GET_A, held), (TREE, answer(body))).error, UnreadableAnswer)
+    assert isinstance(Run(enter, (NAMED[0], answer(body))).error, UnreadableAnswer)
+
+
 # Aggregates
 
 NAMED = (
     "GET /resource_providers?name=host+1",
-    answer({"resource_providers": [{"uuid": HOST, "generation": 1, "name": "host 1"}]}),
+    answer({"resource_providers": [provider(HOST, "host 1")]}),
 )
 GET_AGGREGATES = f"GET /resource_providers/{HOST}/aggregates"
 PUT_AGGREGATES = f"PUT /resource_providers/{HOST}/aggregates"
@@ -318,7 +351,7 @@ def test_a_host_enters_and_leaves_an_aggregate_and_keeps_its_others(
     read = (GET_AGGREGATES, in_aggregates(*before))
     run = Run(call, NAMED, read, (PUT_AGGREGATES, in_aggregates(*after)))
     assert run.error is None
-    assert run.versions == [None, "1.19", "1.19"]
+    assert run.versions == ["1.14", "1.19", "1.19"]
     assert run.body == {"aggregates": after, "resource_provider_generation": 7}
 
 
@@ -347,6 +380,27 @@ def test_after_four_conflicts_about_aggregates_the_caller_is_told() -> None:
     assert run.slept == [2, 4, 6]
 
 
+@pytest.mark.parametrize("reply", [lost(), refused(502), refused(504)])
+@pytest.mark.parametrize("written", [True, False])
+def test_a_lost_answer_about_aggregates_is_looked_for(reply: Reply, written: bool) -> None:
+    after = [ALICE] if written else []
+    steps = [
+        (GET_AGGREGATES, in_aggregates()),
+        (PUT_AGGREGATES, reply),
+        (GET_AGGREGATES, in_aggregates(*after, generation=8)),
+    ]
+    again = [] if written else [(PUT_AGGREGATES, in_aggregates(ALICE))]
+    run = Run(enter, NAMED, *steps, *again)
+    assert run.error is None
+    assert run.body["resource_provider_generation"] == (7 if written else 8)
+
+
+def test_an_answer_about_aggregates_that_is_always_lost_is_told() -> None:
+    attempt = [(GET_AGGREGATES, in_aggregates()), (PUT_AGGREGATES, lost())]
+    run = Run(enter, NAMED, *attempt * 4)
+    assert isinstance(run.error, AnswerLost)
+
+
 def test_other_failures_about_aggregates_have_their_names() -> None:
     unnamed = Run(enter, (NAMED[0], answer({"resource_providers": []})))
     assert type(unnamed.error) is ResourceProviderRetrievalFailed
@@ -356,7 +410,7 @@ def test_other_failures_about_aggregates_have_their_names() -> None:
     read = (GET_AGGREGATES, in_aggregates())
     unwritten = Run(enter, NAMED, read, (PUT_AGGREGATES, refused(400)))
     assert isinstance(unwritten.error, ResourceProviderUpdateFailed)
-    assert "host 1" in str(unwritten.error)
+    assert HOST in str(unwritten.error)
 
 
 # Bad arguments

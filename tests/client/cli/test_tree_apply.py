@@ -438,16 +438,27 @@ def test_everything_that_is_wrong_with_a_file_is_told_at_once() -> None:
 
 
 @one_server
-def test_a_file_that_contradicts_the_server_is_told(world: RemoteWorld) -> None:
+def test_a_provider_that_is_elsewhere_than_declared_stays_and_that_is_told(
+    world: RemoteWorld,
+) -> None:
     world.add("host")
     world.add("numa", "host")
-    write(provider(world, "host", children=[provider(world, "x", children=[])]))
-    apply()
-    misplaced = provider(world, "x", children=[provider(world, "numa")])
+    misplaced = provider(world, "other", children=[provider(world, "numa")])
     write(provider(world, "host", children=[misplaced]))
     outcome = apply()
-    assert outcome.status == 1
-    assert f"{world.name('numa')} is declared below {world.name('x')}" in outcome.err
+    assert outcome.status == 0
+    assert f"kept: {world.name('numa')}: stays below {world.name('host')}" in outcome.out
+    assert world.provider("numa")["parent_provider_uuid"] == world.uuid("host")
+
+
+@one_server
+def test_a_provider_that_has_another_name_than_declared_is_refused(world: RemoteWorld) -> None:
+    world.add("host")
+    write(provider(world, "host") | {"name": world.name("renamed")})
+    outcome = apply()
+    assert (outcome.status, outcome.out) == (1, "")
+    assert world.name("host") in outcome.err
+    assert world.provider("host")["name"] == world.name("host")
 
 
 @one_server

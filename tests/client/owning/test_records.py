@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from roost.client.errors import NotConfigured
+from roost.client.owning.ownership import Owned
 from roost.client.owning.records import FileRecords, MemoryRecords, Records, default_directory
 from support.owning import NOTHING, created, mine, owning
 
@@ -225,3 +226,9 @@ def test_a_user_remembers_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert default_directory() == tmp_path / "roost" / "owners"
     monkeypatch.setenv("STATE_DIRECTORY", "")
     assert default_directory() == tmp_path / "roost" / "owners"
+
+
+@pytest.mark.parametrize("uuid", ["../../evil", "", "host"])
+def test_a_record_is_never_outside_its_directory(tmp_path: Path, uuid: str) -> None:
+    with pytest.raises(NotConfigured, match="which is none"):
+        FileRecords("agent", tmp_path).save(uuid, Owned())

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.client.errors import (
-    ReshapeNeeded,
-)
+from roost.client.errors import ReshapeNeeded
 from roost.client.reporting.reporter import Reporter
 from support.counting import CountingTransport
 from support.remote_world import RemoteWorld
@@ -14,8 +12,7 @@ from support.scripted_drivers import ReshapingDriver, to_child
 from support.tampering import TamperingTransport, one_server
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
-AVX, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"
-RESHAPE = "POST /reshaper"
+AVX = "HW_CPU_X86_AVX"
 
 
 def test_a_driver_that_asks_for_it_moves_allocations_with_the_inventory(

@@ -6,7 +6,7 @@ nothing of the call is under way any more. The log says why.
 
 Claims, moves, swaps and deletions are False as well if the server cannot be reached; the other
 methods raise `PlacementAPIConnectFailure` then. When an answer is lost, the rule at the top of
-`allocation_writing` applies; what cannot be settled by it raises `AnswerLost`.
+`roost.client.claims.writing` applies; what cannot be settled by it raises `AnswerLost`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from roost.client.claims.requests import (
 )
 from roost.client.claims.writing import (
     DONE_BEFORE,
+    RETRIES,
     AllocationWriter,
     Change,
     delete_change,
@@ -49,18 +50,15 @@ from roost.client.errors import (
     AllocationDeleteFailed,
     AllocationMoveFailed,
     AllocationUpdateFailed,
-    PlacementError,
-    ResourceProviderAggregateRetrievalFailed,
     ResourceProviderRetrievalFailed,
     ResourceProviderUpdateConflict,
-    ResourceProviderUpdateFailed,
     TransportFailed,
+    WriteLost,
 )
+from roost.client.reporting.placement import Placement
 from roost.client.transport import Request, Response, Transport
 
-AGGREGATES_VERSION = "1.19"
 CANDIDATES_VERSION = "1.36"
-TREE_VERSION = "1.14"
 CANDIDATES_LIMIT = 1000
 
 QueryValue = str | int | Sequence[str]
@@ -82,6 +80,7 @@ class Claims:
         random: Callable[[float, float], float] = random_numbers.uniform,
     ) -> None:
         self._transport = transport
+        self._placement = Placement(transport)
         self._writer = AllocationWriter(transport, sleep, random)
 
     def allocation_candidates(self, query: Mapping[str, QueryValue]) -> Candidates:
@@ -97,8 +96,11 @@ class Claims:
         if answer.status != 200:
             _LOG.warning("No allocation candidates: %s", _described(request, answer))
             return None, None, None
-        body = answer.json
-        return body["allocation_requests"], body["provider_summaries"], CANDIDATES_VERSION
+        return (
+            answer.field("allocation_requests"),
+            answer.field("provider_summaries"),
+            CANDIDATES_VERSION,
+        )
 
     def claim_resources(
         self,
@@ -268,45 +270,33 @@ class Claims:
         """Take the provider of a host out of an aggregate."""
         self._edit_aggregates(host_name, lambda there: there - {aggregate_uuid})
 
-    def _edit_aggregates(self, host_name: str, edit: Callable[[set[str]], set[str]]) -> None:
-        provider_uuid = self._provider_named(host_name)
-        path = f"/resource_providers/{provider_uuid}/aggregates"
-        for _ in self._writer.tries():
-            body = self._get(path, AGGREGATES_VERSION, ResourceProviderAggregateRetrievalFailed)
-            there = set(body["aggregates"])
+    def _edit_aggregates(
+        self, host_name: str, edit: Callable[[frozenset[str]], frozenset[str]]
+    ) -> None:
+        uuid = self._provider_named(host_name)
+        for number in self._writer.tries():
+            generation, there = self._placement.aggregates(uuid)
             wanted = edit(there)
             if wanted == there:
                 return
-            replacement = {**body, "aggregates": sorted(wanted)}
-            answer = self._transport.send(Request("PUT", path, replacement, AGGREGATES_VERSION))
-            if answer.ok:
+            try:
+                self._placement.put_aggregates(uuid, generation, wanted)
+            except (ResourceProviderUpdateConflict, WriteLost):
+                # What is there now tells whether there is anything left to do.
+                if number == RETRIES:
+                    raise
+            else:
                 return
-            if answer.status != 409:
-                raise refusal(ResourceProviderUpdateFailed, _not_done(host_name), answer)
-        raise refusal(ResourceProviderUpdateConflict, _not_done(host_name), answer)
 
     def _provider_named(self, name: str) -> str:
-        path = f"/resource_providers?{urlencode({'name': name})}"
-        found = self._get(path, None, ResourceProviderRetrievalFailed)["resource_providers"]
-        if not found:
-            raise ResourceProviderRetrievalFailed(
-                f"there is no provider named {name!r}: a host's provider bears its exact name"
-            )
-        uuid: str = found[0]["uuid"]
-        return uuid
+        for provider in self._placement.providers_named(name):
+            return str(provider["uuid"])
+        raise ResourceProviderRetrievalFailed(
+            f"there is no provider named {name!r}: a host's provider bears its exact name"
+        )
 
     def _tree(self, root_uuid: str) -> list[str]:
-        path = f"/resource_providers?{urlencode({'in_tree': root_uuid})}"
-        body = self._get(path, TREE_VERSION, ResourceProviderRetrievalFailed)
-        return [provider["uuid"] for provider in body["resource_providers"]]
-
-    def _get(self, path: str, version: str | None, failure: type[PlacementError]) -> Body:
-        request = Request("GET", path, version=version, repeatable=True)
-        answer = self._transport.send(request)
-        if answer.status != 200:
-            raise refusal(failure, f"{request} was refused", answer)
-        body: Body = answer.json
-        return body
+        return [provider["uuid"] for provider in self._placement.tree(root_uuid)]
 
 
 def _put(consumer_uuid: str, held: Holding, resources: ResourcesByProvider) -> Change:
@@ -331,10 +321,6 @@ def _false_if_unreachable(what: str, act: Callable[[], bool]) -> bool:
             raise
         _LOG.warning("No %s: %s", what, error)
         return False
-
-
-def _not_done(host_name: str) -> str:
-    return f"the aggregates of host {host_name} could not be changed"
 
 
 def _never(_answer: Response) -> bool:

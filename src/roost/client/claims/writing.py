@@ -30,16 +30,13 @@ from roost.client.errors import (
     TransportFailed,
     UnreadableAnswer,
 )
+from roost.client.reporting.placement import CONCURRENT_UPDATE, GATEWAY_FAILURES
 from roost.client.transport import Request, Response, Transport
 
 RETRIES = 3
 """How often a write is tried again after the first try."""
 
-_CONCURRENT_UPDATE = "placement.concurrent_update"
 _CONSUMER_CONFLICT = "consumer generation conflict"
-
-# With these a gateway says that it got no answer from the server, which may have worked anyway.
-_LOST_BY_GATEWAY = (502, 504)
 
 DONE_BEFORE = Response(204)
 """Stands for the answer to a write that was found carried out."""
@@ -117,7 +114,7 @@ def allocations_path(consumer_uuid: str) -> str:
 
 def is_conflict(answer: Response) -> bool:
     """Whether somebody else changed a provider or a consumer at the same time."""
-    return answer.status == 409 and answer.code == _CONCURRENT_UPDATE
+    return answer.status == 409 and answer.code == CONCURRENT_UPDATE
 
 
 def is_consumer_conflict(answer: Response) -> bool:
@@ -164,7 +161,10 @@ class AllocationWriter:
             raise
         if not answer.ok:
             raise _ReadRefused(answer)
-        return Holding.from_body(answer.json)
+        try:
+            return Holding.from_body(answer.json)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise answer.unreadable() from error
 
     def tries(self) -> Iterator[int]:
         """The numbers of the tries, from 0; a random while passes before each but the first."""
@@ -206,7 +206,7 @@ class AllocationWriter:
 
     def _send(self, request: Request) -> Response:
         answer = self._transport.send(request)
-        if answer.status in _LOST_BY_GATEWAY:
+        if answer.status in GATEWAY_FAILURES:
             raise refusal(AnswerLost, f"a gateway has no answer to {request}", answer)
         return answer
 

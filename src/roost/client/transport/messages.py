@@ -58,13 +58,13 @@ class Response:
         try:
             return json.loads(self.content)
         except ValueError as error:
-            raise self._unreadable() from error
+            raise self.unreadable() from error
 
     def field(self, name: str) -> Any:
         """One field of a body that must have it."""
         body = self.json
         if not isinstance(body, dict) or name not in body:
-            raise self._unreadable()
+            raise self.unreadable()
         return body[name]
 
     @property
@@ -88,7 +88,8 @@ class Response:
         except (ValueError, LookupError, TypeError):
             return {}
 
-    def _unreadable(self) -> UnreadableAnswer:
+    def unreadable(self) -> UnreadableAnswer:
+        """The error for an answer in which something is not as it should be."""
         return UnreadableAnswer(
             "The answer is not what a placement server sends; is the address right?",
             status=self.status,
