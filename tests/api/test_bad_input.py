@@ -9,14 +9,13 @@ import pkgutil
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import orjson
 import pytest
-import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
@@ -28,6 +27,7 @@ from roost.store import tables
 from roost.store.database import Database
 from support.clean import clean_tables
 from support.client import Answer, ApiClient
+from support.making import Making
 
 # On the other kinds only what the database itself makes of odd values can differ.
 EXAMPLES = {"sqlite": 120, "postgresql": 15, "mariadb": 15}
@@ -60,11 +60,13 @@ def examples(kind: str, share: float = 1.0) -> settings:
 
 
 def dump(database: Database) -> Dump:
-    """Everything that a refused request must leave as it is."""
+    """Everything that a refused request must leave as it is, in the words of the driver."""
 
     def read(connection: Connection) -> Dump:
         return {
-            table.name: frozenset(map(tuple, connection.execute(sa.select(table))))
+            table.name: frozenset(
+                map(tuple, connection.exec_driver_sql(f"SELECT * FROM {table.name}"))
+            )
             for table in TABLES
         }
 
@@ -81,8 +83,8 @@ class World:
     child: str
     consumer: str
     aggregate: str
-    rows: Dump = field(init=False)
-    is_as_made: bool = field(init=False)
+    rows: Dump
+    is_as_made: bool = True
 
     def send(self, version: str, method: str, path: str, body: Any, **headers: str) -> Answer:
         """The answer, which must be in order whatever was sent."""
@@ -118,34 +120,34 @@ def check_answer(answer: Answer, method: str = "GET") -> None:
     assert specific.strip() or answer.status in (404, 405)
 
 
-def make_world(api: ApiClient, database: Database) -> World:
-    database.write(clean_tables)
-    world = World(api, database, *(str(uuid4()) for _ in range(4)))
+def make_world(api: ApiClient) -> tuple[str, str, str, str]:
+    """Fill the tables; the uuids of provider, child, consumer and aggregate."""
+    provider, child, consumer, aggregate = (str(uuid4()) for _ in range(4))
     api.put("/traits/CUSTOM_TRAIT")
     api.put("/resource_classes/CUSTOM_CLASS")
-    for uuid, parent in ((world.provider, None), (world.child, world.provider)):
+    for uuid, parent in ((provider, None), (child, provider)):
         body = {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent}
         assert api.post("/resource_providers", body).status == 200
-    path = f"/resource_providers/{world.provider}"
+    path = f"/resource_providers/{provider}"
     records = {"VCPU": {"total": 8}, "CUSTOM_CLASS": {"total": 8}}
     generation = {"resource_provider_generation": 0}
     assert api.put(f"{path}/inventories", {"inventories": records} | generation).status == 200
-    assert api.at("1.1").put(f"{path}/aggregates", [world.aggregate]).status == 200
-    allocations = {world.provider: {"resources": {"VCPU": 2}}}
-    body = claim(allocations)
-    assert api.put(f"/allocations/{world.consumer}", body).status == 204
-    world.rows, world.is_as_made = dump(database), True
-    return world
+    assert api.at("1.1").put(f"{path}/aggregates", [aggregate]).status == 200
+    body = claim({provider: {"resources": {"VCPU": 2}}})
+    assert api.put(f"/allocations/{consumer}", body).status == 204
+    return provider, child, consumer, aggregate
 
 
 @pytest.fixture
-def new_world(api: ApiClient, database: Database) -> Callable[[], World]:
+def new_world(api: ApiClient, database: Database, making: Making) -> Callable[[], World]:
     """Makes a world, unless the last one is still as it was made: most requests are refused."""
     kept: list[World] = []
 
     def make() -> World:
         if not kept or not kept[0].is_as_made:
-            kept[:] = [make_world(api, database)]
+            database.write(clean_tables)
+            uuids = making.once(make_world, api)
+            kept[:] = [World(api, database, *uuids, dump(database))]
         return kept[0]
 
     return make

@@ -279,56 +279,66 @@ def rewrite(path: Path, policy: Any) -> None:
     os.utime(path, ns=(moment, moment))
 
 
-def test_a_permission_that_is_taken_away_is_gone_at_once(api: ApiClient, tmp_path: Path) -> None:
-    assert api.get("/resource_providers").status == 200
+@pytest.fixture
+def service(database: Database, tmp_path: Path) -> ApiClient:
+    """The API with a policy file that belongs to the test alone."""
+    return in_process_client(database, tmp_path)
+
+
+def test_a_permission_that_is_taken_away_is_gone_at_once(
+    service: ApiClient, tmp_path: Path
+) -> None:
+    assert service.get("/resource_providers").status == 200
     rewrite(tmp_path / "policy.yaml", {"placement:resource_providers:list": "!"})
-    assert api.get("/resource_providers").status == 403
+    assert service.get("/resource_providers").status == 403
 
 
-def test_a_permission_that_is_given_holds_at_once(api: ApiClient, tmp_path: Path) -> None:
-    assert api.get("/resource_providers", x_roles="operator").status == 403
+def test_a_permission_that_is_given_holds_at_once(service: ApiClient, tmp_path: Path) -> None:
+    assert service.get("/resource_providers", x_roles="operator").status == 403
     rewrite(tmp_path / "policy.yaml", {"placement:resource_providers:list": "role:operator"})
-    assert api.get("/resource_providers", x_roles="operator").status == 200
+    assert service.get("/resource_providers", x_roles="operator").status == 200
 
 
 def test_a_rule_that_is_no_longer_in_the_file_has_its_default_again(
-    api: ApiClient, tmp_path: Path
+    service: ApiClient, tmp_path: Path
 ) -> None:
     rewrite(tmp_path / "policy.yaml", {"placement:resource_providers:list": "!"})
-    assert api.get("/resource_providers").status == 403
+    assert service.get("/resource_providers").status == 403
     rewrite(tmp_path / "policy.yaml", {})
-    assert api.get("/resource_providers").status == 200
+    assert service.get("/resource_providers").status == 200
 
 
-def test_a_base_rule_can_change_while_the_service_runs(api: ApiClient, tmp_path: Path) -> None:
-    assert api.get("/resource_providers", x_roles="service").status == 200
+def test_a_base_rule_can_change_while_the_service_runs(service: ApiClient, tmp_path: Path) -> None:
+    assert service.get("/resource_providers", x_roles="service").status == 200
     rewrite(tmp_path / "policy.yaml", {"admin_or_service_api": "role:operator"})
-    assert api.get("/resource_providers", x_roles="service").status == 403
-    assert api.get("/resource_providers", x_roles="operator").status == 200
+    assert service.get("/resource_providers", x_roles="service").status == 403
+    assert service.get("/resource_providers", x_roles="operator").status == 200
 
 
 def test_a_file_that_breaks_while_the_service_runs_opens_no_door(
-    api: ApiClient, tmp_path: Path
+    service: ApiClient, tmp_path: Path
 ) -> None:
-    assert api.get("/resource_providers", x_roles="").status == 403
+    assert service.get("/resource_providers", x_roles="").status == 403
     rewrite(tmp_path / "policy.yaml", "{")
     for _ in range(3):
-        assert api.get("/resource_providers", x_roles="").status in (403, 500, 503)
+        assert service.get("/resource_providers", x_roles="").status in (403, 500, 503)
 
 
 def test_a_file_that_was_broken_counts_again_when_it_is_mended(
-    api: ApiClient, tmp_path: Path
+    service: ApiClient, tmp_path: Path
 ) -> None:
     rewrite(tmp_path / "policy.yaml", "{")
-    api.get("/resource_providers")
+    service.get("/resource_providers")
     rewrite(tmp_path / "policy.yaml", {"placement:resource_providers:list": "role:operator"})
-    assert api.get("/resource_providers", x_roles="operator").status == 200
+    assert service.get("/resource_providers", x_roles="operator").status == 200
 
 
-def test_while_the_file_is_broken_the_rules_before_it_hold(api: ApiClient, tmp_path: Path) -> None:
-    assert api.get("/resource_providers").status == 200
+def test_while_the_file_is_broken_the_rules_before_it_hold(
+    service: ApiClient, tmp_path: Path
+) -> None:
+    assert service.get("/resource_providers").status == 200
     rewrite(tmp_path / "policy.yaml", "{")
-    assert [api.get("/resource_providers").status for _ in range(3)] == [200, 200, 200]
+    assert [service.get("/resource_providers").status for _ in range(3)] == [200, 200, 200]
 
 
 def test_a_directory_of_policy_files_counts_as_well(database: Database, tmp_path: Path) -> None:

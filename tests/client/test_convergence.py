@@ -55,8 +55,9 @@ AGGREGATES = {
     AGENT: "aaaaaaaa-1111-4111-8111-111111111111",
     OTHER: "bbbbbbbb-1111-4111-8111-111111111111",
     SHARED: "cccccccc-1111-4111-8111-111111111111",
-    BY_HAND: "dddddddd-1111-4111-8111-111111111111",
 }
+BY_HAND_TRAITS = [f"{BY_HAND}_{number}" for number in range(4)]
+BY_HAND_AGGREGATES = [f"dddddddd-1111-4111-8111-00000000000{number}" for number in range(4)]
 
 COMPUTE_CLASSES = frozenset({"VCPU", "MEMORY_MB"})
 COMPUTE_TRAITS = frozenset({"HW_CPU_X86_AVX", "COMPUTE_NODE"})
@@ -267,16 +268,19 @@ class Hand:
     # Traits and aggregates go with their provider, so these only go to the host, which stays.
 
     def _add_trait(self, there: dict[str, Picture], choices: Choices) -> None:
-        self.operator.add_traits(self.host, BY_HAND)
-        self.traits.add(BY_HAND)
+        trait = choices.one(BY_HAND_TRAITS)
+        self.operator.add_traits(self.host, trait)
+        self.traits.add(trait)
 
     def _add_aggregate(self, there: dict[str, Picture], choices: Choices) -> None:
-        self.operator.add_aggregates(self.host, AGGREGATES[BY_HAND])
-        self.aggregates.add(AGGREGATES[BY_HAND])
+        aggregate = choices.one(BY_HAND_AGGREGATES)
+        self.operator.add_aggregates(self.host, aggregate)
+        self.aggregates.add(aggregate)
 
     def _add_aggregate_as_of_old(self, there: dict[str, Picture], choices: Choices) -> None:
-        self.operator.add_aggregates_as_of_old(self.host, AGGREGATES[BY_HAND])
-        self.aggregates.add(AGGREGATES[BY_HAND])
+        aggregate = choices.one(BY_HAND_AGGREGATES)
+        self.operator.add_aggregates_as_of_old(self.host, aggregate)
+        self.aggregates.add(aggregate)
 
     def _reserve(self, there: dict[str, Picture], choices: Choices) -> None:
         if LICENCE in there[self.host].inventories:
@@ -432,20 +436,20 @@ def united(parent: str | None, parts: list[DeclaredProvider]) -> Picture:
 
 def write_faults(world: World, drawn: bytes) -> Iterator[Step]:
     # In this order: what is simplest to understand comes first when an example shrinks.
-    faults: list[Step] = [None] * 8
+    faults: list[Step] = [None] * 6
     faults += [Fault.CONFLICT, Fault.LOST_ANSWER, Fault.HANG_UP, Fault.UNAVAILABLE]
-    for byte in drawn:
-        kind, rest = byte % 16, byte // 16
-        if kind < len(faults):
-            yield faults[kind]
-        elif kind < 15:
-            yield interlude(world.hand, bytes([rest, byte]))
+    faults += [Fault.GATEWAY_TIMEOUT, Fault.INTERNAL_ERROR]
+    for kind, detail in zip(drawn[::2], drawn[1::2], strict=False):
+        if kind % 16 < len(faults):
+            yield faults[kind % 16]
+        elif kind % 16 < 15:
+            yield interlude(world.hand, detail)
         else:
-            yield Fault.LATE if rest % 2 else Fault.SLOW
+            yield Fault.LATE if detail % 2 else Fault.SLOW
 
 
-def interlude(hand: Hand, drawn: bytes) -> Callable[[], None]:
-    return lambda: hand.act(Choices(drawn))
+def interlude(hand: Hand, detail: int) -> Callable[[], None]:
+    return lambda: hand.act(Choices(bytes([detail])))
 
 
 def read_faults(drawn: bytes) -> Iterator[Step]:
@@ -480,9 +484,9 @@ def no_waiting(server: LiveServer) -> Iterator[tuple[FaultyProxy, Switch]]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
-    steps=st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=8),
+    steps=st.lists(st.binary(min_size=16, max_size=16), min_size=4, max_size=10),
     by_uuid=st.booleans(),
-    writes=st.binary(max_size=60),
+    writes=st.binary(min_size=60, max_size=120),
     reads=st.binary(max_size=60),
 )
 def test_in_the_end_everybody_has_what_it_declared_last(

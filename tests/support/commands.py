@@ -32,9 +32,11 @@ class Outcome:
         return json.loads(self.out)
 
 
-def roost(*arguments: str, stdin: str = "") -> Outcome:
-    """Run `roost` with these arguments, up to its exit."""
-    given, out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(3))
+def roost(*arguments: str, stdin: str = "", encoding: str = "utf-8") -> Outcome:
+    """Run `roost` with these arguments, up to its exit, before a terminal of this encoding."""
+    given = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    err = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
     given.write(stdin)
     given.seek(0)
     with (

@@ -30,6 +30,10 @@ class Fault(Enum):
     """The connection is closed; never forwarded."""
     LOST_ANSWER = auto()
     """Forwarded; the connection is closed instead of an answer."""
+    GATEWAY_TIMEOUT = auto()
+    """Forwarded; 504 instead of the answer."""
+    INTERNAL_ERROR = auto()
+    """Forwarded; 500 instead of the answer."""
     SLOW = auto()
     """Forwarded when the client has given up, just before its next request."""
     LATE = auto()
@@ -152,7 +156,7 @@ class FaultyProxy:
         if fault in (Fault.SLOW, Fault.LATE):
             with self._changed:
                 self._held.append((fault, message))
-        if fault is Fault.LOST_ANSWER:
+        if fault in (Fault.LOST_ANSWER, Fault.GATEWAY_TIMEOUT, Fault.INTERNAL_ERROR):
             self._forward(message)
         return _ANSWERS.get(fault, fault)
 
@@ -256,4 +260,6 @@ _ANSWERS = {
         json.dumps({"errors": [_CONCURRENT_UPDATE]}).encode(),
     ),
     Fault.UNAVAILABLE: Message(("503",), {"Content-Type": "text/plain"}, b"not now"),
+    Fault.GATEWAY_TIMEOUT: Message(("504",), {"Content-Type": "text/plain"}, b"who knows"),
+    Fault.INTERNAL_ERROR: Message(("500",), {"Content-Type": "text/plain"}, b"oops"),
 }

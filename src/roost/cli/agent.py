@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import click
 
+from roost.cli.agent_events import JsonEvents, TextEvents
+from roost.cli.agent_log import logging_to
 from roost.cli.connection import Connection, connection_options
 from roost.cli.usage import usage_status
 from roost.client.agent.agent import Agent
@@ -128,31 +126,29 @@ def agent(
     It looks at the host again and again, writes what has changed, and prints a line for each
     change. A server that is down is waited for.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    events = JsonEvents() if as_json else TextEvents()
     try:
-        driver = load_driver(driver_name, _parse(options))
-        memory = FileRecords(owner, records)
-        notifier = Notifier()
-        with connection.open() as transport:
+        with logging_to(events), connection.open() as transport:
+            driver = load_driver(driver_name, _parse(options))
+            memory = FileRecords(owner, records)
+            notifier = Notifier()
             reporter = Reporter(LivelyTransport(transport, notifier.alive))
             writer = Owner(reporter, owner, memory, adopt=adopt)
             reporting = _Reporting(writer, driver, name, _checked(uuid))
-            tell = _tell_json if as_json else _tell_text
-            say = _say_json if as_json else _say_text
             if dry_run:
-                tell("would change", reporting.preview())
+                events.report("would change", reporting.preview())
                 return
             memory.prepare()
             if once:
-                tell("changed", reporting.report())
+                events.report("changed", reporting.report())
                 return
             running = Agent(
                 reporting.report,
                 interval=interval,
                 notifier=notifier,
-                changed=lambda report: tell("changed", report),
-                failed=lambda text: say("failed", text),
-                recovered=lambda text: say("recovered", text),
+                changed=lambda report: events.report("changed", report),
+                failed=lambda text: events.say("failed", text),
+                recovered=lambda text: events.say("recovered", text),
             )
             _run(running)
     except NotConfigured as error:
@@ -227,30 +223,3 @@ def _parse(options: tuple[str, ...]) -> dict[str, str]:
             raise NotConfigured(f"--option {option}: write it as KEY=VALUE")
         parsed[key] = value
     return parsed
-
-
-def _tell_text(verb: str, report: Report) -> None:
-    lines = report.difference.lines()
-    for line in lines:
-        click.echo(line)
-    for line in report.kept:
-        click.echo(f"kept: {line}")
-    if not lines and verb != "changed":
-        click.echo("nothing would change")
-
-
-def _tell_json(verb: str, report: Report) -> None:
-    _tell_line(verb, difference=report.difference.as_json(), kept=list(report.kept))
-
-
-def _say_text(_event: str, text: str) -> None:
-    click.echo(f"roost: {text}", err=True)
-
-
-def _say_json(event: str, text: str) -> None:
-    _tell_line(event, message=text)
-
-
-def _tell_line(event: str, **facts: Any) -> None:
-    line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "event": event, **facts}
-    click.echo(json.dumps(line))

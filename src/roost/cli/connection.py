@@ -50,7 +50,7 @@ class Connection:
     region: str | None
     ca_file: str | None
     insecure: bool
-    timeout: float
+    timeout: float | None
 
     @contextmanager
     def open(self) -> Iterator[Transport]:
@@ -62,7 +62,7 @@ class Connection:
             region=self.region,
             ca_file=self.ca_file,
             insecure=self.insecure,
-            timeout=Timeouts(min(self.timeout, Timeouts().connect), self.timeout),
+            timeout=self._timeouts,
             retries=_Impatient(),
         )
         try:
@@ -71,6 +71,13 @@ class Connection:
             raise PlacementAPIConnectFailure(f"{error}\n{_NOBODY_THERE}") from error
         finally:
             transport.close()
+
+    @property
+    def _timeouts(self) -> Timeouts | None:
+        """What was said. If nothing was, a cloud may say it, or the library does."""
+        if self.timeout is None:
+            return None
+        return Timeouts(min(self.timeout, Timeouts().connect), self.timeout)
 
 
 _OPTIONS = (
@@ -109,9 +116,7 @@ _OPTIONS = (
         "--timeout",
         metavar="SECONDS",
         type=click.FloatRange(0.1, 3600),
-        default=30.0,
-        show_default=True,
-        help="How long to wait for each answer.",
+        help="How long to wait for each answer. [default: the cloud's api_timeout, or 60]",
     ),
 )
 

@@ -362,3 +362,14 @@ def test_a_broken_file_leaves_what_was_reported(
     ]
     assert [f"{path}:1:" in line for line in play.failed] == [True, True]
     assert len(play.recovered) == 2
+
+
+def test_that_nobody_can_be_told_is_no_reason_to_stop(caplog: pytest.LogCaptureFixture) -> None:
+    def deaf(_: object) -> None:
+        raise OSError("No space left on device")
+
+    play = Play(change("a"), OperatorError("no"), change("b"), NOTHING)
+    play.agent._changed = play.agent._failed = play.agent._recovered = deaf
+    play.run()
+    assert len(play.began) == 4
+    assert caplog.text.count("What happened could not be told") == 4

@@ -47,6 +47,7 @@ from support.claim_scripts import (
     Reply,
     Run,
     Script,
+    Step,
     add,
     answer,
     claim,
@@ -384,19 +385,19 @@ def test_after_four_conflicts_about_aggregates_the_caller_is_told() -> None:
 @pytest.mark.parametrize("written", [True, False])
 def test_a_lost_answer_about_aggregates_is_looked_for(reply: Reply, written: bool) -> None:
     after = [ALICE] if written else []
-    steps = [
+    steps: list[Step] = [
         (GET_AGGREGATES, in_aggregates()),
         (PUT_AGGREGATES, reply),
         (GET_AGGREGATES, in_aggregates(*after, generation=8)),
     ]
-    again = [] if written else [(PUT_AGGREGATES, in_aggregates(ALICE))]
+    again: list[Step] = [] if written else [(PUT_AGGREGATES, in_aggregates(ALICE))]
     run = Run(enter, NAMED, *steps, *again)
     assert run.error is None
     assert run.body["resource_provider_generation"] == (7 if written else 8)
 
 
 def test_an_answer_about_aggregates_that_is_always_lost_is_told() -> None:
-    attempt = [(GET_AGGREGATES, in_aggregates()), (PUT_AGGREGATES, lost())]
+    attempt: list[Step] = [(GET_AGGREGATES, in_aggregates()), (PUT_AGGREGATES, lost())]
     run = Run(enter, NAMED, *attempt * 4)
     assert isinstance(run.error, AnswerLost)
 

@@ -171,6 +171,12 @@ def test_a_server_that_is_gone_after_the_loss_is_asked_again() -> None:
     assert isinstance(never_back.error, AnswerLost)
 
 
+def test_what_is_no_answer_after_the_loss_settles_nothing() -> None:
+    odd = (GET_A, answer({"allocations": {HOST: {}}}))
+    run = Run(claim, *steps(claim, lost()), odd, (GET_A, holds({HOST: VCPU_1})))
+    assert run.result is True
+
+
 def test_conflicts_and_losses_share_the_tries() -> None:
     run = Run(
         claim,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -253,6 +254,63 @@ def test_failures_and_their_end_are_events_as_well(run_scripted: Run) -> None:
 
     outcome, reports = run_scripted(work, "--json")
     events = [json.loads(line) for line in outcome.lines]
-    assert [event["event"] for event in events] == ["failed", "recovered", "changed"]
+    assert [event["event"] for event in events] == ["failed", "log", "recovered", "changed"]
     assert events[0]["message"].startswith("report failed: KeyError: 'numa0'; trying again in")
     assert (outcome.status, reports) == (0, 2)
+
+
+# -- what is printed
+
+
+@one_server
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_driver_warns_of_at_every_report_is_said_once(
+    form: str, run_scripted: Run, world: RemoteWorld
+) -> None:
+    def work(report: int) -> None:
+        logging.getLogger("mydriver").warning("Disk sdx is left out")
+        if report == 2:
+            logging.getLogger("mydriver").warning("Disk sdy is left out")
+        os.kill(os.getpid(), signal.SIGTERM if report == 3 else signal.SIGHUP)
+
+    arguments = ["--json"] if form == "json" else []
+    outcome, reports = run_scripted(work, "--interval", "3600", *arguments)
+    assert (outcome.status, reports) == (0, 3)
+    told = ["Disk sdx is left out", "Disk sdy is left out"]
+    if form == "text":
+        assert outcome.err.splitlines() == told
+        assert outcome.lines == [f"{world.name('host')}: created"]
+    else:
+        assert outcome.err == ""
+        events = [json.loads(line) for line in outcome.lines]
+        logged = [event for event in events if event["event"] == "log"]
+        assert [event["message"] for event in logged] == told
+        assert {(event["level"], event["logger"]) for event in logged} == {("warning", "mydriver")}
+
+
+@one_server
+def test_the_traceback_of_a_driver_is_an_event_as_well(run_scripted: Run) -> None:
+    def work(_: int) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise KeyError("numa0")
+
+    outcome, _ = run_scripted(work, "--json")
+    failed, logged = map(json.loads, outcome.lines)
+    assert (failed["event"], logged["event"], logged["level"]) == ("failed", "log", "error")
+    assert logged["message"].startswith("The driver raised what it should not\nTraceback")
+    assert outcome.err == ""
+
+
+@one_server
+def test_a_name_that_the_terminal_has_no_letters_for_does_not_end_it(world: RemoteWorld) -> None:
+    rack = f"机架 {world.name('rack')}"
+    Path("tree.yaml").write_text(f"providers: [{{name: {rack}}}]")
+    outcome = roost(
+        *("agent", "--driver", "file", "--option", "path=tree.yaml", "--once"),
+        *("--name", rack, "--uuid", world.uuid("rack")),
+        encoding="latin-1",
+    )
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.lines[0] == f"?? {world.name('rack')}: created"
+    shown = roost("tree", "show", rack, encoding="latin-1")
+    assert shown.lines[0] == f"?? {world.name('rack')}  {world.uuid('rack')}"

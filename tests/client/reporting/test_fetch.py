@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from roost.client.errors import (
@@ -12,10 +14,12 @@ from roost.client.errors import (
     ResourceProviderRetrievalFailed,
     ResourceProviderTraitRetrievalFailed,
     ResourceProviderUpdateConflict,
+    UnreadableAnswer,
 )
 from roost.client.reporting.placement import Placement
 from roost.client.reporting.reading import TreeReader
 from roost.client.reporting.reporter import Reporter
+from roost.client.transport import Response
 from support.counting import CountingTransport
 from support.remote_world import RemoteWorld
 from support.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
@@ -230,6 +234,31 @@ def test_a_read_that_is_refused_ends_the_fetch_and_nothing_is_kept(
     assert type(caught.value) is expected
     _check(caught.value, 500, uuid if about_host else None)
     assert reporter.fetch(uuid).has_inventory(uuid)
+
+
+@one_server
+@pytest.mark.parametrize("listing", ["<html>", "{}", '{"resource_providers": ["host"]}'])
+def test_a_listing_that_no_placement_server_sends_is_named_as_such(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, listing: str
+) -> None:
+    answer = Response(200, {"x-openstack-request-id": REQUEST_ID}, listing.encode())
+    tampering.answer("GET /resource_providers?in_tree=*", answer)
+    with pytest.raises(UnreadableAnswer) as caught:
+        reporter.fetch(world.uuid("host"))
+    _check(caught.value, 200, None)
+
+
+@one_server
+@pytest.mark.parametrize("missing", ["uuid", "name", "generation", "parent_provider_uuid"])
+def test_a_listed_provider_lacks_nothing_that_will_be_asked_of_it(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, missing: str
+) -> None:
+    world.add("host")
+    listed = {key: value for key, value in world.provider("host").items() if key != missing}
+    answer = Response(200, content=json.dumps({"resource_providers": [listed]}).encode())
+    tampering.answer("GET /resource_providers?in_tree=*", answer)
+    with pytest.raises(UnreadableAnswer):
+        reporter.fetch(world.uuid("host"))
 
 
 def _check(error: PlacementError, status: int, provider_uuid: str | None) -> None:

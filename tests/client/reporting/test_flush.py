@@ -315,6 +315,7 @@ def test_what_was_written_is_known_as_the_server_has_it(
     known = reporter.fetch(host).data(host)
     assert not transport.requests
     assert known == Reporter(transport).fetch(host).data(host)
+    assert tree.data(host).generation == known.generation
     assert known.inventory["VCPU"]["reserved"] == 0, "with what the server has filled in"
 
 

@@ -16,7 +16,7 @@ from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
 from support.counting import CountingTransport
 from support.remote_world import RemoteWorld
-from support.tampering import one_server
+from support.tampering import TamperingTransport, one_server
 
 AVX, AVX2, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_AVX2", "HW_CPU_X86_SSE"
 
@@ -72,6 +72,20 @@ def test_aggregates_that_an_old_client_changed_unseen_are_not_overwritten(
         reporter.flush(host, tree)
     assert caught.value.provider_uuid == host
     assert world.aggregates("host") == ["mine", "theirs"]
+
+
+@one_server
+def test_a_new_provider_that_came_and_went_meanwhile_is_a_conflict(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+) -> None:
+    host, child = world.add("host"), world.uuid("child")
+    tree = reporter.fetch(host)
+    tree.new_child(world.name("child"), host, child)
+    tampering.before("POST *", lambda: world.add("child", "host"))
+    tampering.before(f"GET */{child}", lambda: world.delete("child"))
+    with pytest.raises(ResourceProviderUpdateConflict) as caught:
+        reporter.flush(host, tree)
+    assert caught.value.provider_uuid == child
 
 
 def test_names_that_somebody_deleted_fail_one_flush_and_not_the_next(

@@ -265,6 +265,40 @@ def test_an_answer_that_got_lost_is_looked_for(
 
 
 @one_server
+def test_a_read_whose_answer_got_lost_is_not_repeated_here(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+) -> None:
+    # The transport has repeated it already.
+    tampering.fail("GET /resource_providers?in_tree=*", AnswerLost("too slow"))
+    driver = with_vcpu(world.uuid("host"))
+    with pytest.raises(AnswerLost):
+        reporter.report(driver, world.name("host"), world.uuid("host"))
+    assert not driver.seen
+
+
+@one_server
+def test_whoever_wants_is_told_how_far_a_flush_came(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+) -> None:
+    host = world.add("host")
+    driver = EditingDriver(
+        lambda tree: tree.update_inventory(host, {"VCPU": {"total": 8}}),
+        lambda tree: tree.add_traits(host, AVX),
+    )
+    told: list[tuple[bool, bool, str]] = []
+
+    def failed(known: ProviderTree, error: Exception) -> None:
+        told.append((known.has_inventory(host), known.has_traits(host, [AVX]), str(error)))
+
+    tampering.answer("PUT */traits", refusal(409, "too late"))
+    reporter.report(driver, world.name("host"), host, failed=failed)
+    ((has_inventory, has_trait, error),) = told
+    assert (has_inventory, has_trait) == (True, False)
+    assert "too late" in error
+    assert world.traits("host") == {AVX}
+
+
+@one_server
 def test_answers_that_always_get_lost_are_not_waited_for_without_end(
     world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
@@ -312,11 +346,12 @@ def test_what_would_only_fail_again_is_left_to_the_next_report_which_repairs_it(
 
 
 @one_server
+@pytest.mark.parametrize("status", [500, 502])
 def test_a_read_that_fails_is_not_repeated_at_once(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, status: int
 ) -> None:
     host = world.add("host")
-    tampering.answer("GET */inventories", refusal(500))
+    tampering.answer("GET */inventories", refusal(status))
     driver = with_vcpu(host)
     with pytest.raises(ResourceProviderRetrievalFailed):
         reporter.report(driver, world.name("host"), host)

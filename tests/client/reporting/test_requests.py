@@ -11,7 +11,8 @@ from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
 from support.counting import CountingTransport
 from support.remote_world import RemoteWorld
-from support.tampering import one_server
+from support.scripted_drivers import EditingDriver
+from support.tampering import TamperingTransport, one_server, refusal
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 AVX = "HW_CPU_X86_AVX"
@@ -258,6 +259,23 @@ def test_known_names_are_not_asked_for_again(
         transport.forget()
         reporter.flush(host, tree)
     assert world.in_words(transport.requests) == ["PUT host/inventories", "PUT host/traits"]
+
+
+@one_server
+def test_after_a_conflict_known_names_are_not_asked_for_again(
+    world: RemoteWorld, tampering: TamperingTransport, transport: CountingTransport
+) -> None:
+    host, pearls, gold = world.add("host"), world.custom("PEARLS"), world.custom("GOLD")
+    driver = EditingDriver(
+        lambda tree: tree.update_inventory(host, {pearls: {"total": 1}}),
+        lambda tree: tree.add_traits(host, gold),
+    )
+    tampering.answer("PUT */traits", refusal(409, "too late"))
+    Reporter(tampering).report(driver, world.name("host"), host)
+    asked = world.in_words(transport.requests)
+    assert asked.count("GET /resource_classes") == 1
+    assert asked.count(f"GET /traits?name=in:{gold}") == 1
+    assert world.traits("host") == {gold}
 
 
 @one_server

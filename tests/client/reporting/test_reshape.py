@@ -262,3 +262,23 @@ def test_a_class_that_cannot_be_made_ends_the_flush_before_the_reshape(
         reporter.flush(host, tree, {})
     assert isinstance(caught.value.__cause__, InvalidResourceClass)
     assert RESHAPE not in transport.writes
+
+
+@one_server
+def test_a_class_that_somebody_deleted_fails_one_reshape_and_not_the_next(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host, pearls = world.uuid("host"), world.custom("PEARLS")
+
+    def reshape(total: int) -> None:
+        tree = reporter.fetch(host)
+        tree.update_inventory(host, {pearls: {"total": total}} if total else {})
+        reporter.flush(host, tree, {})
+
+    reshape(1)
+    reshape(0)
+    world.send("DELETE", f"/resource_classes/{pearls}")
+    with pytest.raises(ReshapeFailed):
+        reshape(2)
+    reshape(2)
+    assert world.totals("host") == {pearls: 2}

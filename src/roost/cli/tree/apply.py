@@ -151,7 +151,8 @@ def _carry_out(connection: Connection, wish: _Wish, *, dry_run: bool) -> bool:
         undeclared = list(undeclared_parts(placement, records, declared))
         wanted = declared + (undeclared if wish.prune else [])
         with _telling(wish, name, dry_run) as tell:
-            reports = [tell(part, part.apply(owner, dry_run=dry_run)) for part in _shown(wanted)]
+            # Reports of thousands of trees are not kept once they are told.
+            different = [tell(part, part.apply(owner, dry_run=dry_run)) for part in _shown(wanted)]
     if undeclared and not wish.prune:
         names = ", ".join(part.name for part in undeclared)
         click.echo(
@@ -159,7 +160,7 @@ def _carry_out(connection: Connection, wish: _Wish, *, dry_run: bool) -> bool:
             "--prune removes it",
             err=True,
         )
-    return any(report.difference for report in reports)
+    return any(different)
 
 
 def _refuse_placeholders(path: str, tree_file: TreeFile) -> None:
@@ -192,28 +193,27 @@ def _shown(wanted: list[Part]) -> Iterator[Part]:
 
 
 @contextmanager
-def _telling(wish: _Wish, owner: str, dry_run: bool) -> Iterator[Callable[[Part, Report], Report]]:
-    """Tell each report as it comes, or all of them at the end as one JSON value."""
+def _telling(wish: _Wish, owner: str, dry_run: bool) -> Iterator[Callable[[Part, Report], bool]]:
+    """Tell each report as it comes, or all of them at the end as one JSON value.
+
+    What it gives tells a report, and whether there is any difference in it.
+    """
     told: list[dict[str, Any]] = []
     changes = 0
 
-    def tell(part: Part, report: Report) -> Report:
+    def tell(part: Part, report: Report) -> bool:
         nonlocal changes
         lines = report.difference.lines()
         changes += len(lines)
-        told.append(
-            {
-                "tree": part.name,
-                "difference": report.difference.as_json(),
-                "kept": list(report.kept),
-            }
-        )
-        if not wish.as_json:
+        if wish.as_json:
+            difference = report.difference.as_json()
+            told.append({"tree": part.name, "difference": difference, "kept": list(report.kept)})
+        else:
             for line in lines:
                 click.echo(line)
             for line in report.kept:
                 click.echo(f"kept: {line}")
-        return report
+        return bool(report.difference)
 
     try:
         yield tell

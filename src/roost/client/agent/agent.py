@@ -8,6 +8,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from roost.client.agent.alarm import Alarm
 from roost.client.agent.notifying import Notifier
@@ -25,6 +26,8 @@ JITTER = 0.1
 _IDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 LOG = logging.getLogger(__name__)
+
+_News = TypeVar("_News")
 
 
 class Agent:
@@ -89,11 +92,12 @@ class Agent:
         except Exception as error:
             return self._after_failure(error)
         if self._failures:
-            self._recovered(f"reporting again after {_counted(self._failures, 'failed attempt')}")
+            attempts = _counted(self._failures, "failed attempt")
+            _tell(self._recovered, f"reporting again after {attempts}")
         self._failures = 0
         self._last_failure = ""
         if report.difference or report.kept != self._last_kept:
-            self._changed(report)
+            _tell(self._changed, report)
             self._last_kept = report.kept
         self._notifier.status(f"reported, {_counted(len(report.difference.lines()), 'change')}")
         return self._interval * random.uniform(1 - JITTER, 1 + JITTER)
@@ -107,7 +111,8 @@ class Agent:
         now = self._clock()
         failure = _IDS.sub("", text)
         if failure != self._last_failure or now - self._told_at >= REPEAT_SECONDS:
-            self._failed(f"report failed: {text}; trying again in {math.ceil(delay)} s")
+            retry = f"trying again in {math.ceil(delay)} s"
+            _tell(self._failed, f"report failed: {text}; {retry}")
             if not isinstance(error, OperatorError):
                 LOG.error("The driver raised what it should not", exc_info=error)
             self._last_failure = failure
@@ -124,6 +129,14 @@ class Agent:
             watchdog = self._notifier.watchdog_seconds
             rung = self._alarm.wait(min(left, watchdog / 2) if watchdog else left)
         self._notifier.alive()
+
+
+def _tell(tell: Callable[[_News], None], news: _News) -> None:
+    """Tell somebody; that he cannot be told is no reason to stop reporting."""
+    try:
+        tell(news)
+    except Exception:
+        LOG.exception("What happened could not be told")
 
 
 def _in_words(error: Exception) -> str:
