@@ -136,3 +136,13 @@ def test_an_unchanged_host_is_not_remembered_again(
     for _ in range(3):
         owner.declare(declared(world.name("host"), AVX), world.name("host"), host)
     assert saved == [host]
+
+
+def test_a_new_host_is_created_with_the_uuid_that_it_is_declared_with(
+    transport: CountingTransport,
+) -> None:
+    world = RemoteWorld(transport)
+    name, uuid = world.name("host"), world.uuid("host")
+    wish = Declaration((DeclaredProvider(name, uuid=uuid, traits=frozenset({AVX})),))
+    Owner(Reporter(transport), "agent", MemoryRecords()).declare(wish, name)
+    assert AVX in world.traits("host")

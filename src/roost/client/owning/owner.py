@@ -84,7 +84,7 @@ class Owner:
         self, declaration: Declaration, name: str, uuid: str | None, *, remember: bool = True
     ) -> DeclarationWriter:
         understood, unknown = self._understood(declaration)
-        uuid = uuid or self.reporter.uuid_of(name)
+        uuid = uuid or _declared_uuid(declaration, name) or self.reporter.uuid_of(name)
         adopt = self._adopt and uuid not in self._adopted
         return DeclarationWriter(
             understood,
@@ -118,6 +118,12 @@ class Owner:
             f"trait {trait} is not reported: the server is too old to know it"
             for trait in sorted(unknown)
         )
+
+
+def _declared_uuid(declaration: Declaration, name: str) -> str | None:
+    return next(
+        (provider.uuid for provider in declaration.providers if provider.name == name), None
+    )
 
 
 def _is_in_use(error: PlacementError) -> bool:

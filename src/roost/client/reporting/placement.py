@@ -76,7 +76,7 @@ class Placement:
 
     def tree(self, uuid: str) -> list[ProviderBody]:
         """All providers of the tree that the provider is in; none if there is no such provider."""
-        answer = self._read(f"/resource_providers?in_tree={uuid}", "1.14", uuid)
+        answer = self._read(f"/resource_providers?in_tree={quote(uuid)}", "1.14", uuid)
         return _providers(answer)
 
     def provider(self, uuid: str) -> ProviderBody | None:
