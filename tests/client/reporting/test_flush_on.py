@@ -1,0 +1,67 @@
+"""Flushing on: again, after a conflict, and in spite of what cannot be had."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.client.reporting.reporter import Reporter
+from support.counting import CountingTransport
+from support.remote_world import RemoteWorld
+from support.scripted_drivers import EditingDriver
+from support.tampering import TamperingTransport, one_server, refusal
+
+AVX, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"
+
+
+def test_a_tree_can_be_edited_and_flushed_again(world: RemoteWorld, reporter: Reporter) -> None:
+    host = world.add("host")
+    tree = reporter.fetch(host)
+    for trait in (AVX, SSE):
+        tree.add_traits(host, trait)
+        reporter.flush(host, tree)
+    assert world.traits("host") == {AVX, SSE}
+
+
+@one_server
+def test_after_a_conflict_only_what_has_moved_is_read_again(
+    world: RemoteWorld,
+    reporter: Reporter,
+    tampering: TamperingTransport,
+    transport: CountingTransport,
+) -> None:
+    host = world.add("host")
+    for number in range(5):
+        world.add(f"child{number}", "host")
+    reporter.fetch(host)
+    transport.forget()
+    tampering.before(
+        "PUT host/traits".replace("host", "*" + host), lambda: world.set_traits("host", SSE)
+    )
+    reporter.report(EditingDriver(lambda tree: tree.add_traits(host, AVX)), "host", host)
+    assert world.traits("host") == {AVX, SSE}
+    reads = [request.path for request in transport.requests if request.method == "GET"]
+    assert not [path for path in reads if "/resource_providers/" in path and host not in path]
+
+
+@one_server
+@pytest.mark.parametrize("status", [502, 504])
+def test_a_gateway_that_lost_the_answer_to_a_write_is_a_lost_answer(
+    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, status: int
+) -> None:
+    host = world.add("host")
+    tampering.answer("PUT */traits", refusal(status))
+    reporter.report(EditingDriver(lambda tree: tree.add_traits(host, AVX)), "host", host)
+    assert world.traits("host") == {AVX}
+
+
+@one_server
+def test_a_trait_that_cannot_be_had_is_no_reason_to_have_no_inventory(
+    world: RemoteWorld, reporter: Reporter
+) -> None:
+    host = world.add("host")
+    tree = reporter.fetch(host)
+    tree.update_inventory(host, {"VCPU": {"total": 8}})
+    tree.add_traits(host, "HW_CPU_OF_NEXT_YEAR")
+    with pytest.raises(Exception, match="too old to know"):
+        reporter.flush(host, tree)
+    assert world.totals("host") == {"VCPU": 8}
