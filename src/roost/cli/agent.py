@@ -150,7 +150,11 @@ def agent(
                 failed=lambda text: events.say("failed", text),
                 recovered=lambda text: events.say("recovered", text),
             )
-            _run(running)
+            events.say(
+                "started",
+                f"reporting {name} to {transport} every {interval:g} seconds, as owner {owner}",
+            )
+            _run(running, reporting)
     except NotConfigured as error:
         click.echo(f"roost: {error}", err=True)
         sys.exit(EX_CONFIG)
@@ -166,8 +170,13 @@ class _Reporting:
         self._driver = driver
         self._name = name
         self._uuid = uuid
+        self.afresh = False
+        """Whether the next report is to begin with what the server has, not with what it had."""
 
     def report(self) -> Report:
+        if self.afresh:
+            self.afresh = False
+            self._owner.reporter.forget()
         if isinstance(self._driver, DeclaringDriver):
             return self._owner.report(self._driver, self._name, self._uuid)
         return Report(self._owner.reporter.report(self._driver, self._name, self._uuid))
@@ -179,13 +188,14 @@ class _Reporting:
         return Report(self._owner.reporter.preview(self._driver, self._name, self._uuid))
 
 
-def _run(running: Agent) -> None:
+def _run(running: Agent, reporting: _Reporting) -> None:
     def stop(number: int, _frame: FrameType | None) -> None:
         # Who asks twice does not want to wait for the report that is under way.
         signal.signal(number, signal.SIG_DFL)
         running.stop()
 
     def report_now(_number: int, _frame: FrameType | None) -> None:
+        reporting.afresh = True
         running.report_now()
 
     handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: report_now}

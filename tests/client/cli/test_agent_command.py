@@ -226,7 +226,9 @@ def test_a_signal_ends_it_after_the_report_under_way(
     outcome, reports = run_scripted(
         lambda _: os.kill(os.getpid(), number), "--uuid", world.uuid("host")
     )
-    assert (outcome.status, outcome.err, reports) == (0, "", 1)
+    assert (outcome.status, reports) == (0, 1)
+    (started,) = outcome.err.splitlines()
+    assert started.startswith(f"roost: reporting {world.name('host')} to http://127.0.0.1:")
     assert outcome.lines == [f"{world.name('host')}: created"]
     assert world.exists("host")
     # Whoever runs the command in a process of his own gets his handlers back.
@@ -254,8 +256,9 @@ def test_failures_and_their_end_are_events_as_well(run_scripted: Run) -> None:
 
     outcome, reports = run_scripted(work, "--json")
     events = [json.loads(line) for line in outcome.lines]
-    assert [event["event"] for event in events] == ["failed", "log", "recovered", "changed"]
-    assert events[0]["message"].startswith("report failed: KeyError: 'numa0'; trying again in")
+    names = [event["event"] for event in events]
+    assert names == ["started", "failed", "log", "recovered", "changed"]
+    assert events[1]["message"].startswith("report failed: KeyError: 'numa0'; trying again in")
     assert (outcome.status, reports) == (0, 2)
 
 
@@ -278,7 +281,7 @@ def test_what_a_driver_warns_of_at_every_report_is_said_once(
     assert (outcome.status, reports) == (0, 3)
     told = ["Disk sdx is left out", "Disk sdy is left out"]
     if form == "text":
-        assert outcome.err.splitlines() == told
+        assert outcome.err.splitlines()[1:] == told
         assert outcome.lines == [f"{world.name('host')}: created"]
     else:
         assert outcome.err == ""
@@ -295,9 +298,9 @@ def test_the_traceback_of_a_driver_is_an_event_as_well(run_scripted: Run) -> Non
         raise KeyError("numa0")
 
     outcome, _ = run_scripted(work, "--json")
-    failed, logged = map(json.loads, outcome.lines)
+    _, failed, logged = map(json.loads, outcome.lines)
     assert (failed["event"], logged["event"], logged["level"]) == ("failed", "log", "error")
-    assert logged["message"].startswith("The driver raised what it should not\nTraceback")
+    assert logged["message"].startswith("This is where the driver failed:\nTraceback")
     assert outcome.err == ""
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from roost.client.agent.alarm import Alarm
 from roost.client.agent.notifying import Notifier
+from roost.client.errors import TransportFailed
 from roost.client.owning.owner import Report
 from roost.model.errors import OperatorError
 
@@ -109,12 +110,15 @@ class Agent:
         delay = backoff * random.uniform(0.5, 1)
         text = _in_words(error)
         now = self._clock()
-        failure = _IDS.sub("", text)
+        # Without a server it is always the same, whatever it was to be asked.
+        failure = type(error).__name__
+        if not isinstance(error, TransportFailed):
+            failure = _IDS.sub("", text)
         if failure != self._last_failure or now - self._told_at >= REPEAT_SECONDS:
             retry = f"trying again in {math.ceil(delay)} s"
             _tell(self._failed, f"report failed: {text}; {retry}")
             if not isinstance(error, OperatorError):
-                LOG.error("The driver raised what it should not", exc_info=error)
+                LOG.error("This is where the driver failed:", exc_info=error)
             self._last_failure = failure
             self._told_at = now
         self._notifier.status(f"report failed: {text}")

@@ -6,7 +6,12 @@ import copy
 from collections.abc import Mapping
 
 from roost.client.declaration import Declaration
-from roost.client.errors import DeclarationRefused, ResourceProviderRetrievalFailed, WriteLost
+from roost.client.errors import (
+    DeclarationRefused,
+    PlacementError,
+    ResourceProviderRetrievalFailed,
+    TransportFailed,
+)
 from roost.client.owning.merging import (
     NOTHING_HELD,
     Held,
@@ -19,6 +24,13 @@ from roost.client.owning.ownership import Owned, adopted, recovered
 from roost.client.owning.records import Records
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.placement import Placement
+
+
+def _tells_what_was_written(error: Exception) -> bool:
+    """Whether it is certain that what failed was not done: refused, or never sent."""
+    if isinstance(error, TransportFailed):
+        return not error.maybe_done
+    return isinstance(error, PlacementError) and (error.status is None or error.status < 500)
 
 
 class Memory:
@@ -111,9 +123,9 @@ class DeclarationWriter:
     def remember_written(self, written: ProviderTree, error: Exception) -> None:
         """A flush ended half way: what it did not write is not ours, whoever writes it next.
 
-        If an answer was lost it is not known what was written; then all of it may be ours.
+        If it is not known what was written, all of it may be ours.
         """
-        if not isinstance(error, WriteLost):
+        if _tells_what_was_written(error):
             owned = written_part(self._merged, self._before, self._wanted, written)
             self._memory.keep(owned)
 

@@ -115,7 +115,7 @@ class Owner:
             for provider in declaration.providers
         )
         return Declaration(tuple(providers)), tuple(
-            f"trait {trait} is not reported: the server is too old to know it"
+            f"trait {trait} is not written: the server is too old to know it, or it is misspelt"
             for trait in sorted(unknown)
         )
 

@@ -210,7 +210,7 @@ class Placement:
     def create_trait(self, name: str) -> None:
         """Make a trait known; if it is already, nothing happens."""
         answer = self._send("PUT", f"/traits/{quote(name)}", version="1.6", repeatable=True)
-        advice = "" if is_custom(name) else ", a standard one that the server is too old to know"
+        advice = "" if is_custom(name) else ", which the server is too old to know, or is misspelt"
         _demand(answer, TraitCreationFailed, f"Cannot create trait {name}{advice}")
 
     def known_resource_classes(self) -> set[str]:
