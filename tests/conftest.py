@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -110,11 +109,6 @@ def _made() -> Made:
 def making(database: Database, _made: Made) -> Making:
     """Makes what several tests begin with."""
     return Making(database, _made)
-
-
-def pytest_collection_finish() -> None:
-    """Spare the garbage collector thousands of tests and all libraries, which stay to the end."""
-    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,14 +13,12 @@ one. Hence two rounds of reports at the end: nothing is left to do in a third on
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +26,6 @@ from roost.client.declaration import Declaration, DeclaredProvider, InventoryFie
 from roost.client.errors import PlacementError
 from roost.client.owning.owner import Owner
 from roost.client.owning.records import MemoryRecords
-from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import Request, Response, Transport
@@ -39,132 +36,27 @@ from support.choices import Choices
 from support.faulty_proxy import Fault, FaultyProxy, Step
 from support.forest import stored
 from support.live_server import LiveServer
+from support.mortal import Death, MortalTransport
+from support.tampering import one_server
+from support.tree_writers import (
+    AGENT,
+    BY_HAND,
+    LICENCE,
+    OTHER,
+    PARENTS,
+    Compute,
+    Hand,
+    a_compute,
+    a_declaration,
+)
 
-AGENT, OTHER = "agent", "other"
 MARKS = frozenset({"CUSTOM_OWNER_AGENT", "CUSTOM_OWNER_OTHER"})
-
-# Below the host; what a provider is called on the server begins with the name of the host.
-PARENTS = {"": None, "numa": "", "device": "numa", "bridge": ""}
-
-BY_HAND = "CUSTOM_BY_HAND"
-LICENCE = "CUSTOM_LICENCE"
-"""The agent always declares its total on the host; what is reserved of it is the operator's."""
-
-SHARED = "CUSTOM_SHARED"
-AGGREGATES = {
-    AGENT: "aaaaaaaa-1111-4111-8111-111111111111",
-    OTHER: "bbbbbbbb-1111-4111-8111-111111111111",
-    SHARED: "cccccccc-1111-4111-8111-111111111111",
-}
-BY_HAND_TRAITS = [f"{BY_HAND}_{number}" for number in range(4)]
-BY_HAND_AGGREGATES = [f"dddddddd-1111-4111-8111-00000000000{number}" for number in range(4)]
-
-COMPUTE_CLASSES = frozenset({"VCPU", "MEMORY_MB"})
-COMPUTE_TRAITS = frozenset({"HW_CPU_X86_AVX", "COMPUTE_NODE"})
 
 # After which a reporter compares generations, and after which it reads everything again.
 A_WHILE, LONG = 301.0, 3601.0
 
 
-class Death(BaseException):
-    """The end of a process: nothing that anybody catches."""
-
-
-# -- what is declared
-
-
-def a_declaration(host: str, owner: str, choices: Choices) -> Declaration:
-    chosen = [""]
-    chosen += [name for name, parent in PARENTS.items() if parent in chosen and choices.likely()]
-    return Declaration(
-        tuple(
-            DeclaredProvider(
-                host + name,
-                None if PARENTS[name] is None else f"{host}{PARENTS[name]}",
-                None,
-                some_inventories(owner, name, choices),
-                frozenset(choices.some([f"CUSTOM_{owner.upper()}", SHARED])),
-                frozenset(choices.some([AGGREGATES[owner], AGGREGATES[SHARED]])),
-            )
-            for name in chosen
-        )
-    )
-
-
-def some_inventories(owner: str, name: str, choices: Choices) -> dict[str, InventoryFields]:
-    found: dict[str, InventoryFields] = {}
-    if owner == AGENT and name == "":
-        found[LICENCE] = {"total": choices.one((8, 16))}
-    if choices.yes():
-        found[f"CUSTOM_{owner.upper()}"] = {"total": choices.one((8, 16)), **reserved(choices)}
-    if choices.yes():
-        # They agree on the total; only one of them ever says how much is reserved.
-        found[SHARED] = {"total": 4, **(reserved(choices) if owner == OTHER else {})}
-    return found
-
-
-def reserved(choices: Choices) -> dict[str, int]:
-    return {"reserved": 2} if choices.yes() else {}
-
-
-@dataclass(frozen=True)
-class Compute:
-    """What the compute service has on the host: it edits this, and nothing else."""
-
-    host: str
-    inventories: dict[str, dict[str, Any]] = field(default_factory=dict)
-    traits: frozenset[str] = frozenset()
-    has_child: bool = False
-
-    @property
-    def child(self) -> str:
-        return f"{self.host}compute"
-
-    def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
-        foreign = {
-            name: fields
-            for name, fields in provider_tree.data(nodename).inventory.items()
-            if name not in COMPUTE_CLASSES
-        }
-        provider_tree.update_inventory(nodename, foreign | self.inventories)
-        provider_tree.remove_traits(nodename, *(COMPUTE_TRAITS - self.traits))
-        provider_tree.add_traits(nodename, *self.traits)
-        if provider_tree.exists(self.child) and not self.has_child:
-            provider_tree.remove(self.child)
-        if self.has_child:
-            if not provider_tree.exists(self.child):
-                provider_tree.new_child(self.child, nodename)
-            provider_tree.update_inventory(self.child, {"VGPU": {"total": 4}})
-
-
-def a_compute(host: str, choices: Choices) -> Compute:
-    return Compute(
-        host,
-        {name: {"total": choices.one((8, 16))} for name in choices.some(sorted(COMPUTE_CLASSES))},
-        frozenset(choices.some(sorted(COMPUTE_TRAITS))),
-        choices.yes(),
-    )
-
-
 # -- those who report
-
-
-class Mortal:
-    """A transport whose process dies instead of the write after so many."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.writes_left: int | None = None
-
-    def send(self, request: Request) -> Response:
-        if request.method != "GET" and self.writes_left is not None:
-            if self.writes_left == 0:
-                raise Death
-            self.writes_left -= 1
-        return self._inner.send(request)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 class Process:
@@ -174,7 +66,7 @@ class Process:
         self._world = world
         self._owner = owner
         self._records = MemoryRecords()
-        self._transport = Mortal(world.transport)
+        self._transport = MortalTransport(world.transport)
         self.start()
 
     def start(self) -> None:
@@ -213,86 +105,6 @@ class Switch:
     def close(self) -> None:
         self._faulty.close()
         self._faithful.close()
-
-
-# -- the operator
-
-
-@dataclass
-class Hand:
-    """What the operator has done, and must find again."""
-
-    host: str
-    operator: Operator
-    inventories: dict[str, int] = field(default_factory=dict)
-    children: dict[str, str] = field(default_factory=dict)
-    traits: set[str] = field(default_factory=set)
-    aggregates: set[str] = field(default_factory=set)
-    reserved: int = 0
-    consumers: list[str] = field(default_factory=list)
-    # A request that nobody waits for any more may still let the operator in.
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def act(self, choices: Choices, *, between_reports: bool = False) -> None:
-        """Do something to a provider that is there."""
-        deeds = [self._add_inventory, self._add_trait, self._reserve, self._add_aggregate]
-        deeds += [self._add_child, self._claim]
-        if between_reports:
-            # In the instant between the look and the write of somebody else it would be lost.
-            deeds.append(self._add_aggregate_as_of_old)
-        with self.lock:
-            there = self.operator.tree(self.host)
-            if there:
-                choices.one(deeds)(there, choices)
-
-    def finish(self) -> None:
-        """Use nothing any more."""
-        for consumer in self.consumers:
-            self.operator.release(consumer)
-
-    def _some_provider(self, there: dict[str, Picture], choices: Choices) -> str:
-        return choices.one([name for name in PARENTS if self.host + name in there])
-
-    def _add_inventory(self, there: dict[str, Picture], choices: Choices) -> None:
-        name, total = self._some_provider(there, choices), choices.one((8, 16))
-        self.operator.set_inventory(self.host + name, BY_HAND, total=total)
-        self.inventories[name] = total
-
-    def _add_child(self, there: dict[str, Picture], choices: Choices) -> None:
-        parent = self._some_provider(there, choices)
-        name = f"by-hand-below-{parent}"
-        if name not in self.children:
-            self.operator.create(self.host + name, self.host + parent)
-            self.children[name] = parent
-
-    # Traits and aggregates go with their provider, so these only go to the host, which stays.
-
-    def _add_trait(self, there: dict[str, Picture], choices: Choices) -> None:
-        trait = choices.one(BY_HAND_TRAITS)
-        self.operator.add_traits(self.host, trait)
-        self.traits.add(trait)
-
-    def _add_aggregate(self, there: dict[str, Picture], choices: Choices) -> None:
-        aggregate = choices.one(BY_HAND_AGGREGATES)
-        self.operator.add_aggregates(self.host, aggregate)
-        self.aggregates.add(aggregate)
-
-    def _add_aggregate_as_of_old(self, there: dict[str, Picture], choices: Choices) -> None:
-        aggregate = choices.one(BY_HAND_AGGREGATES)
-        self.operator.add_aggregates_as_of_old(self.host, aggregate)
-        self.aggregates.add(aggregate)
-
-    def _reserve(self, there: dict[str, Picture], choices: Choices) -> None:
-        if LICENCE in there[self.host].inventories:
-            self.reserved = choices.one((1, 2))
-            self.operator.set_inventory(self.host, LICENCE, reserved=self.reserved)
-
-    def _claim(self, there: dict[str, Picture], choices: Choices) -> None:
-        """Use something, so that it cannot be removed until the operator has finished."""
-        name = self.host + self._some_provider(there, choices)
-        if there[name].inventories:
-            resource_class = choices.one(sorted(there[name].inventories))
-            self.consumers.append(self.operator.claim(name, resource_class))
 
 
 # -- the whole
@@ -437,9 +249,9 @@ def united(parent: str | None, parts: list[DeclaredProvider]) -> Picture:
 
 def write_faults(world: World, drawn: bytes) -> Iterator[Step]:
     # In this order: what is simplest to understand comes first when an example shrinks.
-    faults: list[Step] = [None] * 6
+    faults: list[Step] = [None] * 5
     faults += [Fault.CONFLICT, Fault.LOST_ANSWER, Fault.HANG_UP, Fault.UNAVAILABLE]
-    faults += [Fault.GATEWAY_TIMEOUT, Fault.INTERNAL_ERROR]
+    faults += [Fault.GATEWAY_TIMEOUT, Fault.INTERNAL_ERROR, Fault.GARBLED]
     for kind, detail in zip(drawn[::2], drawn[1::2], strict=False):
         if kind % 16 < len(faults):
             yield faults[kind % 16]
@@ -476,7 +288,7 @@ def no_waiting(server: LiveServer) -> Iterator[tuple[FaultyProxy, Switch]]:
             switch.close()
 
 
-@pytest.mark.parametrize("server", ["roost"], indirect=True)
+@one_server
 @settings(
     max_examples=20,
     deadline=None,

@@ -61,6 +61,10 @@ class Operator:
         _good(self.api.post("/resource_providers", body))
         return body["uuid"]
 
+    def delete(self, name: str) -> None:
+        """Delete a provider."""
+        _good(self.api.delete(f"/resource_providers/{self._demand(name)}"))
+
     def set_inventory(self, name: str, resource_class: str, **fields: Any) -> None:
         """Set fields of an inventory, which is added if it is not there."""
         self._make_known("resource_classes", [resource_class])

@@ -34,6 +34,8 @@ class Fault(Enum):
     """Forwarded; 504 instead of the answer."""
     INTERNAL_ERROR = auto()
     """Forwarded; 500 instead of the answer."""
+    GARBLED = auto()
+    """Forwarded; the answer is nothing that a placement server says."""
     SLOW = auto()
     """Forwarded when the client has given up, just before its next request."""
     LATE = auto()
@@ -156,7 +158,7 @@ class FaultyProxy:
         if fault in (Fault.SLOW, Fault.LATE):
             with self._changed:
                 self._held.append((fault, message))
-        if fault in (Fault.LOST_ANSWER, Fault.GATEWAY_TIMEOUT, Fault.INTERNAL_ERROR):
+        if fault in _FORWARDED:
             self._forward(message)
         return _ANSWERS.get(fault, fault)
 
@@ -253,6 +255,8 @@ _CONCURRENT_UPDATE = {
     "code": "placement.concurrent_update",
 }
 
+_FORWARDED = (Fault.LOST_ANSWER, Fault.GATEWAY_TIMEOUT, Fault.INTERNAL_ERROR, Fault.GARBLED)
+
 _ANSWERS = {
     Fault.CONFLICT: Message(
         ("409",),
@@ -262,4 +266,5 @@ _ANSWERS = {
     Fault.UNAVAILABLE: Message(("503",), {"Content-Type": "text/plain"}, b"not now"),
     Fault.GATEWAY_TIMEOUT: Message(("504",), {"Content-Type": "text/plain"}, b"who knows"),
     Fault.INTERNAL_ERROR: Message(("500",), {"Content-Type": "text/plain"}, b"oops"),
+    Fault.GARBLED: Message(("200",), {"Content-Type": "text/html"}, b"<p>Welcome!"),
 }

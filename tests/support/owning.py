@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
+from roost.client.owning.owner import Owner, Report
 from roost.client.owning.ownership import Owned, OwnedProvider
+from roost.client.owning.records import MemoryRecords, Records
+from roost.client.reporting.reporter import Reporter
+from roost.client.transport import Transport
 from support.forest import uuid_of
 
 MARK = "CUSTOM_OWNER_ME"
@@ -65,3 +69,26 @@ def created(
 def owning(*providers: OwnedProvider) -> Owned:
     """What is owned of a tree."""
     return Owned({uuid_of(provider.name): provider for provider in providers})
+
+
+class Writer:
+    """An owner on one host, with a reporter of its own."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        host: str,
+        owner: str = "agent",
+        records: Records | None = None,
+        *,
+        adopt: bool = False,
+    ) -> None:
+        self.host = host
+        self.records = records or MemoryRecords()
+        self._owner = Owner(Reporter(transport), owner, self.records, adopt=adopt)
+
+    def declare(self, *providers: DeclaredProvider, uuid: str | None = None) -> Report:
+        return self._owner.declare(declaration(*providers), self.host, uuid)
+
+    def preview(self, *providers: DeclaredProvider, uuid: str | None = None) -> Report:
+        return self._owner.preview(declaration(*providers), self.host, uuid)

@@ -127,8 +127,10 @@ def agent(
     change. A server that is down is waited for.
     """
     events = JsonEvents() if as_json else TextEvents()
+    # Who asks for a report before there is an agent gets it anyway.
+    hangups_ignored = _handling({signal.SIGHUP: signal.SIG_IGN})
     try:
-        with logging_to(events), connection.open() as transport:
+        with hangups_ignored, logging_to(events), connection.open() as transport:
             driver = load_driver(driver_name, _parse(options))
             memory = FileRecords(owner, records)
             notifier = Notifier()
@@ -208,7 +210,7 @@ def _run(running: Agent, reporting: _Reporting) -> None:
 
 @contextmanager
 def _handling(
-    handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], None]],
+    handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], None] | signal.Handlers],
 ) -> Iterator[None]:
     """Handle signals like this for a while, and then as before."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}

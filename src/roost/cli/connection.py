@@ -116,7 +116,8 @@ _OPTIONS = (
         "--timeout",
         metavar="SECONDS",
         type=click.FloatRange(0.1, 3600),
-        help="How long to wait for each answer. [default: the cloud's api_timeout, or 60]",
+        help="How long to wait for the next bytes of an answer. [default: the cloud's api_timeout, "
+        "or 60]",
     ),
 )
 

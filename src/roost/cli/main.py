@@ -60,6 +60,9 @@ def main() -> None:
         cli()
     except OperatorError as error:
         _complain(error.explanation)
+    except OSError as error:
+        # A full disk behind standard output, for instance.
+        _complain(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
 

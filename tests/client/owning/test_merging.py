@@ -9,7 +9,7 @@ import pytest
 
 from roost.client.declaration import DeclaredProvider
 from roost.client.errors import DeclarationRefused
-from roost.client.owning.merging import Merged, merge
+from roost.client.owning.merging import Merged, merge, written_part
 from roost.client.owning.ownership import Owned
 from roost.client.provider_tree import ProviderTree
 from support.forest import DEFAULTS, names, put, stored, uuid_of
@@ -323,3 +323,71 @@ def test_a_provider_declared_without_parent_may_be_anywhere_in_the_tree() -> Non
     declare(tree, declared("numa", traits=("CUSTOM_A",)))
     assert names(tree) == {"host", "numa"}
     assert tree.data("numa").traits == {"CUSTOM_A"}
+
+
+# -- a flush that ended half way
+
+
+def flushed_in_part(
+    before: ProviderTree, written: ProviderTree, *providers: DeclaredProvider, owned: Owned
+) -> Owned:
+    """What is owned if of a merge into one tree only another was written."""
+    return written_part(declare(before, *providers, owned=owned), owned, before, written)
+
+
+def test_what_was_not_written_is_not_owned() -> None:
+    wanted = declared(
+        "host", inventories={"VCPU": {"total": 8}}, traits=("CUSTOM_A",), aggregates=(RACK,)
+    )
+    numa = declared("numa", "host")
+    assert flushed_in_part(host(), host(), wanted, numa, owned=NOTHING) == NOTHING
+
+
+def test_what_was_written_is_owned() -> None:
+    content = {"VCPU": {"total": 8}}
+    written = put(
+        host(inventories=content, traits=["CUSTOM_A"], aggregates=[RACK]),
+        "numa",
+        "host",
+    )
+    wanted = declared("host", inventories=content, traits=("CUSTOM_A",), aggregates=(RACK,))
+    numa = declared("numa", "host", uuid=uuid_of("numa"), inventories=content)
+    found = flushed_in_part(host(), written, wanted, numa, owned=NOTHING)
+    assert found == owning(
+        mine("host", inventories={"VCPU": ("total",)}, traits=("CUSTOM_A",), aggregates=(RACK,)),
+        mine("numa", created=True),
+    )
+
+
+def test_an_inventory_is_not_owned_before_it_is_as_it_was_declared() -> None:
+    theirs = {"VCPU": {"total": 4}}
+    wanted = declared("host", inventories={"VCPU": {"total": 8}})
+    before, written = host(inventories=theirs), host(inventories=theirs)
+    assert flushed_in_part(before, written, wanted, owned=NOTHING) == NOTHING
+
+
+def test_what_was_owned_before_is_owned_until_it_is_gone() -> None:
+    content: dict[str, Any] = {
+        "inventories": {"VCPU": {"total": 8, "reserved": 2}, "DISK_GB": {"total": 9}},
+        "traits": ["CUSTOM_A"],
+        "aggregates": [RACK],
+    }
+    owned = owning(
+        mine(
+            "host",
+            inventories={"VCPU": ("total", "reserved"), "DISK_GB": ("total",)},
+            traits=("CUSTOM_A",),
+            aggregates=(RACK,),
+        ),
+        created("numa"),
+    )
+    before = put(host(**content), "numa", "host", traits=[MARK])
+    written = put(host(**content), "numa", "host", traits=[MARK])
+    wanted = declared("host", inventories={"VCPU": {"total": 8}})
+    assert flushed_in_part(before, written, wanted, owned=owned) == owned
+
+
+def test_what_was_owned_before_and_somebody_removed_stays_owned_while_it_is_declared() -> None:
+    owned = owning(mine("host", traits=("CUSTOM_A",), aggregates=(RACK,)))
+    wanted = declared("host", traits=("CUSTOM_A",), aggregates=(RACK,))
+    assert flushed_in_part(host(), host(), wanted, owned=owned) == owned

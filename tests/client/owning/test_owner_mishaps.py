@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from uuid import uuid4
 
 import pytest
 
@@ -41,6 +40,7 @@ MISHAPS = [
     [Fault.LOST_ANSWER] * 4,
     [Fault.GATEWAY_TIMEOUT] * 4,
     [Fault.INTERNAL_ERROR],
+    [Fault.GARBLED],
     [Fault.LOST_ANSWER] + [Fault.UNAVAILABLE] * 3,
     [Fault.LOST_ANSWER, Fault.INTERNAL_ERROR],
     [Fault.SLOW] + [Fault.UNAVAILABLE] * 3,
@@ -51,15 +51,15 @@ MISHAPS = [
 @pytest.mark.parametrize("mishap", MISHAPS, ids=lambda steps: "-".join(step.name for step in steps))
 @pytest.mark.parametrize("before", range(3))
 def test_what_was_written_without_an_answer_goes_if_it_is_withdrawn(
-    server: LiveServer,
+    *,
+    operator: Operator,
+    host: str,
     proxy: FaultyProxy,
     faulty: HttpTransport,
     before: int,
     mishap: list[Fault],
 ) -> None:
     """Of the creation, the inventory and the traits of a provider."""
-    host = f"host-{uuid4()}"
-    operator = Operator(server.client())
     operator.create(host)
     owner = Owner(Reporter(faulty, attempts=1), "agent", MemoryRecords())
     # Has the mark be known to the server, so that each write is one to a provider.

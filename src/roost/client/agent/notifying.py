@@ -54,6 +54,8 @@ def _watchdog_seconds(environ: Mapping[str, str]) -> float | None:
     """How long the manager waits for a sign of life of this very process."""
     microseconds = environ.get("WATCHDOG_USEC", "")
     process_id = environ.get("WATCHDOG_PID", str(os.getpid()))
-    if not microseconds.isdigit() or process_id != str(os.getpid()):
+    valid = microseconds.isascii() and microseconds.isdigit()
+    if not valid or process_id != str(os.getpid()):
         return None
-    return int(microseconds) / 1_000_000 or None
+    # Whoever wants to hear of it more often than this does not mean it.
+    return max(int(microseconds) / 1_000_000, 0.1) if int(microseconds) else None

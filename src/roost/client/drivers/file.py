@@ -21,17 +21,18 @@ _LOG = logging.getLogger(__name__)
 class FileDriver(DeclaringDriver):
     """Declares the tree of a tree file whose root is named like the host.
 
-    The file is read anew each time. One that cannot be used raises `TreeFileError`.
+    The file is read anew whenever it has changed. One that cannot be used raises `TreeFileError`.
     """
 
     def __init__(self, path: str) -> None:
         if path == STANDARD_INPUT:
             raise ValueError("the file is read again and again, so that it cannot be -")
         self._path = Path(path).absolute()
+        self._read: tuple[object, TreeFile] | None = None
 
     def declare(self, nodename: str) -> Declaration:
         """The host's tree as the file has it now."""
-        tree_file = read_tree_file(self._path)
+        tree_file = self._tree_file()
         for warning in tree_file.warnings:
             _LOG.warning("%s", warning)
         problems = tuple(self._placeholder_problems(tree_file, nodename))
@@ -46,6 +47,18 @@ class FileDriver(DeclaringDriver):
                 [f"{self._path}: no root is named `{nodename}`: {_there_are(list(trees))}"]
             )
         return trees[nodename]
+
+    def _tree_file(self) -> TreeFile:
+        """What the file says; it is not read again as long as it is the same."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            return read_tree_file(self._path)
+        state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if self._read is None or self._read[0] != state:
+            self._read = None
+            self._read = (state, read_tree_file(self._path))
+        return self._read[1]
 
     def _placeholder_problems(self, tree_file: TreeFile, nodename: str) -> Iterator[str]:
         first: dict[str, str] = {}

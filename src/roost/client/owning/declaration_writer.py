@@ -30,7 +30,7 @@ def _tells_what_was_written(error: Exception) -> bool:
     """Whether it is certain that what failed was not done: refused, or never sent."""
     if isinstance(error, TransportFailed):
         return not error.maybe_done
-    return isinstance(error, PlacementError) and (error.status is None or error.status < 500)
+    return isinstance(error, PlacementError) and (error.status is None or 400 <= error.status < 500)
 
 
 class Memory:

@@ -61,7 +61,7 @@ class FileRecords:
             return owned
         except FileNotFoundError:
             return None
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise NotConfigured(
                 f"{path} is damaged ({error}). Delete it: what this owner declares on providers "
                 "that it created will be taken for its own again"
@@ -77,13 +77,7 @@ class FileRecords:
                 path.unlink(missing_ok=True)
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_suffix(".new")
-            with draft.open("w") as file:
-                json.dump(_rendered(owned), file, indent=1, sort_keys=True)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-            _make_durable(path.parent)
+            _replace(path, json.dumps(_rendered(owned), indent=1, sort_keys=True))
         except OSError as error:
             raise NotConfigured(
                 f"Cannot remember what is owned in {path}: {error.strerror}; make room there, or "
@@ -127,6 +121,22 @@ def default_directory() -> Path:
     """The state directory that systemd gives a service, or the user's own."""
     given = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
     return Path(given) if given else platformdirs.user_state_path("roost") / "owners"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Have a file contain this, in full or, if that fails, not at all."""
+    draft = path.with_suffix(".new")
+    try:
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        # On a full disk it would be in the way of the next attempt.
+        draft.unlink(missing_ok=True)
+        raise
+    _make_durable(path.parent)
 
 
 def _make_durable(directory: Path) -> None:

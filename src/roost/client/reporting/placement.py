@@ -46,7 +46,13 @@ INVENTORY_IN_USE = "placement.inventory.inuse"
 NAMES_PER_REQUEST = 100
 
 ProviderBody = Mapping[str, Any]
-PROVIDER_FIELDS = {"uuid", "name", "generation", "parent_provider_uuid", "root_provider_uuid"}
+PROVIDER_FIELDS: Mapping[str, tuple[type, ...]] = {
+    "uuid": (str,),
+    "name": (str,),
+    "generation": (int,),
+    "parent_provider_uuid": (str, type(None)),
+    "root_provider_uuid": (str,),
+}
 """What is asked of a provider, from 1.14 on."""
 Inventories = dict[str, dict[str, Any]]
 
@@ -135,7 +141,7 @@ class Placement:
     def inventories(self, uuid: str) -> tuple[int, Inventories]:
         """The generation and the inventories of a provider."""
         answer = self._read(f"/resource_providers/{uuid}/inventories", None, uuid)
-        return answer.field("resource_provider_generation"), answer.field("inventories")
+        return answer.field("resource_provider_generation", int), _inventories(answer)
 
     def put_inventories(
         self, uuid: str, generation: int, inventories: Mapping[str, Mapping[str, Any]]
@@ -150,13 +156,13 @@ class Placement:
         if answer.status == 409 and answer.code == INVENTORY_IN_USE:
             raise _error(InventoryInUse, f"Inventory of provider {uuid} is in use", answer, uuid)
         _demand_update(answer, "inventories", uuid)
-        return answer.field("resource_provider_generation"), answer.field("inventories")
+        return answer.field("resource_provider_generation", int), _inventories(answer)
 
     def aggregates(self, uuid: str) -> tuple[int, frozenset[str]]:
         """The generation and the aggregates of a provider."""
         path = f"/resource_providers/{uuid}/aggregates"
         answer = self._read(path, "1.19", uuid, ResourceProviderAggregateRetrievalFailed)
-        return answer.field("resource_provider_generation"), frozenset(answer.field("aggregates"))
+        return answer.field("resource_provider_generation", int), _names(answer, "aggregates")
 
     def put_aggregates(
         self, uuid: str, generation: int, aggregates: Iterable[str]
@@ -169,13 +175,13 @@ class Placement:
             "1.19",
         )
         _demand_update(answer, "aggregates", uuid)
-        return answer.field("resource_provider_generation"), frozenset(answer.field("aggregates"))
+        return answer.field("resource_provider_generation", int), _names(answer, "aggregates")
 
     def traits(self, uuid: str) -> tuple[int, frozenset[str]]:
         """The generation and the traits of a provider."""
         path = f"/resource_providers/{uuid}/traits"
         answer = self._read(path, "1.6", uuid, ResourceProviderTraitRetrievalFailed)
-        return answer.field("resource_provider_generation"), frozenset(answer.field("traits"))
+        return answer.field("resource_provider_generation", int), _names(answer, "traits")
 
     def put_traits(
         self, uuid: str, generation: int, traits: Iterable[str]
@@ -188,12 +194,12 @@ class Placement:
             "1.6",
         )
         _demand_update(answer, "traits", uuid)
-        return answer.field("resource_provider_generation"), frozenset(answer.field("traits"))
+        return answer.field("resource_provider_generation", int), _names(answer, "traits")
 
     def usages(self, uuid: str) -> dict[str, int]:
         """How much of each inventory of a provider is in use."""
         answer = self._read(f"/resource_providers/{uuid}/usages", None, uuid)
-        return dict(answer.field("usages"))
+        return dict(answer.field("usages", dict))
 
     # -- the vocabulary
 
@@ -204,7 +210,7 @@ class Placement:
             path = f"/traits?name=in:{','.join(quote(name) for name in chunk)}"
             answer = self._send("GET", path, version="1.6")
             _demand(answer, TraitRetrievalFailed, "Cannot ask which traits there are")
-            known |= set(answer.field("traits"))
+            known |= _names(answer, "traits")
         return known
 
     def create_trait(self, name: str) -> None:
@@ -230,7 +236,7 @@ class Placement:
     def consumers_of(self, uuid: str) -> list[str]:
         """The consumers that have allocations of a provider."""
         answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
-        return list(answer.field("allocations"))
+        return list(answer.field("allocations", dict))
 
     def allocations_of(self, consumer: str) -> dict[str, Any]:
         """All allocations of a consumer, of any provider, with project, user and generation."""
@@ -291,14 +297,30 @@ class Placement:
 
 
 def _providers(answer: Response) -> list[ProviderBody]:
-    return [_checked(answer, body) for body in answer.field("resource_providers")]
+    return [_checked(answer, body) for body in answer.field("resource_providers", list)]
 
 
 def _checked(answer: Response, body: Any) -> ProviderBody:
     """A provider with all that will be asked of it; anything else is no answer of a server."""
-    if not isinstance(body, dict) or not body.keys() >= PROVIDER_FIELDS:
+    if not isinstance(body, dict) or not all(
+        isinstance(body.get(name, ...), kinds) for name, kinds in PROVIDER_FIELDS.items()
+    ):
         raise _error(UnreadableAnswer, "The server sent a provider that lacks something", answer)
     return body
+
+
+def _inventories(answer: Response) -> Inventories:
+    inventories: Inventories = answer.field("inventories", dict)
+    if not all(isinstance(fields, dict) for fields in inventories.values()):
+        raise answer.unreadable()
+    return inventories
+
+
+def _names(answer: Response, field: str) -> frozenset[str]:
+    names = answer.field(field, list)
+    if not all(isinstance(name, str) for name in names):
+        raise answer.unreadable()
+    return frozenset(names)
 
 
 def _demand(
@@ -318,6 +340,8 @@ def _demand_update(answer: Response, what: str, uuid: str) -> None:
 def _error(
     kind: type[PlacementError], message: str, answer: Response, uuid: str | None = None
 ) -> PlacementError:
+    if answer.status in (401, 403):
+        message += "; see --token, ROOST_TOKEN or the credentials of the cloud"
     return kind(
         message,
         status=answer.status,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from roost.client.errors import (
     ResourceProviderRetrievalFailed,
     ResourceProviderUpdateConflict,
+    UnreadableAnswer,
 )
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.placement import Associations, Placement, ProviderBody
@@ -34,7 +35,10 @@ class TreeReader:
         """
         providers = self._placement.tree(uuid)
         tree = ProviderTree()
-        tree.populate_from_iterable(providers)
+        try:
+            tree.populate_from_iterable(providers)
+        except ValueError as error:
+            raise UnreadableAnswer(f"The server sent no tree for {uuid}: {error}") from error
         self._fill(tree, providers, known)
         aggregates = {
             aggregate

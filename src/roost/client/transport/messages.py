@@ -57,13 +57,13 @@ class Response:
         """The body as a value."""
         try:
             return json.loads(self.content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self.unreadable() from error
 
-    def field(self, name: str) -> Any:
-        """One field of a body that must have it."""
+    def field(self, name: str, kind: type = object) -> Any:
+        """One field of a body that must have it, and of this type."""
         body = self.json
-        if not isinstance(body, dict) or name not in body:
+        if not isinstance(body, dict) or name not in body or not isinstance(body[name], kind):
             raise self.unreadable()
         return body[name]
 

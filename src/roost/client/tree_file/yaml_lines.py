@@ -149,7 +149,7 @@ def _without_tabs(text: str) -> str:
         return text
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     # Strings of JSON cannot contain a tab, so it can only stand between two tokens.
     return text.replace("\t", " ")
