@@ -132,17 +132,16 @@ class World:
         return self.now
 
     def step(self, choices: Choices) -> None:
-        """One of them does something."""
-        who = choices.one([AGENT, OTHER, "compute", "operator"])
-        if choices.one([False, False, False, True]):
-            self.now += choices.one((A_WHILE, LONG))
-        if who == "operator":
+        """One of them reports what it declares now; the operator may act before that."""
+        if choices.yes():
             self.hand.act(choices, between_reports=True)
-            return
-        process = self.processes[who]
         if choices.one([False] * 7 + [True]):
+            self.now += choices.one((A_WHILE, LONG))
+        who = choices.one([AGENT, OTHER, "compute"])
+        process = self.processes[who]
+        if choices.one([False] * 15 + [True]):
             process.start()
-        writes_left = choices.one([None] * 6 + [choices.one(range(8))])
+        writes_left = choices.one([None] * 7 + [choices.one(range(8))])
         self.wanted[who] = (
             a_compute(self.host, choices)
             if who == "compute"
@@ -249,13 +248,13 @@ def united(parent: str | None, parts: list[DeclaredProvider]) -> Picture:
 
 def write_faults(world: World, drawn: bytes) -> Iterator[Step]:
     # In this order: what is simplest to understand comes first when an example shrinks.
-    faults: list[Step] = [None] * 5
+    faults: list[Step] = [None] * 16
     faults += [Fault.CONFLICT, Fault.LOST_ANSWER, Fault.HANG_UP, Fault.UNAVAILABLE]
     faults += [Fault.GATEWAY_TIMEOUT, Fault.INTERNAL_ERROR, Fault.GARBLED]
     for kind, detail in zip(drawn[::2], drawn[1::2], strict=False):
-        if kind % 16 < len(faults):
-            yield faults[kind % 16]
-        elif kind % 16 < 15:
+        if kind % 32 < len(faults):
+            yield faults[kind % 32]
+        elif kind % 32 < 31:
             yield interlude(world.hand, detail)
         else:
             yield Fault.LATE if detail % 2 else Fault.SLOW
@@ -297,9 +296,9 @@ def no_waiting(server: LiveServer) -> Iterator[tuple[FaultyProxy, Switch]]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
-    steps=st.lists(st.binary(min_size=16, max_size=16), min_size=4, max_size=10),
+    steps=st.lists(st.binary(min_size=24, max_size=24), min_size=5, max_size=10),
     by_uuid=st.booleans(),
-    writes=st.binary(min_size=60, max_size=120),
+    writes=st.binary(min_size=20, max_size=80),
     reads=st.binary(max_size=60),
 )
 def test_in_the_end_everybody_has_what_it_declared_last(

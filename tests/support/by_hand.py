@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -25,6 +25,7 @@ class Operator:
     """Addresses providers by name. Whatever is refused is an error of the test."""
 
     api: ApiClient
+    _known: set[tuple[str, str]] = field(default_factory=set)
 
     # -- looking
 
@@ -35,21 +36,27 @@ class Operator:
 
     def tree(self, root: str) -> dict[str, Picture]:
         """All providers of a tree, by name; nothing if it is not there."""
-        uuid = self.uuid(root)
-        if uuid is None:
-            return {}
-        listed = _good(self.api.get(f"/resource_providers?in_tree={uuid}"))
-        providers = listed.json["resource_providers"]
-        names = {provider["uuid"]: provider["name"] for provider in providers}
+        members = self._members(root)
+        names = {provider["uuid"]: name for name, provider in members.items()}
         return {
-            provider["name"]: Picture(
+            name: Picture(
                 names.get(provider["parent_provider_uuid"]),
-                self._read(provider["uuid"], "inventories"),
-                frozenset(self._read(provider["uuid"], "traits")),
-                frozenset(self._read(provider["uuid"], "aggregates")),
+                self._read(provider["uuid"], "inventories")["inventories"],
+                frozenset(self._read(provider["uuid"], "traits")["traits"]),
+                frozenset(self._read(provider["uuid"], "aggregates")["aggregates"]),
             )
-            for provider in providers
+            for name, provider in members.items()
         }
+
+    def names(self, root: str) -> set[str]:
+        """The names of all providers of a tree."""
+        return set(self._members(root))
+
+    def inventories(self, name: str) -> dict[str, dict[str, Any]]:
+        """The inventories of a provider."""
+        found: dict[str, dict[str, Any]]
+        found = self._read(self._demand(name), "inventories")["inventories"]
+        return found
 
     # -- editing
 
@@ -68,28 +75,25 @@ class Operator:
     def set_inventory(self, name: str, resource_class: str, **fields: Any) -> None:
         """Set fields of an inventory, which is added if it is not there."""
         self._make_known("resource_classes", [resource_class])
-        before = self._read(self._demand(name), "inventories")
-        self._write(
+        self._edit(
             name,
             "inventories",
-            before | {resource_class: before.get(resource_class, {}) | fields},
+            lambda found: found | {resource_class: found.get(resource_class, {}) | fields},
         )
 
     def add_traits(self, name: str, *traits: str) -> None:
         """Add traits."""
         self._make_known("traits", traits)
-        before = self._read(self._demand(name), "traits")
-        self._write(name, "traits", sorted({*before, *traits}))
+        self._edit(name, "traits", lambda found: sorted({*found, *traits}))
 
     def add_aggregates(self, name: str, *aggregates: str) -> None:
         """Put a provider into aggregates."""
-        before = self._read(self._demand(name), "aggregates")
-        self._write(name, "aggregates", sorted({*before, *aggregates}))
+        self._edit(name, "aggregates", lambda found: sorted({*found, *aggregates}))
 
     def add_aggregates_as_of_old(self, name: str, *aggregates: str) -> None:
         """The same as clients before 1.19 do it: the generation stays what it was."""
         uuid = self._demand(name)
-        before = self._read(uuid, "aggregates")
+        before = self._read(uuid, "aggregates")["aggregates"]
         path = f"/resource_providers/{uuid}/aggregates"
         _good(self.api.at("1.1").put(path, sorted({*before, *aggregates})))
 
@@ -119,18 +123,29 @@ class Operator:
         assert uuid is not None, f"there is no provider {name}"
         return uuid
 
+    def _members(self, root: str) -> dict[str, Any]:
+        uuid = self.uuid(root)
+        if uuid is None:
+            return {}
+        listed = _good(self.api.get(f"/resource_providers?in_tree={uuid}"))
+        return {provider["name"]: provider for provider in listed.json["resource_providers"]}
+
     def _make_known(self, kind: str, names: Iterable[str]) -> None:
         for name in names:
-            if name.startswith("CUSTOM_"):
+            if name.startswith("CUSTOM_") and (kind, name) not in self._known:
                 _good(self.api.put(f"/{kind}/{name}"))
+                self._known.add((kind, name))
 
     def _read(self, uuid: str, kind: str) -> Any:
-        return _good(self.api.get(f"/resource_providers/{uuid}/{kind}")).json[kind]
+        return _good(self.api.get(f"/resource_providers/{uuid}/{kind}")).json
 
-    def _write(self, name: str, kind: str, content: Any) -> None:
+    def _edit(self, name: str, kind: str, change: Callable[[Any], Any]) -> None:
         uuid = self._demand(name)
-        provider = _good(self.api.get(f"/resource_providers/{uuid}")).json
-        body = {"resource_provider_generation": provider["generation"], kind: content}
+        found = self._read(uuid, kind)
+        body = {
+            "resource_provider_generation": found["resource_provider_generation"],
+            kind: change(found[kind]),
+        }
         _good(self.api.put(f"/resource_providers/{uuid}/{kind}", body))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.provider_tree import ProviderTree
-from support.by_hand import Operator, Picture
+from support.by_hand import Operator
 from support.choices import Choices
 
 AGENT, OTHER = "agent", "other"
@@ -128,31 +128,35 @@ class Hand:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def act(self, choices: Choices, *, between_reports: bool = False) -> None:
-        """Do something to a provider that is there."""
-        deeds = [self._add_inventory, self._add_trait, self._reserve, self._add_aggregate]
+        """Do this and that to providers that are there."""
+        deeds = [self._add_trait, self._add_aggregate, self._add_inventory, self._reserve]
         deeds += [self._add_child, self._claim]
         if between_reports:
             # In the instant between the look and the write of somebody else it would be lost.
             deeds.append(self._add_aggregate_as_of_old)
         with self.lock:
-            there = self.operator.tree(self.host)
+            there = self.operator.names(self.host)
             if there:
-                choices.one(deeds)(there, choices)
+                for deed in choices.some(deeds):
+                    deed(there, choices)
 
     def finish(self) -> None:
         """Use nothing any more."""
         for consumer in self.consumers:
             self.operator.release(consumer)
 
-    def _some_provider(self, there: dict[str, Picture], choices: Choices) -> str:
+    def _some_provider(self, there: set[str], choices: Choices) -> str:
+        """Any of them, but often the host, to which all the others write as well."""
+        if choices.yes():
+            return ""
         return choices.one([name for name in PARENTS if self.host + name in there])
 
-    def _add_inventory(self, there: dict[str, Picture], choices: Choices) -> None:
+    def _add_inventory(self, there: set[str], choices: Choices) -> None:
         name, total = self._some_provider(there, choices), choices.one((8, 16))
         self.operator.set_inventory(self.host + name, BY_HAND, total=total)
         self.inventories[name] = total
 
-    def _add_child(self, there: dict[str, Picture], choices: Choices) -> None:
+    def _add_child(self, there: set[str], choices: Choices) -> None:
         parent = self._some_provider(there, choices)
         name = f"by-hand-below-{parent}"
         if name not in self.children:
@@ -161,29 +165,30 @@ class Hand:
 
     # Traits and aggregates go with their provider, so these only go to the host, which stays.
 
-    def _add_trait(self, there: dict[str, Picture], choices: Choices) -> None:
+    def _add_trait(self, there: set[str], choices: Choices) -> None:
         trait = choices.one(BY_HAND_TRAITS)
         self.operator.add_traits(self.host, trait)
         self.traits.add(trait)
 
-    def _add_aggregate(self, there: dict[str, Picture], choices: Choices) -> None:
+    def _add_aggregate(self, there: set[str], choices: Choices) -> None:
         aggregate = choices.one(BY_HAND_AGGREGATES)
         self.operator.add_aggregates(self.host, aggregate)
         self.aggregates.add(aggregate)
 
-    def _add_aggregate_as_of_old(self, there: dict[str, Picture], choices: Choices) -> None:
+    def _add_aggregate_as_of_old(self, there: set[str], choices: Choices) -> None:
         aggregate = choices.one(BY_HAND_AGGREGATES)
         self.operator.add_aggregates_as_of_old(self.host, aggregate)
         self.aggregates.add(aggregate)
 
-    def _reserve(self, there: dict[str, Picture], choices: Choices) -> None:
-        if LICENCE in there[self.host].inventories:
+    def _reserve(self, there: set[str], choices: Choices) -> None:
+        if LICENCE in self.operator.inventories(self.host):
             self.reserved = choices.one((1, 2))
             self.operator.set_inventory(self.host, LICENCE, reserved=self.reserved)
 
-    def _claim(self, there: dict[str, Picture], choices: Choices) -> None:
+    def _claim(self, there: set[str], choices: Choices) -> None:
         """Use something, so that it cannot be removed until the operator has finished."""
         name = self.host + self._some_provider(there, choices)
-        if there[name].inventories:
-            resource_class = choices.one(sorted(there[name].inventories))
+        inventories = self.operator.inventories(name)
+        if inventories:
+            resource_class = choices.one(sorted(inventories))
             self.consumers.append(self.operator.claim(name, resource_class))
