@@ -11,10 +11,16 @@ from typing import Any
 
 import pytest
 
-from roost.api import requests
 from roost.api.application import Application
 from roost.store.database import Database
-from support.client import ApiClient, application_client, in_process_client, settings_for
+from support.client import (
+    ApiClient,
+    application_client,
+    in_process_client,
+    limited_application,
+    limited_client,
+    settings_for,
+)
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -756,17 +762,15 @@ def test_what_a_proxy_says_is_believed_if_the_operator_wants_that(
 # How large a body may be.
 
 
-def test_a_body_of_the_largest_size_is_read(
-    api: ApiClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_body_of_the_largest_size_is_read(database: Database, tmp_path: Path) -> None:
     body = b'{"name": "host"}'
-    monkeypatch.setattr(requests, "BODY_BYTES_MAX", len(body))
+    api = limited_client(database, tmp_path, max_body_bytes=len(body))
     assert api.post("/resource_providers", body).status == 200
 
 
-def test_a_larger_body_is_refused(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_larger_body_is_refused(database: Database, tmp_path: Path) -> None:
     body = b'{"name": "host"}'
-    monkeypatch.setattr(requests, "BODY_BYTES_MAX", len(body) - 1)
+    api = limited_client(database, tmp_path, max_body_bytes=len(body) - 1)
     answer = api.post("/resource_providers", body)
     assert answer.status == 413
     assert answer.error["status"] == 413
@@ -786,10 +790,9 @@ class Endless(io.RawIOBase):
 
 
 def test_a_body_of_unknown_length_is_not_read_to_its_end(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(requests, "BODY_BYTES_MAX", 1000)
-    application = Application(settings_for(database, tmp_path), database)
+    application = limited_application(database, tmp_path, max_body_bytes=1000)
     body = Endless()
     environ = {
         "REQUEST_METHOD": "POST",

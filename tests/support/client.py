@@ -114,6 +114,17 @@ def in_process_client(
     return application_client(Application(settings, database))
 
 
+def limited_application(database: Database, directory: Path, **limits: int) -> Application:
+    """An application with other limits than the usual ones."""
+    settings = settings_for(database, directory)
+    return Application(replace(settings, limits=replace(settings.limits, **limits)), database)
+
+
+def limited_client(database: Database, directory: Path, **limits: int) -> ApiClient:
+    """A client of an application with other limits than the usual ones."""
+    return application_client(limited_application(database, directory, **limits))
+
+
 def application_client(application: Application, script_name: str = "") -> ApiClient:
     """A client of a WSGI callable."""
 

@@ -21,7 +21,6 @@ from roost.store.database import Database
 P = ParamSpec("P")
 T = TypeVar("T")
 
-BODY_BYTES_MAX = 16 * 1024 * 1024
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
@@ -98,13 +97,14 @@ class Request:
 
     def body(self) -> bytes:
         """The whole body; 413 if it is larger than any sensible request."""
+        maximum = self.settings.limits.max_body_bytes
         length = self.environ.get("CONTENT_LENGTH")
-        if length and int(length) > BODY_BYTES_MAX:
-            raise _too_large()
+        if length and int(length) > maximum:
+            raise _too_large(maximum)
         stream = self.environ["wsgi.input"]
-        data: bytes = stream.read(int(length)) if length else stream.read(BODY_BYTES_MAX + 1)
-        if len(data) > BODY_BYTES_MAX:
-            raise _too_large()
+        data: bytes = stream.read(int(length)) if length else stream.read(maximum + 1)
+        if len(data) > maximum:
+            raise _too_large(maximum)
         if length and len(data) < int(length):
             raise HttpError(
                 400, f"The body ended after {len(data)} of {length} bytes; nothing was done."
@@ -149,7 +149,8 @@ def parse_query_string(raw: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _too_large() -> HttpError:
+def _too_large(maximum: int) -> HttpError:
     return HttpError(
-        413, f"A body may have {BODY_BYTES_MAX} bytes; split the request into several."
+        413,
+        f"A body may have {maximum} bytes ([roost]max_body_bytes). Split the request into several.",
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from roost.model.limits import Limits
+
 _NIL_UUID = "00000000-0000-0000-0000-000000000000"
+LIMITS = Limits()
 
 DATABASE = (
     cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
@@ -97,6 +100,16 @@ MIDDLEWARE = (
     ),
 )
 
+# What the reference does not have.
+ROOST = (
+    cfg.IntOpt(
+        "max_body_bytes",
+        default=LIMITS.max_body_bytes,
+        min=1024,
+        help="The largest body of a request; a larger one is answered with 413.",
+    ),
+)
+
 # Options of the reference that change nothing here: accepted, and named in the log when set.
 WITHOUT_EFFECT = {
     "placement_database": (
@@ -113,4 +126,5 @@ GROUPS = {
     "placement": PLACEMENT,
     "cors": CORS,
     "oslo_middleware": MIDDLEWARE,
+    "roost": ROOST,
 }

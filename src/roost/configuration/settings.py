@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from oslo_policy import opts as policy_opts
 
 from roost.configuration import options
 from roost.model.errors import OperatorError
+from roost.model.limits import Limits
 from roost.search.candidates import Order
 from roost.store.database import (
     POOL_OVERFLOW,
@@ -58,6 +59,7 @@ class Settings:
     candidate_order: Order
     cors: CorsSettings | None
     parse_proxy_headers: bool
+    limits: Limits
     # What oslo.policy and oslo.log read their own options from.
     oslo: Any
 
@@ -103,6 +105,7 @@ def load_settings(
         candidate_order=_candidate_order(conf.placement),
         cors=_cors(conf),
         parse_proxy_headers=conf.oslo_middleware.enable_proxy_headers_parsing,
+        limits=_limits(conf.roost),
         oslo=conf,
     )
 
@@ -183,6 +186,10 @@ def _touch_all(conf: Any) -> None:
     for group, members in options.GROUPS.items():
         for option in members:
             _value(conf, group, option.name)
+
+
+def _limits(group: Any) -> Limits:
+    return Limits(**{field.name: group[field.name] for field in fields(Limits)})
 
 
 def _candidate_order(group: Any) -> Order:
