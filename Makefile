@@ -9,16 +9,19 @@ PYTEST ?=
 BENCH ?=
 DIFFERENTIAL ?=
 
-.PHONY: help run test check format conformance bench differential clean
+.PHONY: help run test test-long check format conformance bench differential clean
 
 help: ## Show what there is to make
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 run: $(VENV)/.serves ## Serve a demo cloud at http://127.0.0.1:8778 (SERVE='...' for other options)
 	$(VENV)/bin/roost serve $(SERVE)
 
 test: $(VENV)/.develops $(REFERENCE)/.installed ## Run all tests, on every database that this machine has
 	$(VENV)/bin/pytest $(PYTEST)
+
+test-long: $(VENV)/.develops $(REFERENCE)/.installed ## Run the tests that take minutes
+	$(VENV)/bin/pytest -m long $(PYTEST)
 
 check: $(VENV)/.develops ## Format, lint, types, layers
 	$(VENV)/bin/ruff format --check .
