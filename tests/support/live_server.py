@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +19,27 @@ from support.client import ApiClient, http_client
 READY_SECONDS = 60
 
 
+# Starts a server with these options of `[roost]`; `--demo` and the like may follow.
+Serve = Callable[..., "LiveServer"]
+
+
 class LiveServer:
     """`roost serve`, while its context is open; `start` and `kill` as often as a test likes."""
 
-    def __init__(self, database_url: str, directory: Path, workers: int = 2) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        directory: Path,
+        workers: int = 2,
+        configuration: str = "",
+        options: tuple[str, ...] = (),
+    ) -> None:
         self._database_url = database_url
         self._workers = workers
         self._directory = directory
+        # A part of placement.conf; without it there is no such file.
+        self._configuration = configuration
+        self._options = options
         self._loan = ExitStack()
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
@@ -84,7 +98,19 @@ class LiveServer:
         return [
             *(str(Path(sys.executable).with_name("roost")), "serve", "--db", self._database_url),
             *("--workers", str(self._workers), "--port", str(self.port)),
+            *self._config_file(),
+            *self._options,
         ]
+
+    def _config_file(self) -> list[str]:
+        if not self._configuration:
+            return []
+        path = self._directory / "placement.conf"
+        path.write_text(
+            "[api]\nauth_strategy = noauth2\n[oslo_policy]\nenforce_new_defaults = false\n"
+            + self._configuration
+        )
+        return ["--config-file", str(path)]
 
     def _environment(self) -> dict[str, str]:
         return {}

@@ -34,7 +34,7 @@ from roost.api.microversions import (
 )
 from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
-from roost.api.requests import Request
+from roost.api.requests import Request, is_length
 from roost.api.responses import Response
 from roost.api.routes import ROUTES, Match, Route, Router
 from roost.configuration.settings import Settings
@@ -72,6 +72,7 @@ class Application:
         if self._settings.parse_proxy_headers:
             apply_proxy_headers(environ)
         request = Request(environ, self._database, self._settings, self._replica, self._answers)
+        request.receive()
         if self._cors is None:
             response = self._answer(request)
         elif request.method == "OPTIONS":
@@ -187,7 +188,7 @@ def _decoded_path(request: Request) -> str:
 
 def _check_body_headers(request: Request) -> None:
     length = request.environ.get("CONTENT_LENGTH") or ""
-    if length and not (length.isascii() and length.isdigit() and len(length) <= 18):
+    if length and not is_length(length):
         raise HttpError(400, f"content-length header must be an integer. Got: {length[:40]}")
     if length and int(length) > 0 and not request.environ.get("CONTENT_TYPE"):
         raise HttpError(400, "content-type header required when content-length > 0")

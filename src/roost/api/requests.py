@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, quote
 
@@ -21,6 +22,7 @@ from roost.store.database import Database
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_LENGTH_DIGITS_MAX = 18
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
@@ -28,6 +30,7 @@ class Request:
     """One request: its parts, who sent it, and the database to answer from."""
 
     __slots__ = (
+        "_body",
         "answers",
         "context",
         "database",
@@ -61,6 +64,7 @@ class Request:
         self.context: Context = Context()
         # The variable parts of the path, by name.
         self.parameters: dict[str, str] = {}
+        self._body: bytes | None = None
 
     def header(self, name: str) -> str | None:
         """The value of a header, if it was sent."""
@@ -95,21 +99,37 @@ class Request:
         )
         return f"{self.environ['wsgi.url_scheme']}://{host}{self.prefix}{path}"
 
+    def receive(self) -> None:
+        """Read a body of bounded size, whether the answer needs it or not.
+
+        A server closes a connection on which a part of a request is unread. The client then loses
+        its next request.
+        """
+        if self._length or "HTTP_TRANSFER_ENCODING" in self.environ:
+            with suppress(HttpError):
+                self.body()
+
     def body(self) -> bytes:
         """The whole body; 413 if it is larger than any sensible request."""
         maximum = self.settings.limits.max_body_bytes
-        length = self.environ.get("CONTENT_LENGTH")
-        if length and int(length) > maximum:
+        length = self._length
+        if length > maximum:
             raise _too_large(maximum)
-        stream = self.environ["wsgi.input"]
-        data: bytes = stream.read(int(length)) if length else stream.read(maximum + 1)
-        if len(data) > maximum:
+        if self._body is None:
+            self._body = self.environ["wsgi.input"].read(length or maximum + 1)
+        if len(self._body) > maximum:
             raise _too_large(maximum)
-        if length and len(data) < int(length):
+        if len(self._body) < length:
             raise HttpError(
-                400, f"The body ended after {len(data)} of {length} bytes; nothing was done."
+                400, f"The body ended after {len(self._body)} of {length} bytes; nothing was done."
             )
-        return data
+        return self._body
+
+    @property
+    def _length(self) -> int:
+        """The length that the client tells; 0 if it tells none, or no number."""
+        text = self.environ.get("CONTENT_LENGTH") or ""
+        return int(text) if is_length(text) else 0
 
     def query(self) -> list[tuple[str, str]]:
         """The query string as pairs, in its order; 400 if it is not UTF-8."""
@@ -126,6 +146,15 @@ class Request:
     ) -> T:
         """Run a use case that writes, in one transaction."""
         return self.database.write(work, *args, **kwargs)
+
+
+def is_length(text: str) -> bool:
+    """Whether the value of a `Content-Length` header can be one.
+
+    >>> is_length("12"), is_length("-1"), is_length("9" * 19)
+    (True, False, False)
+    """
+    return text.isascii() and text.isdigit() and len(text) <= _LENGTH_DIGITS_MAX
 
 
 def parse_query_string(raw: str) -> list[tuple[str, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import click
@@ -21,14 +23,13 @@ from roost.configuration.settings import (
     load_settings,
 )
 from roost.demo.load import DemoSummary, load_demo
+from roost.model.limits import Limits
+from roost.server.supervisor import Supervisor
+from roost.server.worker import bind, run_worker
 from roost.store.database import Database
 from roost.store.schema import shown_url
 
 _WORKERS_MAX = 4
-# Requests wait for the database, and for slow clients, most of the time: enough threads that a
-# few dozen that wait do not keep the others from being answered.
-_THREADS = 64
-_STOP_SECONDS = 30
 
 
 @click.command(
@@ -91,7 +92,7 @@ def serve(
     )
     database.close()
     _tell_workers(settings, strategy)
-    _run(host, port, workers)
+    _run(host, port, workers, settings.limits)
 
 
 def _demo_line(summary: DemoSummary, database: Database) -> str:
@@ -135,32 +136,18 @@ def _tell_workers(settings: Settings, strategy: str) -> None:
     os.environ["OS_API__AUTH_STRATEGY"] = strategy
 
 
-def _run(host: str, port: int, workers: int) -> None:
-    # Importing the server takes a while: other commands do without it.
-    from granian.constants import Interfaces  # noqa: PLC0415
-    from granian.log import LogLevels  # noqa: PLC0415
-    from granian.server.mp import MPServer  # noqa: PLC0415
+def _run(host: str, port: int, workers: int, limits: Limits) -> None:
+    def work(tell_ready: Callable[[], None]) -> None:
+        run_worker(_load_application, limits, host, port, tell_ready)
 
-    from roost.cli.worker import load_application  # noqa: PLC0415
+    # Bound, but not listening: the workers listen at the same address.
+    with bind(host, port):
+        status = Supervisor(workers, work).run()
+    sys.exit(status)
 
-    class StoppingServer(MPServer):
-        """Takes SIGHUP, which a closed terminal sends, for what it is, not for a reload."""
 
-        def signal_handler_reload(self, *_args: object, **_kwargs: object) -> None:
-            self.signal_handler_interrupt()  # type: ignore[no-untyped-call]  # granian's own
+def _load_application() -> Application:
+    # Imported here: the parent needs none of it, and the import opens the database.
+    from roost.wsgi import application  # noqa: PLC0415
 
-    server = StoppingServer(
-        "roost.wsgi:application",
-        address=host,
-        port=port,
-        interface=Interfaces.WSGI,
-        workers=workers,
-        blocking_threads=_THREADS,
-        # Without this, one dead worker takes the whole service down.
-        respawn_failed_workers=True,
-        respawn_interval=1,
-        workers_kill_timeout=_STOP_SECONDS,
-        log_level=LogLevels.error,
-        websockets=False,
-    )
-    server.serve(target_loader=load_application)
+    return application

@@ -100,13 +100,61 @@ MIDDLEWARE = (
     ),
 )
 
-# What the reference does not have.
+# What the reference does not have: the limits of clients.
 ROOST = (
     cfg.IntOpt(
         "max_body_bytes",
         default=LIMITS.max_body_bytes,
         min=1024,
         help="The largest body of a request; a larger one is answered with 413.",
+    ),
+    cfg.IntOpt(
+        "max_header_bytes",
+        default=LIMITS.max_header_bytes,
+        min=1024,
+        help="The largest address and headers of a request; larger ones are answered with 431.",
+    ),
+    cfg.IntOpt(
+        "max_connections",
+        default=LIMITS.max_connections,
+        min=1,
+        help="Connections of a worker; one more takes the place of the longest idle one.",
+    ),
+    cfg.IntOpt(
+        "max_bodies_bytes",
+        default=LIMITS.max_bodies_bytes,
+        min=1024,
+        help="All large bodies that a worker holds at once; a further one is answered with 503.",
+    ),
+    cfg.IntOpt(
+        "max_unread_bytes",
+        default=LIMITS.max_unread_bytes,
+        min=1024,
+        help="All answers that clients of a worker have not read; the slowest is disconnected.",
+    ),
+    cfg.IntOpt(
+        "header_seconds",
+        default=LIMITS.header_seconds,
+        min=1,
+        help="Time for the headers of a request to come.",
+    ),
+    cfg.IntOpt(
+        "body_seconds",
+        default=LIMITS.body_seconds,
+        min=1,
+        help="Time for the body of a request to come.",
+    ),
+    cfg.IntOpt(
+        "idle_seconds",
+        default=LIMITS.idle_seconds,
+        min=1,
+        help="Time for which a connection is kept without a request.",
+    ),
+    cfg.IntOpt(
+        "unread_seconds",
+        default=LIMITS.unread_seconds,
+        min=1,
+        help="Time after which a client that reads nothing of its answer is disconnected.",
     ),
 )
 

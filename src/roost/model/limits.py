@@ -7,7 +7,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may ask for; the names and meanings of the options of `[roost]`."""
+    """What clients may ask for; the names and meanings of the options of `[roost]`.
 
-    # The bytes of a request's body.
+    Those of connections are for each worker process of `roost serve`.
+    """
+
+    # The body of a request; more is answered with 413.
     max_body_bytes: int = 16 * 1024 * 1024
+    # Request line and headers; more is answered with 431.
+    max_header_bytes: int = 64 * 1024
+    # Connections at once. One more takes the place of the one that is idle for longest.
+    max_connections: int = 10_000
+    # All large bodies at once; a further one is answered with 503.
+    max_bodies_bytes: int = 64 * 1024 * 1024
+    # All answers that clients have not read yet; beyond it, the slowest reader is disconnected.
+    max_unread_bytes: int = 256 * 1024 * 1024
+    # From a new connection, or the first byte of a request, to the end of the headers.
+    header_seconds: int = 10
+    # From the end of the headers to the end of the body.
+    body_seconds: int = 60
+    # A kept connection without a request.
+    idle_seconds: int = 75
+    # A client that reads nothing of its answer.
+    unread_seconds: int = 30

@@ -1,0 +1,27 @@
+"""An amount that several threads share."""
+
+from __future__ import annotations
+
+import threading
+
+
+class Budget:
+    """So many bytes for all connections of a process together."""
+
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
+        self._lock = threading.Lock()
+        self.taken = 0
+
+    def take(self, amount: int) -> bool:
+        """Take the amount if as much is left."""
+        with self._lock:
+            if self.taken + amount > self._maximum:
+                return False
+            self.taken += amount
+            return True
+
+    def give_back(self, amount: int) -> None:
+        """Let others have the amount."""
+        with self._lock:
+            self.taken -= amount

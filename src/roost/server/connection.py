@@ -1,0 +1,288 @@
+"""One connection of a client: bytes in, requests out, the bytes of answers back.
+
+A connection belongs to one thread at a time: to the poller while the server waits for the client,
+to a thread of a pool while an answer is made. Only its owner touches it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from http import HTTPStatus
+
+import httptools
+
+from roost.model.limits import Limits
+from roost.server.budget import Budget
+from roost.server.incoming import Environ, Incoming
+from roost.server.outgoing import CONTINUE
+
+_RECEIVE_BYTES = 64 * 1024
+# Bodies up to this size are always let in.
+_SMALL_BODY_BYTES = 64 * 1024
+# The kernel takes no more buffers in one call; answers have two or three.
+_BUFFERS_MAX = 64
+
+
+class State(Enum):
+    """What the connection waits for, and so which thread owns it."""
+
+    READING = auto()
+    """For the next bytes of a request: the poller owns it."""
+    ANSWERING = auto()
+    """For the application: a thread of a pool owns it."""
+    WRITING = auto()
+    """For the client to read its answer: the poller owns it."""
+    LINGERING = auto()
+    """For the client to close: what it still sends is thrown away, so that it reads the answer."""
+    CLOSED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why the bytes that came are no request for the application."""
+
+    status: HTTPStatus
+    text: str
+
+
+class Connection:
+    """A socket, what came over it, and what it still has to send."""
+
+    __slots__ = (
+        "_body_began",
+        "_head_bytes",
+        "_incoming",
+        "_large_bodies",
+        "_limits",
+        "_parser",
+        "deadline",
+        "environ",
+        "keep_alive",
+        "refused",
+        "requests",
+        "socket",
+        "state",
+        "stream",
+        "unsent",
+        "wants_lingering",
+    )
+
+    def __init__(
+        self,
+        client: socket.socket,
+        environ: Environ,
+        limits: Limits,
+        large_bodies: Budget,
+    ) -> None:
+        self.socket = client
+        self.environ = environ
+        # Complete requests; more than one if the client does not wait for answers.
+        self.requests: deque[Incoming] = deque()
+        self.state = State.READING
+        self.deadline = 0.0
+        self.unsent: list[memoryview] = []
+        # The pieces of an answer that follow those in `unsent`.
+        self.stream: Generator[bytes] | None = None
+        self.keep_alive = True
+        self.wants_lingering = False
+        # Why no further request is read.
+        self.refused: Refused | None = None
+        self._limits = limits
+        self._large_bodies = large_bodies
+        self._parser = httptools.HttpRequestParser(self)
+        self._incoming: Incoming | None = None
+        self._head_bytes = 0
+        self._body_began = False
+
+    @property
+    def is_between_requests(self) -> bool:
+        """Whether no part of a request has come since the last one."""
+        return self._incoming is None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the server waits for the first byte of a request."""
+        return self.state is State.READING and self._incoming is None
+
+    def receive(self, now: float) -> bool:
+        """Read what has come; whether the client is still there."""
+        try:
+            data = self.socket.recv(_RECEIVE_BYTES)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if not data:
+            return False
+        if self.state is State.LINGERING:
+            return True
+        if self._incoming is None:
+            self.deadline = now + self._limits.header_seconds
+        body_had_begun = self._body_began
+        self._feed(data)
+        if self._body_began and not body_had_begun:
+            self.deadline = now + self._limits.body_seconds
+        return True
+
+    def send(self, buffers: Sequence[bytes]) -> None:
+        """Send these after what is still unsent; the client may not take all of it now."""
+        self.unsent += [memoryview(buffer) for buffer in buffers if buffer]
+        self.flush()
+
+    def flush(self) -> None:
+        """Send as much as the client takes now; `OSError` if it is gone."""
+        while self.unsent:
+            try:
+                sent = self.socket.sendmsg(self.unsent[:_BUFFERS_MAX])
+            except BlockingIOError:
+                return
+            self._forget_sent(sent)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much of its answer the client has not taken."""
+        return sum(map(len, self.unsent))
+
+    def release_body(self, incoming: Incoming) -> None:
+        """Forget the body of a request, and let others have its share of the memory."""
+        if incoming.size > _SMALL_BODY_BYTES and not incoming.too_large:
+            self._large_bodies.give_back(incoming.size)
+        incoming.size = 0
+        incoming.body = []
+
+    def close(self) -> None:
+        """End the connection, with all that belongs to it."""
+        self.state = State.CLOSED
+        for incoming in (*self.requests, *filter(None, [self._incoming])):
+            self.release_body(incoming)
+        self.requests.clear()
+        self.unsent = []
+        if self.stream is not None:
+            self.stream.close()
+        self.socket.close()
+
+    def _forget_sent(self, sent: int) -> None:
+        count = 0
+        for buffer in self.unsent:
+            if sent < len(buffer):
+                break
+            sent -= len(buffer)
+            count += 1
+        del self.unsent[:count]
+        if sent:
+            self.unsent[0] = self.unsent[0][sent:]
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # The request is answered as it is; what follows it is in a language of its own.
+            if self.requests:
+                self.requests[-1].keep_alive = False
+        except httptools.HttpParserError:
+            self._refuse(
+                HTTPStatus.BAD_REQUEST,
+                "These bytes are no request of HTTP/1.1. Roost speaks no other protocol.",
+            )
+        if self._incoming is not None and not self._body_began:
+            self._head_bytes += len(data)
+            self._check_head(self._head_bytes)
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        """Read no further request; the first reason counts."""
+        if self.refused is None:
+            self.refused = Refused(status, text)
+
+    def _check_head(self, size: int) -> None:
+        maximum = self._limits.max_header_bytes
+        if size > maximum:
+            self._refuse(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"Address and headers of a request may have {maximum} bytes "
+                "([roost]max_header_bytes).",
+            )
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request has come."""
+        self._incoming = Incoming()
+        self._head_bytes = 0
+        self._body_began = False
+
+    def on_url(self, part: bytes) -> None:
+        """A part of the target has come."""
+        assert self._incoming is not None
+        self._incoming.target += part
+        self._incoming.head_size += len(part)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header has come."""
+        assert self._incoming is not None
+        self._incoming.headers.append((name.lower(), value))
+        # The colon, the space and the end of the line count, too.
+        self._incoming.head_size += len(name) + len(value) + 4
+
+    def on_headers_complete(self) -> None:
+        """All headers have come."""
+        incoming = self._incoming
+        assert incoming is not None
+        self._body_began = True
+        incoming.method = self._parser.get_method()
+        incoming.version = self._parser.get_http_version()
+        incoming.keep_alive = self._parser.should_keep_alive()
+        self._check_head(incoming.head_size)
+        headers = dict(incoming.headers)
+        length = headers.get(b"content-length", b"")
+        if length.isdigit() and int(length) > self._limits.max_body_bytes:
+            self._answer_without_body(incoming, int(length))
+        elif headers.get(b"expect", b"").lower() == b"100-continue":
+            self._let_continue()
+
+    def on_body(self, data: bytes) -> None:
+        """A part of the body has come."""
+        incoming = self._incoming
+        if incoming is None or incoming.too_large or self.refused is not None:
+            return
+        before = incoming.size
+        size = before + len(data)
+        if size > self._limits.max_body_bytes:
+            self.release_body(incoming)
+            self._answer_without_body(incoming, size)
+            return
+        taken = before if before > _SMALL_BODY_BYTES else 0
+        if size > _SMALL_BODY_BYTES and not self._large_bodies.take(size - taken):
+            self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "Other clients send large bodies at this moment. Try again.",
+            )
+            return
+        incoming.size = size
+        incoming.body.append(data)
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        incoming = self._incoming
+        if incoming is not None and not incoming.too_large and self.refused is None:
+            self.requests.append(incoming)
+            self._incoming = None
+
+    def _let_continue(self) -> None:
+        """Tell a client that waits for it that it may send the body."""
+        if not self.requests and not self.unsent:
+            # A client that is gone is noticed when its body does not come.
+            with suppress(OSError):
+                self.send([CONTINUE])
+
+    def _answer_without_body(self, incoming: Incoming, size: int) -> None:
+        """Let the application word the refusal; the rest of the body is not read."""
+        incoming.too_large = True
+        incoming.size = size
+        incoming.keep_alive = False
+        self.wants_lingering = True
+        self.requests.append(incoming)

@@ -1,0 +1,72 @@
+"""Questions to the application, and the way of its answers to the client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable
+from http import HTTPStatus
+from typing import Any, TypeAlias
+
+from roost.server.connection import Connection
+from roost.server.incoming import Environ, Incoming
+from roost.server.outgoing import END_OF_CHUNKS, Header, chunk, head, refusal
+
+_LOG = logging.getLogger(__name__)
+
+Application: TypeAlias = Callable[[Environ, Callable[[str, list[Header]], Any]], Iterable[bytes]]
+
+
+def answer(connection: Connection, application: Application, *, stopping: bool) -> None:
+    """Ask the application about the next request, and send as much as the client takes."""
+    incoming = connection.requests.popleft()
+    connection.keep_alive = incoming.keep_alive and not stopping
+    started: list[tuple[str, list[Header]]] = []
+    try:
+        body = application(
+            incoming.environ(connection.environ),
+            lambda status, headers: started.append((status, headers)),
+        )
+        buffers = _buffers(connection, incoming, started[0], body)
+    except Exception:
+        _LOG.exception("The application failed")
+        connection.keep_alive = False
+        buffers = [refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed.")]
+    connection.release_body(incoming)
+    connection.send(buffers)
+
+
+def send_piece(connection: Connection) -> None:
+    """Send the next piece of an answer of unknown length, or its end."""
+    stream = connection.stream
+    assert stream is not None
+    piece = next(stream, None)
+    if piece is None:
+        connection.stream = None
+        return
+    connection.send([piece])
+
+
+def _buffers(
+    connection: Connection,
+    incoming: Incoming,
+    started: tuple[str, list[Header]],
+    body: Iterable[bytes],
+) -> list[bytes]:
+    """What is sent first; what comes later becomes the stream of the connection."""
+    status, headers = started
+    if incoming.is_head or isinstance(body, list):
+        first = head(status, headers, chunked=False, keep_alive=connection.keep_alive)
+        return [first] if incoming.is_head else [first, *body]
+    # A client of HTTP/1.0 knows no chunks: the end of the connection is the end of the answer.
+    chunked = incoming.version != "1.0"
+    connection.keep_alive = connection.keep_alive and chunked
+    connection.stream = _pieces(body, chunked=chunked)
+    return [head(status, headers, chunked=chunked, keep_alive=connection.keep_alive)]
+
+
+def _pieces(body: Iterable[bytes], *, chunked: bool) -> Generator[bytes]:
+    for data in body:
+        if data:
+            yield b"".join(chunk(data)) if chunked else data
+    if chunked:
+        yield END_OF_CHUNKS

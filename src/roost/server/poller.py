@@ -1,0 +1,302 @@
+"""The poller: one thread that waits for all clients of a worker process.
+
+It accepts connections, reads requests, writes what clients did not take at once, and ends what
+takes too long. Complete requests go to the threads, which call the application, so a client that
+is slow never holds one of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from http import HTTPStatus
+from itertools import islice
+
+from roost.model.limits import Limits
+from roost.server.budget import Budget
+from roost.server.connection import Connection, Refused, State
+from roost.server.exchange import Application, answer, send_piece
+from roost.server.incoming import Environ
+from roost.server.outgoing import refusal
+from roost.server.threads import Threads
+
+_LOG = logging.getLogger(__name__)
+
+_READ = select.EPOLLIN | select.EPOLLONESHOT
+_WRITE = select.EPOLLOUT | select.EPOLLONESHOT
+_SWEEP_SECONDS = 1.0
+_LINGER_SECONDS = 3.0
+_STOP_POLL_SECONDS = 0.05
+# In one go, so that those who are connected are served meanwhile.
+_ACCEPTED_MAX = 64
+# How many idle connections make room when there are too many.
+_EVICTED = 16
+_EVENTS_MAX = 256
+# Requests mostly wait for the database: as many threads may wait at once.
+THREADS = 64
+# Pieces of large answers are made by these, one of each answer in turn.
+STREAM_THREADS = 1
+# A stop waits as long for requests in flight.
+STOP_SECONDS = 30.0
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class Poller:
+    """Serves an application on a listening socket until it is told to stop."""
+
+    def __init__(self, listener: socket.socket, application: Application, limits: Limits) -> None:
+        self._listener = listener
+        self._application = application
+        self._limits = limits
+        self._epoll = select.epoll()
+        self._connections: dict[int, Connection] = {}
+        self._large_bodies = Budget(limits.max_bodies_bytes)
+        self._stopping = False
+        self._sweep_at = 0.0
+        self._threads = Threads("answer", THREADS, self._answer)
+        self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
+        self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
+
+    def run(self) -> None:
+        """Serve until SIGTERM, then let requests in flight finish."""
+        waker, wakened = socket.socketpair()
+        for end in (waker, wakened, self._listener):
+            end.setblocking(False)
+        signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._stop)
+        self._epoll.register(wakened, select.EPOLLIN)
+        self._epoll.register(self._listener, select.EPOLLIN)
+        while not self._stopping:
+            self._turn(wakened, _SWEEP_SECONDS)
+        self._finish(wakened)
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+
+    def _turn(self, wakened: socket.socket, seconds_max: float) -> None:
+        """Wait for the next events, and handle them."""
+        events = self._epoll.poll(seconds_max, _EVENTS_MAX)
+        now = time.monotonic()
+        for descriptor, _ in events:
+            connection = self._connections.get(descriptor)
+            if connection is not None:
+                self._handle(connection, now)
+            elif descriptor == wakened.fileno():
+                wakened.recv(4096)
+            elif descriptor == self._listener.fileno():
+                self._accept(now)
+        if now >= self._sweep_at:
+            self._sweep(now)
+
+    # Connections come.
+
+    def _accept(self, now: float) -> None:
+        for _ in range(_ACCEPTED_MAX):
+            if len(self._connections) >= self._limits.max_connections:
+                self._evict()
+            try:
+                client, address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                # A client that is gone already, or no descriptors are left.
+                if error.errno in _NO_ROOM:
+                    self._evict()
+                continue
+            self._open(client, address, now)
+
+    def _open(self, client: socket.socket, address: object, now: float) -> None:
+        client.setblocking(False)
+        environ = {**self._server, **_addresses(client, address)}
+        connection = Connection(client, environ, self._limits, self._large_bodies)
+        connection.deadline = now + self._limits.header_seconds
+        self._connections[client.fileno()] = connection
+        self._epoll.register(client, _READ)
+
+    def _evict(self) -> None:
+        """Close those that have waited for longest without a request."""
+        waiting = [one for one in self._all() if one.state is State.READING]
+        waiting.sort(key=lambda one: (not one.is_idle, one.deadline))
+        for connection in islice(waiting, _EVICTED):
+            self._close(connection)
+
+    # Bytes come, or the client takes some.
+
+    def _handle(self, connection: Connection, now: float) -> None:
+        if connection.state is State.ANSWERING:
+            # The event is older than the state: a thread owns the connection now.
+            return
+        if connection.state is State.WRITING:
+            self._write(connection)
+        elif not connection.receive(now):
+            self._close(connection)
+        elif connection.state is State.LINGERING or not self._take_up(connection):
+            self._wait_for(_READ, connection)
+
+    def _take_up(self, connection: Connection) -> bool:
+        """Answer the next request or refuse what is none; whether there was either."""
+        if connection.requests:
+            connection.state = State.ANSWERING
+            self._threads.put(connection)
+        elif connection.refused is not None:
+            self._refuse(connection, connection.refused)
+        else:
+            return False
+        return True
+
+    def _wait_for(self, events: int, connection: Connection) -> None:
+        """Hear of the connection again. The poller owns it from here on, and may close it."""
+        with suppress(OSError, ValueError):
+            self._epoll.modify(connection.socket, events)
+
+    def _refuse(self, connection: Connection, refused: Refused) -> None:
+        _LOG.info(
+            "%s: %d %s", connection.environ["REMOTE_ADDR"], refused.status.value, refused.text
+        )
+        connection.keep_alive = False
+        connection.wants_lingering = True
+        with suppress(OSError):
+            connection.send([refusal(refused.status, refused.text)])
+        self._settle(connection)
+
+    def _write(self, connection: Connection) -> None:
+        before = len(connection.unsent), len(connection.unsent[0])
+        try:
+            connection.flush()
+        except OSError:
+            self._close(connection)
+            return
+        if not connection.unsent:
+            self._settle(connection)
+            return
+        if (len(connection.unsent), len(connection.unsent[0])) != before:
+            connection.deadline = time.monotonic() + self._limits.unread_seconds
+        self._wait_for(_WRITE, connection)
+
+    # Threads make answers.
+
+    def _answer(self, connection: Connection) -> None:
+        try:
+            answer(connection, self._application, stopping=self._stopping)
+        except OSError:
+            self._close(connection)
+        else:
+            self._settle(connection)
+
+    def _send_piece(self, connection: Connection) -> None:
+        try:
+            send_piece(connection)
+        except OSError:
+            self._close(connection)
+        except Exception:
+            # The client sees the end of the connection before the end of the answer.
+            _LOG.exception("An answer was cut off: its next piece could not be made")
+            self._close(connection)
+        else:
+            self._settle(connection)
+
+    def _settle(self, connection: Connection) -> None:
+        """Hand the connection over to whatever it waits for now. The caller owns it no longer."""
+        if connection.unsent:
+            connection.deadline = time.monotonic() + self._limits.unread_seconds
+            connection.state = State.WRITING
+            self._wait_for(_WRITE, connection)
+        elif connection.stream is not None:
+            connection.state = State.ANSWERING
+            self._streams.put(connection)
+        elif connection.keep_alive:
+            self._await_request(connection)
+        elif connection.wants_lingering:
+            self._linger(connection)
+        else:
+            self._close(connection)
+
+    def _await_request(self, connection: Connection) -> None:
+        if self._take_up(connection):
+            return
+        limits = self._limits
+        seconds = limits.idle_seconds if connection.is_between_requests else limits.body_seconds
+        connection.deadline = time.monotonic() + seconds
+        connection.state = State.READING
+        self._wait_for(_READ, connection)
+
+    def _linger(self, connection: Connection) -> None:
+        """Read on for a while: to close a socket with unread bytes takes the answer back."""
+        connection.deadline = time.monotonic() + _LINGER_SECONDS
+        connection.state = State.LINGERING
+        with suppress(OSError):
+            connection.socket.shutdown(socket.SHUT_WR)
+        self._wait_for(_READ, connection)
+
+    # Connections end.
+
+    def _close(self, connection: Connection) -> None:
+        # The number of a closed socket is given to the next one at once.
+        self._connections.pop(connection.socket.fileno(), None)
+        connection.close()
+
+    def _all(self) -> list[Connection]:
+        return list(self._connections.values())
+
+    def _sweep(self, now: float) -> None:
+        """End what takes too long, and what keeps too many bytes."""
+        self._sweep_at = now + _SWEEP_SECONDS
+        writing = []
+        for connection in self._all():
+            if connection.state is State.ANSWERING:
+                continue
+            if connection.deadline < now:
+                self._time_out(connection)
+            elif connection.state is State.WRITING:
+                writing.append(connection)
+        unread = sum(connection.unsent_bytes for connection in writing)
+        for connection in sorted(writing, key=lambda one: one.deadline):
+            if unread <= self._limits.max_unread_bytes:
+                break
+            unread -= connection.unsent_bytes
+            self._close(connection)
+
+    def _time_out(self, connection: Connection) -> None:
+        if connection.state is State.READING and not connection.is_idle:
+            refused = Refused(HTTPStatus.REQUEST_TIMEOUT, "The request did not come in time.")
+            self._refuse(connection, refused)
+        else:
+            self._close(connection)
+
+    def _finish(self, wakened: socket.socket) -> None:
+        """Stop listening, answer what has come, and wait for what is in flight."""
+        deadline = time.monotonic() + STOP_SECONDS
+        self._accept(time.monotonic())
+        self._epoll.unregister(self._listener)
+        self._listener.close()
+        for connection in self._all():
+            if connection.is_idle:
+                self._handle(connection, time.monotonic())
+        while time.monotonic() < deadline:
+            for connection in self._all():
+                if connection.is_idle:
+                    self._close(connection)
+            if not self._connections:
+                break
+            self._turn(wakened, _STOP_POLL_SECONDS)
+
+
+def _addresses(client: socket.socket, address: object) -> Environ:
+    """Both ends of a connection, as WSGI names them."""
+    if not isinstance(address, tuple):
+        return {"SERVER_NAME": "localhost", "SERVER_PORT": "0", "REMOTE_ADDR": "-"}
+    try:
+        own = client.getsockname()
+    except OSError:
+        own = ("", 0)
+    return {
+        "SERVER_NAME": own[0],
+        "SERVER_PORT": str(own[1]),
+        "REMOTE_ADDR": address[0],
+        "REMOTE_PORT": str(address[1]),
+    }

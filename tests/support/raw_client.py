@@ -1,0 +1,124 @@
+"""A client that says exactly what a test wants, byte by byte."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+SECONDS_MAX = 30
+
+
+@dataclass(frozen=True)
+class RawAnswer:
+    """Status, headers and body, as they came."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class RawClient:
+    """One connection."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+
+    def __enter__(self) -> RawClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.socket.close()
+
+    def send(self, *parts: bytes, pause: float = 0.05) -> None:
+        """Send the parts in packets of their own."""
+        for number, part in enumerate(parts):
+            if number:
+                time.sleep(pause)
+            self.socket.sendall(part)
+
+    def answer(self, method: str = "GET") -> RawAnswer:
+        """The next answer."""
+        head = self._until(b"\r\n\r\n").decode("latin-1")
+        first, *lines = head.rstrip().split("\r\n")
+        headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+        status = int(first.split()[1])
+        if method == "HEAD" or status in (100, 204):
+            return RawAnswer(status, headers, b"")
+        if headers.get("transfer-encoding") == "chunked":
+            return RawAnswer(status, headers, self._chunks())
+        if "content-length" in headers:
+            return RawAnswer(status, headers, self._exactly(int(headers["content-length"])))
+        return RawAnswer(status, headers, self._rest())
+
+    def is_closed(self) -> bool:
+        """Whether the server has ended the connection, after waiting for it."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def _until(self, mark: bytes) -> bytes:
+        while mark not in self._received:
+            self._receive()
+        found, _, self._received = self._received.partition(mark)
+        return found
+
+    def _exactly(self, size: int) -> bytes:
+        while len(self._received) < size:
+            self._receive()
+        found, self._received = self._received[:size], self._received[size:]
+        return found
+
+    def _chunks(self) -> bytes:
+        chunks = []
+        while size := int(self._until(b"\r\n"), 16):
+            chunks.append(self._exactly(size))
+            self._exactly(2)
+        self._exactly(2)
+        return b"".join(chunks)
+
+    def _rest(self) -> bytes:
+        parts = [self._received]
+        while part := self.socket.recv(1 << 20):
+            parts.append(part)
+        self._received = b""
+        return b"".join(parts)
+
+    def _receive(self) -> None:
+        data = self.socket.recv(1 << 20)
+        if not data:
+            raise ConnectionError("the server has closed the connection")
+        self._received += data
+
+
+def request(
+    method: str, path: str, headers: Mapping[str, str] | None = None, *, version: str = "1.1"
+) -> bytes:
+    """Request line and headers, with those that every request of an administrator has."""
+    sent = {
+        "Host": "roost.example",
+        "X-Auth-Token": "admin",
+        "OpenStack-API-Version": "placement 1.39",
+        **(headers or {}),
+    }
+    lines = [f"{method} {path} HTTP/{version}", *(f"{name}: {sent[name]}" for name in sent)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+JSON = {"Content-Type": "application/json"}

@@ -1,0 +1,191 @@
+"""Requests as clients send them: in pieces, several at once, with bodies that no route needs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from roost.model.identifiers import new_uuid
+from support.live_server import LiveServer
+from support.raw_client import JSON, RawClient, request
+
+BODY = b"{}"
+WITH_BODY = {**JSON, "Content-Length": str(len(BODY))}
+LARGE = 17 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        pytest.param("PUT", "/traits/CUSTOM_LATE_BODY", {}, 201, id="not-needed"),
+        pytest.param("GET", "/resource_providers", {}, 200, id="read"),
+        pytest.param("DELETE", "/traits/CUSTOM_NOWHERE", {}, 404, id="unknown"),
+        pytest.param("PUT", "/nowhere", {}, 404, id="no-route"),
+        pytest.param("PATCH", "/traits", {}, 405, id="no-method"),
+        pytest.param("GET", "/traits", {"Accept": "text/plain"}, 406, id="no-form"),
+        pytest.param("POST", "/allocations", {"Content-Type": "text/plain"}, 415, id="no-type"),
+        pytest.param("POST", "/allocations", {"X-Roles": "reader"}, 403, id="no-right"),
+        pytest.param("PUT", "/traits/X", {"OpenStack-API-Version": "placement 9.9"}, 406, id="new"),
+    ],
+)
+def test_a_body_that_comes_late_spoils_no_later_request(
+    server: LiveServer, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    with RawClient(server.port) as client:
+        client.send(request(method, path, {**WITH_BODY, **headers}), BODY)
+        assert client.answer(method).status == status
+        client.send(request("GET", "/"))
+        assert client.answer().status == 200
+
+
+def test_a_body_without_a_user_is_read_before_the_answer(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        head = b"PUT /traits/X HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        client.send(head + b"Content-Length: 2\r\n\r\n", b"{}")
+        assert client.answer().status == 401
+        client.send(request("GET", "/"))
+        assert client.answer().status == 200
+
+
+@pytest.mark.parametrize("path", ["/resource_providers", "/traits/CUSTOM_X", "/nowhere"])
+def test_a_body_too_large_to_be_read_is_answered_with_the_end_of_the_connection(
+    server: LiveServer, path: str
+) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("POST", path, {**JSON, "Content-Length": str(LARGE)}))
+        # The client goes on sending for a while and still finds its answer.
+        client.send(b" " * 1024 * 1024)
+        answer = client.answer()
+        assert answer.status == {"/resource_providers": 413}.get(path, answer.status)
+        assert answer.headers["connection"] == "close"
+
+
+def test_a_body_of_unknown_length_is_read_up_to_the_limit(server: LiveServer) -> None:
+    name = json.dumps({"name": "in-chunks", "uuid": new_uuid()}).encode()
+    chunked = {**JSON, "Transfer-Encoding": "chunked"}
+    with RawClient(server.port) as client:
+        chunk = b"%x\r\n%s\r\n" % (len(name), name)
+        client.send(request("POST", "/resource_providers", chunked), chunk, b"0\r\n\r\n")
+        assert client.answer().status == 200
+    with RawClient(server.port) as client:
+        client.send(request("POST", "/resource_providers", chunked))
+        megabyte = b"%x\r\n%s\r\n" % (1 << 20, b" " * (1 << 20))
+        for _ in range(17):
+            client.send(megabyte)
+        answer = client.answer()
+        assert (answer.status, answer.headers["connection"]) == (413, "close")
+
+
+def test_a_client_that_asks_first_is_told_to_send_its_body(server: LiveServer) -> None:
+    body = json.dumps({"name": "asked-first", "uuid": new_uuid()}).encode()
+    expecting = {**JSON, "Expect": "100-continue", "Content-Length": str(len(body))}
+    with RawClient(server.port) as client:
+        client.send(request("POST", "/resource_providers", expecting))
+        assert client.answer().status == 100
+        client.send(body)
+        assert client.answer().status == 200
+    with RawClient(server.port) as client:
+        client.send(
+            request("POST", "/resource_providers", {**expecting, "Content-Length": str(LARGE)})
+        )
+        assert client.answer().status == 413
+
+
+def test_requests_that_do_not_wait_for_answers_are_answered_in_their_order(
+    server: LiveServer,
+) -> None:
+    versions = ["1.1", "1.5", "1.10", "1.39", "9.9", "1.0"]
+    with RawClient(server.port) as client:
+        client.send(
+            b"".join(
+                request("GET", "/traits", {"OpenStack-API-Version": f"placement {version}"})
+                for version in versions
+            )
+        )
+        answers = [client.answer() for _ in versions]
+    assert [answer.status for answer in answers] == [404, 404, 200, 200, 406, 404]
+
+
+def test_a_request_may_come_byte_by_byte(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        whole = request("GET", "/traits?name=in:COMPUTE_NODE")
+        client.send(*(whole[at : at + 1] for at in range(len(whole))), pause=0.001)
+        assert client.answer().json == {"traits": ["COMPUTE_NODE"]}
+
+
+def test_an_older_client_gets_its_answer_and_the_end_of_the_connection(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("GET", "/", version="1.0"))
+        answer = client.answer()
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert client.is_closed()
+
+
+def test_a_client_that_wants_to_leave_is_let_go(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("GET", "/", {"Connection": "close"}))
+        assert client.answer().headers["connection"] == "close"
+        assert client.is_closed()
+
+
+def test_a_head_request_gets_no_body(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("HEAD", "/traits"))
+        first = client.answer("HEAD")
+        client.send(request("GET", "/"))
+        assert (first.status, client.answer().status) == (405, 200)
+
+
+def test_an_answer_without_content_has_no_length(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("PUT", "/traits/CUSTOM_GONE"), request("DELETE", "/traits/CUSTOM_GONE"))
+        assert client.answer().status == 201
+        answer = client.answer()
+        assert answer.status == 204
+        assert "content-length" not in answer.headers
+
+
+def test_an_offer_to_change_the_protocol_is_passed_over(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("GET", "/", {"Connection": "Upgrade", "Upgrade": "h2c"}))
+        assert client.answer().status == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", id="http2"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", id="tls"),
+        pytest.param(b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", id="two"),
+        pytest.param(b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", id="no-length"),
+        pytest.param(b"hello\r\n\r\n", id="no-http"),
+    ],
+)
+def test_what_is_no_request_is_refused_and_harms_no_other_client(
+    server: LiveServer, sent: bytes
+) -> None:
+    with RawClient(server.port) as client, RawClient(server.port) as other:
+        client.send(sent)
+        answer = client.answer()
+        assert (answer.status, answer.headers["connection"]) == (400, "close")
+        assert answer.json["errors"][0]["status"] == 400
+        other.send(request("GET", "/"))
+        assert other.answer().status == 200
+
+
+def test_headers_that_are_too_large_are_refused(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("GET", "/traits?name=in:" + "A" * 70_000))
+        answer = client.answer()
+    assert answer.status == 431
+    assert "max_header_bytes" in answer.json["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("name", ["X_Roles", "x-roles_", "X_ROLES"])
+def test_a_second_spelling_of_a_header_gives_no_rights(server: LiveServer, name: str) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("GET", "/resource_providers", {"X-Roles": "nobody", name: "admin"}))
+        assert client.answer().status == 403
+        client.send(request("GET", "/resource_providers", {name: "nobody", "X-Roles": "admin"}))
+        assert client.answer().status == 200

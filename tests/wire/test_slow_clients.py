@@ -1,0 +1,178 @@
+"""Clients that are slow, silent or many: the server goes on answering all others at once."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from roost.model.identifiers import new_uuid
+from support.live_server import LiveServer, Serve
+from support.raw_client import JSON, RawClient, request
+
+# More than a server has threads, and more than the usual number of open files.
+MANY = 5_000
+# No client waits longer than this on a slow and busy machine, unless a slow one is in its way.
+SECONDS_MAX = 5.0
+# Some 400 kilobytes in the demo cloud, and more than the kernel keeps for a client.
+LARGE_ANSWERS = request("GET", "/allocation_candidates?resources=VCPU:1") * 40
+HALF = b"GET / HTTP/1.1\r\nHost: ro"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+@pytest.fixture(autouse=True)
+def _many_files() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(2 * MANY, before[1]) if before[1] != resource.RLIM_INFINITY else 2 * MANY
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(wanted, before[0]), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def connected(stack: ExitStack, port: int, count: int, sent: bytes = b"") -> list[socket.socket]:
+    """So many connections that have sent this."""
+    made = []
+    for _ in range(count):
+        client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+        if sent:
+            client.sendall(sent)
+        made.append(client)
+    return made
+
+
+def seconds_for(server: LiveServer, path: str = "/resource_providers") -> float:
+    """How long a new client waits for an answer."""
+    began = time.monotonic()
+    with RawClient(server.port) as client:
+        client.send(request("GET", path))
+        assert client.answer().status == 200
+    return time.monotonic() - began
+
+
+def resident_megabytes(server: LiveServer) -> float:
+    (worker,) = server.worker_ids()
+    status = Path(f"/proc/{worker}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", HALF, PREFACE, request("GET", "/")], ids=["nothing", "half", "http2", "idle"]
+)
+def test_thousands_of_connections_do_not_keep_others_waiting(
+    server: LiveServer, sent: bytes
+) -> None:
+    before = resident_megabytes(server)
+    with ExitStack() as stack:
+        connected(stack, server.port, MANY, sent)
+        assert max(seconds_for(server) for _ in range(5)) < SECONDS_MAX
+        assert resident_megabytes(server) - before < 150
+
+
+@pytest.mark.parametrize("size", [1_000_000_000_000, 15_000_000, 100], ids=["endless", "large", ""])
+def test_bodies_that_do_not_end_hold_no_threads(server: LiveServer, size: int) -> None:
+    head = request("POST", "/resource_providers", {**JSON, "Content-Length": str(size)})
+    with ExitStack() as stack:
+        connected(stack, server.port, 300, head + b"{")
+        assert max(seconds_for(server) for _ in range(5)) < SECONDS_MAX
+
+
+def test_large_bodies_at_once_are_bounded(serve: Serve) -> None:
+    server = serve("max_bodies_bytes = 20000000")
+    length = 15_000_000
+    head = request("POST", "/resource_providers", {**JSON, "Content-Length": str(length)})
+    before = resident_megabytes(server)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(server.port)) for _ in range(6)]
+        for client in clients:
+            client.send(head)
+        statuses = []
+        for client in clients:
+            # The one that is let in waits for the rest of its body; all others are answered.
+            client.socket.settimeout(3)
+            try:
+                client.send(b" " * (length - 1))
+                statuses.append(client.answer().status)
+            except TimeoutError:
+                statuses.append(0)
+            except ConnectionError:
+                statuses.append(503)
+        assert statuses == [0, 503, 503, 503, 503, 503]
+        assert resident_megabytes(server) - before < 100
+        small = {"name": "small", "uuid": new_uuid()}
+        assert server.client().post("/resource_providers", small).status == 200
+    # What one client gave up, another one may use.
+    whole = b'{"name": "large"' + b" " * (length - 17) + b"}"
+    assert server.client().post("/resource_providers", whole).status == 200
+
+
+def test_clients_that_do_not_read_hold_no_threads_and_are_let_go(serve: Serve) -> None:
+    server = serve("unread_seconds = 2", "--demo")
+    with ExitStack() as stack:
+        deaf = [stack.enter_context(socket.socket()) for _ in range(70)]
+        for client in deaf:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", server.port))
+            client.sendall(LARGE_ANSWERS)
+        assert max(seconds_for(server, "/") for _ in range(5)) < SECONDS_MAX
+        wait_until(lambda: connection_count(server) < 10)
+
+
+def test_answers_that_no_client_reads_are_bounded(serve: Serve) -> None:
+    server = serve("unread_seconds = 600\nmax_unread_bytes = 1000000", "--demo")
+    with ExitStack() as stack:
+        for _ in range(60):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", server.port))
+            client.sendall(LARGE_ANSWERS)
+        wait_until(lambda: connection_count(server) < 30)
+        assert seconds_for(server, "/") < SECONDS_MAX
+
+
+def connection_count(server: LiveServer) -> int:
+    """How many sockets the worker has open."""
+    (worker,) = server.worker_ids()
+    found = 0
+    for entry in Path(f"/proc/{worker}/fd").iterdir():
+        try:
+            found += str(entry.readlink()).startswith("socket:")
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.1)
+
+
+def test_time_is_up_for_headers_bodies_and_idle_connections(serve: Serve) -> None:
+    server = serve("header_seconds = 1\nbody_seconds = 1\nidle_seconds = 1")
+    with (
+        RawClient(server.port) as silent,
+        RawClient(server.port) as half,
+        RawClient(server.port) as slow,
+        RawClient(server.port) as idle,
+    ):
+        half.send(HALF)
+        slow.send(request("POST", "/resource_providers", {**JSON, "Content-Length": "9"}), b"{")
+        idle.send(request("GET", "/"))
+        assert idle.answer().status == 200
+        assert silent.is_closed()
+        assert idle.is_closed()
+        assert [half.answer().status, slow.answer().status] == [408, 408]
+
+
+def test_a_connection_too_many_takes_the_place_of_an_idle_one(serve: Serve) -> None:
+    server = serve("max_connections = 40")
+    with ExitStack() as stack:
+        idle = [stack.enter_context(RawClient(server.port)) for _ in range(60)]
+        assert seconds_for(server) < SECONDS_MAX
+        assert idle[0].is_closed()
