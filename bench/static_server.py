@@ -10,12 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from granian.constants import Interfaces
-from granian.log import LogLevels
-from granian.server.mp import MPServer
-
-# As in roost/cli/serve.py: the comparison is with the same server.
-THREADS = 64
+from roost.model.limits import Limits
+from roost.server.supervisor import Supervisor
+from roost.server.worker import run_worker
 
 
 def application(directory: Path) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
@@ -37,17 +34,11 @@ def application(directory: Path) -> Callable[[dict[str, Any], Any], Iterable[byt
 def main() -> None:
     """Serve until SIGTERM."""
     port, workers, directory = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-    server = MPServer(
-        "static_server:application",
-        address="127.0.0.1",
-        port=port,
-        interface=Interfaces.WSGI,
-        workers=workers,
-        blocking_threads=THREADS,
-        log_level=LogLevels.error,
-        websockets=False,
-    )
-    server.serve(target_loader=lambda _target: application(directory))
+
+    def work(tell_ready: Callable[[], None]) -> None:
+        run_worker(lambda: application(directory), Limits(), "127.0.0.1", port, tell_ready)
+
+    sys.exit(Supervisor(workers, work).run())
 
 
 if __name__ == "__main__":

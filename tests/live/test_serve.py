@@ -61,20 +61,40 @@ def test_a_request_in_flight_is_finished_when_the_server_stops(
         assert server.process.wait(20) == 0
 
 
+def wait_for_replacement(server: LiveServer, lost: int) -> None:
+    """Wait until as many workers run as before, without this one."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        workers = server.worker_ids()
+        if len(workers) == 2 and lost not in workers:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"worker {lost} was not replaced: {server.log[-2000:]}")
+
+
 @sqlite_only
 def test_a_worker_that_dies_is_replaced(database_url: str, tmp_path: Path) -> None:
     with LiveServer(database_url, tmp_path) as server:
-        before = server.worker_ids()
-        assert len(before) == 2
-        os.kill(before[0], signal.SIGKILL)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            if len(server.worker_ids()) == 2 and before[0] not in server.worker_ids():
-                break
-            time.sleep(0.05)
-        assert len(set(server.worker_ids()) - {before[0]}) == 2
+        lost = server.worker_ids()[0]
+        os.kill(lost, signal.SIGKILL)
+        wait_for_replacement(server, lost)
         for _ in range(10):
             assert server.client().get("/resource_providers").status == 200
+        assert f"Worker {lost} ended (signal 9)" in server.log
+
+
+@sqlite_only
+def test_workers_that_die_again_and_again_do_not_end_the_service(
+    database_url: str, tmp_path: Path
+) -> None:
+    with LiveServer(database_url, tmp_path) as server:
+        for _ in range(3):
+            lost = server.worker_ids()[0]
+            os.kill(lost, signal.SIGKILL)
+            wait_for_replacement(server, lost)
+        assert server.process is not None
+        assert server.process.poll() is None
+        assert server.client().get("/resource_providers").status == 200
 
 
 @sqlite_only
