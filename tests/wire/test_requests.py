@@ -122,6 +122,22 @@ def test_an_older_client_gets_its_answer_and_the_end_of_the_connection(server: L
         assert client.is_closed()
 
 
+def test_an_older_client_may_keep_its_connection(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        for _ in range(2):
+            client.send(request("GET", "/", {"Connection": "keep-alive"}, version="1.0"))
+            answer = client.answer()
+            assert (answer.status, answer.headers["connection"]) == (200, "keep-alive")
+
+
+def test_a_whole_address_is_understood(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("GET", "http://roost.example:80/traits?name=in:COMPUTE_NODE"))
+        assert client.answer().json == {"traits": ["COMPUTE_NODE"]}
+        client.send(request("OPTIONS", "*"))
+        assert client.answer().status == 404
+
+
 def test_a_client_that_wants_to_leave_is_let_go(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(request("GET", "/", {"Connection": "close"}))

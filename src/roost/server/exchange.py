@@ -9,7 +9,16 @@ from typing import Any, TypeAlias
 
 from roost.server.connection import Connection
 from roost.server.incoming import Environ, Incoming
-from roost.server.outgoing import END_OF_CHUNKS, Header, chunk, head, refusal
+from roost.server.outgoing import (
+    CHUNKED,
+    CLOSE,
+    END_OF_CHUNKS,
+    KEEP_ALIVE,
+    Header,
+    chunk,
+    head,
+    refusal,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,13 +64,20 @@ def _buffers(
     """What is sent first; what comes later becomes the stream of the connection."""
     status, headers = started
     if incoming.is_head or isinstance(body, list):
-        first = head(status, headers, chunked=False, keep_alive=connection.keep_alive)
+        first = head(status, headers, *_framing(connection, incoming))
         return [first] if incoming.is_head else [first, *body]
     # A client of HTTP/1.0 knows no chunks: the end of the connection is the end of the answer.
-    chunked = incoming.version != "1.0"
+    chunked = not incoming.is_old
     connection.keep_alive = connection.keep_alive and chunked
     connection.stream = _pieces(body, chunked=chunked)
-    return [head(status, headers, chunked=chunked, keep_alive=connection.keep_alive)]
+    framing = (*_framing(connection, incoming), *([CHUNKED] if chunked else []))
+    return [head(status, headers, *framing)]
+
+
+def _framing(connection: Connection, incoming: Incoming) -> tuple[str, ...]:
+    if not connection.keep_alive:
+        return (CLOSE,)
+    return (KEEP_ALIVE,) if incoming.is_old else ()
 
 
 def _pieces(body: Iterable[bytes], *, chunked: bool) -> Generator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
 from typing import Any
@@ -56,6 +57,11 @@ class Incoming:
         """Whether the answer has no body whatever its headers say."""
         return self.method == b"HEAD"
 
+    @property
+    def is_old(self) -> bool:
+        """Whether the client speaks HTTP/1.0."""
+        return self.version == "1.0"
+
     def environ(self, connection: Environ) -> Environ:
         """The WSGI environment; `connection` holds what all requests of a connection share."""
         path, query = _split(self.target)
@@ -106,8 +112,9 @@ def _split(target: bytes) -> tuple[str, str]:
     ('/traits', 'x')
     """
     if not target.startswith(b"/") and target != b"*":
-        url = httptools.parse_url(target)
-        target = (url.path or b"/") + (b"?" + url.query if url.query else b"")
+        with suppress(httptools.HttpParserError):
+            url = httptools.parse_url(target)
+            target = (url.path or b"/") + (b"?" + url.query if url.query else b"")
     path, _, query = target.partition(b"#")[0].partition(b"?")
     if b"%" in path:
         path = unquote_to_bytes(path)

@@ -12,13 +12,17 @@ import orjson
 
 Header = tuple[str, str]
 
+CLOSE = "connection: close"
+# Only clients of HTTP/1.0 have to be told.
+KEEP_ALIVE = "connection: keep-alive"
+CHUNKED = "transfer-encoding: chunked"
 END_OF_CHUNKS = b"0\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _WITHOUT_LENGTH = "204"
 
 
-def head(status: str, headers: Sequence[Header], *, chunked: bool, keep_alive: bool) -> bytes:
-    """Status line and headers, with those that belong to the connection and not to the answer."""
+def head(status: str, headers: Sequence[Header], *framing: str) -> bytes:
+    """Status line and headers; `framing` are those of the connection, such as `CLOSE`."""
     # An answer without content has no length either.
     has_length = not status.startswith(_WITHOUT_LENGTH)
     lines = [f"HTTP/1.1 {status}"]
@@ -26,10 +30,7 @@ def head(status: str, headers: Sequence[Header], *, chunked: bool, keep_alive: b
         if has_length or name != "content-length":
             lines.append(f"{name}: {value}")
     lines.append(f"date: {_date(int(time.time()))}")
-    if chunked:
-        lines.append("transfer-encoding: chunked")
-    if not keep_alive:
-        lines.append("connection: close")
+    lines += framing
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1:
         raise ValueError("A header of the answer has a line feed in it.")
@@ -49,7 +50,7 @@ def refusal(status: HTTPStatus, text: str) -> bytes:
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers.append(("retry-after", "1"))
     line = f"{status.value} {status.phrase}"
-    return head(line, headers, chunked=False, keep_alive=False) + body
+    return head(line, headers, CLOSE) + body
 
 
 @lru_cache(maxsize=2)

@@ -39,10 +39,12 @@ _EVICTED = 16
 _EVENTS_MAX = 256
 # Requests mostly wait for the database: as many threads may wait at once.
 THREADS = 64
-# Pieces of large answers are made by these, one of each answer in turn.
-STREAM_THREADS = 1
+# Pieces of large answers are made by these, one piece of each answer in turn.
+STREAM_THREADS = 2
 # A stop waits as long for requests in flight.
 STOP_SECONDS = 30.0
+# The kernel goes on announcing a connection that cannot be accepted.
+_NO_ROOM_SECONDS = 0.01
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -85,7 +87,7 @@ class Poller:
         for descriptor, _ in events:
             connection = self._connections.get(descriptor)
             if connection is not None:
-                self._handle(connection, now)
+                self._handle_safely(connection, now)
             elif descriptor == wakened.fileno():
                 wakened.recv(4096)
             elif descriptor == self._listener.fileno():
@@ -107,6 +109,7 @@ class Poller:
                 # A client that is gone already, or no descriptors are left.
                 if error.errno in _NO_ROOM:
                     self._evict()
+                    time.sleep(_NO_ROOM_SECONDS)
                 continue
             self._open(client, address, now)
 
@@ -126,6 +129,14 @@ class Poller:
             self._close(connection)
 
     # Bytes come, or the client takes some.
+
+    def _handle_safely(self, connection: Connection, now: float) -> None:
+        try:
+            self._handle(connection, now)
+        except Exception:
+            # One client's bytes must not end the service for all others.
+            _LOG.exception("A connection failed and is closed")
+            self._close(connection)
 
     def _handle(self, connection: Connection, now: float) -> None:
         if connection.state is State.ANSWERING:

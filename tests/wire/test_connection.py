@@ -1,0 +1,82 @@
+"""A connection finds the same requests however their bytes are cut."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.model.limits import Limits
+from roost.server.budget import Budget
+from roost.server.connection import Connection
+
+NAMES = st.text("abcXYZ-", min_size=1, max_size=8).map(lambda name: f"X-{name}")
+VALUES = st.text("ab!~,=", max_size=12)
+PATHS = st.text("az/?=&", max_size=12).map(lambda rest: f"/{rest}")
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> tuple[bytes, tuple[str, bytes]]:
+    """The bytes of a request; its target and body."""
+    path = draw(PATHS)
+    body = draw(st.binary(max_size=300))
+    headers = draw(st.dictionaries(NAMES, VALUES, max_size=3))
+    lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    if draw(st.booleans()):
+        lines.append(f"Content-Length: {len(body)}")
+        sent = body
+    else:
+        lines.append("Transfer-Encoding: chunked")
+        at = draw(st.integers(0, len(body)))
+        chunks = [part for part in (body[:at], body[at:]) if part]
+        sent = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in chunks) + b"0\r\n\r\n"
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + sent, (path, body)
+
+
+def found(parts: Sequence[bytes], limits: Limits, budget: Budget) -> Connection:
+    """A connection that has received these parts, one after the other."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    connection = Connection(ours, {}, limits, budget)
+    with closing(theirs):
+        for part in parts:
+            theirs.sendall(part)
+            assert connection.receive(now=0.0)
+    return connection
+
+
+@given(st.lists(messages(), min_size=1, max_size=4), st.data())
+def test_requests_are_the_same_however_they_are_cut(
+    sent: list[tuple[bytes, tuple[str, bytes]]], data: st.DataObject
+) -> None:
+    stream = b"".join(part for part, _ in sent)
+    cuts = data.draw(st.lists(st.integers(1, len(stream) - 1), max_size=8).map(sorted))
+    edges = [0, *cuts, len(stream)]
+    parts = [stream[a:b] for a, b in pairwise(edges) if b > a]
+    connection = found(parts, Limits(), Budget(1 << 20))
+    with closing(connection):
+        environs = [request.environ({}) for request in connection.requests]
+        assert [
+            (environ["PATH_INFO"] + "?" + environ["QUERY_STRING"], environ["wsgi.input"].read())
+            for environ in environs
+        ] == [(path if "?" in path else path + "?", body) for _, (path, body) in sent]
+        assert connection.refused is None
+
+
+@given(st.lists(st.integers(1, 300_000), min_size=1, max_size=5), st.integers(0, 500_000))
+def test_the_memory_of_large_bodies_is_given_back(sizes: list[int], maximum: int) -> None:
+    budget = Budget(maximum)
+    for size in sizes:
+        head = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size
+        body = b"x" * size
+        parts = [head, *(body[at : at + 50_000] for at in range(0, size, 50_000))]
+        connection = found(parts, Limits(max_body_bytes=200_000), budget)
+        assert connection.requests or connection.refused
+        for request in connection.requests:
+            connection.release_body(request)
+        connection.close()
+        assert budget.taken == 0
