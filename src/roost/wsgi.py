@@ -1,4 +1,4 @@
-"""`roost.wsgi:application`, for granian, uwsgi, gunicorn and mod_wsgi.
+"""`roost.wsgi:application`, for `roost serve`, uwsgi, gunicorn and mod_wsgi.
 
 Reads `placement.conf` as the environment says; a configuration or database that cannot be used
 fails the import, with the reason.
