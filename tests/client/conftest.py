@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from roost.client.transport.http import HttpTransport
 from support.counting import CountingTransport
 from support.live_server import LiveServer, ReferenceServer
-from support.requirements import note_missing
-
-REFERENCE = Path(__file__).parents[2] / ".venv-reference"
+from support.requirements import reference_environment
 
 
 @pytest.fixture(scope="session")
@@ -31,16 +28,13 @@ def server(
 ) -> LiveServer:
     """Each server in turn; all tests share it, so they use names and uuids of their own."""
     name: str = request.param
-    if name == "reference" and not (REFERENCE / ".installed").exists():
-        note_missing(name, f"not installed in {REFERENCE}; `make test` does that")
-        pytest.skip("the reference is not installed")
     stack, servers = _running
     if name not in servers:
         directory = tmp_path_factory.mktemp(name)
         made = (
             LiveServer(f"sqlite:///{directory}/roost.sqlite", directory, workers=1)
             if name == "roost"
-            else ReferenceServer(REFERENCE, directory)
+            else ReferenceServer(reference_environment(), directory)
         )
         servers[name] = stack.enter_context(made)
     return servers[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -18,3 +19,12 @@ def note_missing(name: str, reason: str) -> None:
     if name in REQUIRED:
         pytest.exit(f"{name} is required: {reason}", returncode=2)
     missing[name] = reason
+
+
+def reference_environment() -> Path:
+    """The virtual environment of the reference; a test skips where it is not installed."""
+    prefix = Path(__file__).parents[2] / ".venv-reference"
+    if not (prefix / ".installed").exists():
+        note_missing("reference", f"not installed in {prefix}; `make test` does that")
+        pytest.skip("the reference is not installed")
+    return prefix

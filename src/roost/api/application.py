@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-import orjson
 from oslo_context.context import RequestContext
 from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -95,16 +94,20 @@ class Application:
             if request.path not in ("", "/"):
                 request.context = self._authenticate(request)
         except Unauthorized as error:
-            return _unauthorized(str(error))
+            return _error_response(request, HttpError(401, str(error)))
         try:
             request.version = negotiate(request.header(HEADER))
         except InvalidVersion as error:
             text = f"Invalid microversion: invalid version string: {error}"
             return _error_response(request, HttpError(400, text))
         except UnacceptableVersion as error:
-            bounds = {"max_version": str(MAX_VERSION), "min_version": str(MIN_VERSION)}
-            text = f"Invalid microversion: Unacceptable version header: {error}"
-            return _error_response(request, HttpError(406, text, extra=bounds))
+            refusal = errors.not_acceptable(
+                request.header("accept"),
+                f"Invalid microversion: Unacceptable version header: {error}",
+                max_version=str(MAX_VERSION),
+                min_version=str(MIN_VERSION),
+            )
+            return _error_response(request, refusal)
         response = self._answer_version(request)
         response.headers += [
             (HEADER, f"{SERVICE_TYPE} {request.version}"),
@@ -208,11 +211,13 @@ def _route(request: Request, match: Match) -> Route:
 
 
 def _check_media_types(request: Request, route: Route) -> None:
-    if route.gives_json and not quality(request.header("accept"), "application/json"):
-        raise HttpError(406, "Only application/json is provided")
+    accept = request.header("accept")
+    if route.gives_json and not quality(accept, "application/json"):
+        raise errors.not_acceptable(accept, "Only application/json is provided")
     if route.takes_json and request.content_type != "application/json":
-        raise HttpError(
-            415, f"The media type {request.content_type} is not supported, use application/json"
+        raise errors.unsupported_media_type(
+            request.environ.get("CONTENT_TYPE") or "",
+            f"The media type {request.content_type} is not supported, use application/json",
         )
 
 
@@ -223,11 +228,6 @@ def _error_response(request: Request, error: HttpError) -> Response:
     if request.method == "HEAD":
         content_type, body = "text/html; charset=UTF-8", b""
     return Response(error.status, body, [("content-type", content_type), *error.headers])
-
-
-def _unauthorized(message: str) -> Response:
-    body = {"message": message, "code": "401 Unauthorized", "title": "Unauthorized"}
-    return Response(401, orjson.dumps(body), [("content-type", "application/json")])
 
 
 def _log_request(request: Request, response: Response) -> None:

@@ -12,17 +12,30 @@ import orjson
 from roost.api.accept import error_media_type
 from roost.service.errors import Conflict, DomainError, ErrorCode, Invalid, NotFound
 
-# What every detail begins with. Clients look for the sentences of 404 and 405.
+# What every detail begins with: the words of the reference, because clients match on them.
 _GENERAL = {
-    400: "The request cannot be carried out as it is.",
+    400: (
+        "The server could not comply with the request since it is either malformed or otherwise "
+        "incorrect."
+    ),
+    401: (
+        "This server could not verify that you are authorized to access the document you "
+        "requested. Either you supplied the wrong credentials (e.g., bad password), or your "
+        "browser does not understand how to supply the credentials required."
+    ),
     403: "Access was denied to this resource.",
     404: "The resource could not be found.",
-    406: "The response is not available in a form that the request accepts.",
-    409: "The request conflicts with the present state of the resource.",
-    413: "The body of the request is too large.",
-    415: "The request's body is of a media type that is not supported.",
-    500: "The server failed to carry out the request. This is a defect: please report it.",
-    503: "The service cannot answer at the moment. Please try again.",
+    # The sentences of these three name what the request asks for, and a space ends them.
+    405: "The method {} is not allowed for this resource. ",
+    406: (
+        "The resource could not be generated that was acceptable to your browser "
+        "(content of type {}. "
+    ),
+    409: "There was a conflict when trying to complete your request.",
+    413: "The body of your request was too large for this server.",
+    415: "The request media type {} is not supported by this server. ",
+    500: "The server has either erred or is incapable of performing the requested operation.",
+    503: "The server is currently unavailable. Please try again at a later time.",
 }
 _TAGS = re.compile(r"<[^<>]*>")
 
@@ -36,7 +49,7 @@ class HttpError(Exception):
         text: str = "",
         code: ErrorCode = ErrorCode.UNDEFINED,
         *,
-        general: str | None = None,
+        named: str | None = None,
         extra: dict[str, Any] | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
@@ -44,15 +57,21 @@ class HttpError(Exception):
         self.status = status
         self.text = text
         self.code = code
-        self.general = general or _GENERAL[status]
+        self.named = named
         self.extra = extra or {}
         self.headers = headers
 
     @property
+    def general(self) -> str:
+        """The sentence for the status, with the method or media type that it names."""
+        sentence = _GENERAL[self.status]
+        return sentence if self.named is None else sentence.format(self.named)
+
+    @property
     def detail(self) -> str:
         """The general sentence, then the specific one, on one line of its own."""
-        specific = _TAGS.sub("", self.text.replace("\n", " "))
-        return f"{self.general}\n\n {specific}  "
+        ending = "  " if self.named is None else ""
+        return _TAGS.sub("", f"{self.general}\n\n {self.text.replace(chr(10), ' ')}{ending}")
 
 
 _STATUS: tuple[tuple[type[DomainError], int], ...] = (
@@ -70,12 +89,20 @@ def from_domain_error(error: DomainError) -> HttpError:
 
 def method_not_allowed(method: str, allow: str | None, text: str = "") -> HttpError:
     """405, naming the method; with `allow` if the path knows other ones."""
+    return HttpError(405, text, named=method, headers=(("allow", allow),) if allow else ())
+
+
+def not_acceptable(accept: str | None, text: str, **extra: str) -> HttpError:
+    """406, naming the media types that the client accepts."""
+    wanted = (accept or "").strip()
     return HttpError(
-        405,
-        text,
-        general=f"The method {method} is not allowed for this resource.",
-        headers=(("allow", allow),) if allow else (),
+        406, text, named=wanted if wanted not in ("", "*/*") else "application/json", extra=extra
     )
+
+
+def unsupported_media_type(content_type: str, text: str) -> HttpError:
+    """415, naming the media type of the body."""
+    return HttpError(415, text, named=content_type)
 
 
 def render(
@@ -95,6 +122,10 @@ def render(
     if media_type == "text/plain":
         text = f"{error.status} {title}\n\n{error.detail}"
         return "text/plain; charset=UTF-8", text.encode("utf-8", "replace")
+    if error.status == 401:
+        # The form differs from that of all other errors, as it does at the reference.
+        refusal = {"message": error.detail, "code": f"401 {title}", "title": title}
+        return "application/json", orjson.dumps(refusal)
     body: dict[str, Any] = {"status": error.status, "title": title, "detail": error.detail}
     if with_code:
         body["code"] = error.code.value
