@@ -15,6 +15,7 @@ import click
 from roost.cli.agent_events import JsonEvents, TextEvents
 from roost.cli.agent_log import logging_to
 from roost.cli.connection import Connection, connection_options
+from roost.cli.terminal import echo
 from roost.cli.usage import usage_status
 from roost.client.agent.agent import Agent
 from roost.client.agent.lively import LivelyTransport
@@ -158,7 +159,7 @@ def agent(
             )
             _run(running, reporting)
     except NotConfigured as error:
-        click.echo(f"roost: {error}", err=True)
+        echo(f"roost: {error}", err=True)
         sys.exit(EX_CONFIG)
 
 

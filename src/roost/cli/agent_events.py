@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import click
 
+from roost.cli.terminal import echo, echo_line
 from roost.client.owning.owner import Report
 
 _FORMATTER = logging.Formatter()
@@ -37,20 +38,20 @@ class TextEvents:
         """A line for each change."""
         lines = report.difference.lines()
         for line in lines:
-            click.echo(line)
+            echo_line(line)
         for line in report.kept:
-            click.echo(f"kept: {line}")
+            echo_line(f"kept: {line}")
         if not lines and event != "changed":
-            click.echo("nothing would change")
+            echo_line("nothing would change")
 
     def say(self, event: str, text: str) -> None:
         """The text alone: it says what happened."""
         del event
-        click.echo(f"roost: {text}", err=True)
+        echo(f"roost: {text}", err=True)
 
     def log(self, record: logging.LogRecord) -> None:
         """The message, with its traceback if it has one."""
-        click.echo(_FORMATTER.format(record), err=True)
+        echo(_FORMATTER.format(record), err=True)
 
 
 class JsonEvents:

@@ -9,10 +9,10 @@ from contextlib import closing, contextmanager
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from roost.cli.options import configuration_options
+from roost.cli.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings, load_settings
 from roost.store.checks import Finding, Level, check_database
 from roost.store.database import Database
@@ -60,7 +60,7 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
         _repair(database, settings, dry_run=dry_run)
     after = before if dry_run else sync_schema(database)
     verb = "would become" if dry_run else "is now"
-    click.echo(
+    echo_line(
         f"{shown_url(database)}: {before.state.value} before; placement schema {verb} "
         f"{after.placement_head}, roost schema {verb} {after.roost_head}"
     )
@@ -76,7 +76,7 @@ def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
         else:
             connection.commit()
     verb = "would be repaired" if dry_run else "repaired"
-    click.echo(f"{verb}: {repaired.roots} roots, {repaired.consumers} consumers")
+    echo_line(f"{verb}: {repaired.roots} roots, {repaired.consumers} consumers")
 
 
 @db.command()
@@ -97,8 +97,8 @@ def version(as_json: bool, config_files: tuple[str, ...], database_url: str | No
             )
         )
         return
-    click.echo(f"placement  {status.placement_revision} (newest {status.placement_head})")
-    click.echo(f"roost      {status.roost_revision} (newest {status.roost_head})")
+    echo_line(f"placement  {status.placement_revision} (newest {status.placement_head})")
+    echo_line(f"roost      {status.roost_revision} (newest {status.roost_head})")
 
 
 @db.command()
@@ -113,7 +113,7 @@ def check(as_json: bool, config_files: tuple[str, ...], database_url: str | None
         with _open(load_settings(config_files, database_url)) as database:
             findings = database.read(check_database)
     except DatabaseUnusable as error:
-        click.echo(f"roost: {error}", err=True)
+        echo(f"roost: {error}", err=True)
         sys.exit(2)
     if as_json:
         click.echo(json.dumps([_plain(finding) for finding in findings]))
@@ -135,11 +135,10 @@ def _plain(finding: Finding) -> dict[str, str]:
 def _print(findings: tuple[Finding, ...]) -> None:
     table = Table("check", "result", "found", "what to do")
     for finding in findings:
-        colour = _COLOURS[finding.level]
         table.add_row(
-            finding.name,
-            f"[{colour}]{finding.level.value}[/]",
-            escape(finding.message),
-            escape(finding.remedy),
+            plain(finding.name),
+            plain(finding.level.value, _COLOURS[finding.level]),
+            plain(finding.message),
+            plain(finding.remedy),
         )
     Console().print(table)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 import roost
+from roost.cli.terminal import plain
 from roost.model.errors import OperatorError
 
 COMMANDS = {
@@ -68,7 +69,6 @@ def main() -> None:
 
 
 def _complain(text: str) -> NoReturn:
-    # As a Text: in a string, what is in brackets or between colons would be taken for markup.
-    sentence = Text.assemble(("roost:", "bold red"), " ", text)
+    sentence = Text.assemble(("roost:", "bold red"), " ", plain(text))
     Console(stderr=True, highlight=False).print(sentence, soft_wrap=True)
     sys.exit(1)

@@ -16,6 +16,7 @@ from roost.api.application import Application
 from roost.api.authentication import strategy as check_strategy
 from roost.bootstrap import open_database
 from roost.cli.options import configuration_options
+from roost.cli.terminal import plain
 from roost.configuration.settings import (
     CONFIG_FILES_VARIABLE,
     ConfigurationError,
@@ -83,13 +84,11 @@ def serve(
     Application(replace(settings, auth_strategy=strategy), database)
     console = Console(stderr=True)
     if demo:
-        console.print(_demo_line(load_demo(database), database), highlight=False, soft_wrap=True)
-    console.print(
-        f"[bold]Roost[/] at [link]http://{host}:{port}[/] on {shown_url(database)}, "
-        f"{workers} worker{'s' if workers > 1 else ''}, {strategy}",
-        highlight=False,
-        soft_wrap=True,
-    )
+        console.print(plain(_demo_line(load_demo(database), database)), soft_wrap=True)
+    line = plain("Roost", "bold")
+    line.append_text(plain(f" at http://{host}:{port} on {shown_url(database)}, ", "not bold"))
+    line.append_text(plain(f"{workers} worker{'s' if workers > 1 else ''}, {strategy}", "not bold"))
+    console.print(line, soft_wrap=True)
     database.close()
     _tell_workers(settings, strategy)
     _run(host, port, workers, settings.limits)

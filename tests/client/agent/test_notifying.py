@@ -61,7 +61,7 @@ def test_a_status_is_one_line_whatever_is_in_it(tmp_path: Path, listen: Listen) 
     notifier = Notifier({"NOTIFY_SOCKET": f"{tmp_path}/n"})
     notifier.status("tree.yaml:1:1: no\ntree.yaml:2:1: neither")
     notifier.status("cannot open Gehäuse-\udcff")
-    assert heard(manager) == ["STATUS=tree.yaml:1:1: no", "STATUS=cannot open Gehäuse-?"]
+    assert heard(manager) == ["STATUS=tree.yaml:1:1: no", "STATUS=cannot open Gehäuse-\\udcff"]
 
 
 @pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": ""}], ids=["none", "empty"])

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import track
 
 from roost.cli.connection import Connection, connection_options
+from roost.cli.terminal import echo_line
 from roost.cli.usage import usage_status
 from roost.client.drivers.file import PLACEHOLDER
 from roost.client.errors import NotConfigured
@@ -138,7 +139,7 @@ def _carry_out(connection: Connection, wish: _Wish, *, dry_run: bool) -> bool:
     """Apply or compare; whether anything is different."""
     tree_file = read_tree_file(wish.path)
     for warning in tree_file.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo_line(f"warning: {warning}", err=True)
     _refuse_placeholders(wish.path, tree_file)
     name = _owner_name(wish, tree_file)
     records = FileRecords(name, wish.records)
@@ -155,7 +156,7 @@ def _carry_out(connection: Connection, wish: _Wish, *, dry_run: bool) -> bool:
             different = [tell(part, part.apply(owner, dry_run=dry_run)) for part in _shown(wanted)]
     if undeclared and not wish.prune:
         names = ", ".join(part.name for part in undeclared)
-        click.echo(
+        echo_line(
             f"{name} declared something of {names} before, which is not in the file and stays; "
             "--prune removes it",
             err=True,
@@ -210,9 +211,9 @@ def _telling(wish: _Wish, owner: str, dry_run: bool) -> Iterator[Callable[[Part,
             told.append({"tree": part.name, "difference": difference, "kept": list(report.kept)})
         else:
             for line in lines:
-                click.echo(line)
+                echo_line(line)
             for line in report.kept:
-                click.echo(f"kept: {line}")
+                echo_line(f"kept: {line}")
         return bool(report.difference)
 
     try:
@@ -223,4 +224,4 @@ def _telling(wish: _Wish, owner: str, dry_run: bool) -> Iterator[Callable[[Part,
     if not wish.as_json:
         verb = "would be made" if dry_run else "made"
         noun = "change" if changes == 1 else "changes"
-        click.echo(f"{changes} {noun} {verb}, as owner {owner}", err=True)
+        echo_line(f"{changes} {noun} {verb}, as owner {owner}", err=True)

@@ -12,6 +12,7 @@ from rich.text import Text
 from roost.client.inspecting import InspectedTree
 from roost.client.provider_tree import ProviderData
 from roost.model.inventory import Inventory
+from roost.model.printable import printable
 
 BAR_WIDTH = 20
 # Where less is left beside the branches, the terminal may break the lines: no level is left out.
@@ -82,16 +83,16 @@ def _broken(label: Text, console: Console, indentation: int) -> Iterator[Text]:
 
 
 def _label(inspected: InspectedTree, provider: ProviderData, details: bool) -> Text:
-    label = Text(provider.name, style="bold")
-    label.append(f"  {provider.uuid}", style="not bold dim")
+    label = Text(printable(provider.name), style="bold")
+    label.append(f"  {printable(provider.uuid)}", style="not bold dim")
     used = inspected.usages.get(provider.uuid, {})
-    width = max(map(len, provider.inventory), default=0)
+    width = max((len(printable(name)) for name in provider.inventory), default=0)
     for name, fields in sorted(provider.inventory.items()):
-        label.append(f"\n{name:{width}}  ", style="not bold")
+        label.append(f"\n{printable(name):{width}}  ", style="not bold")
         label.append_text(_bar(name, fields, used.get(name, 0)))
     for noun, items in (("trait", provider.traits), ("aggregate", provider.aggregates)):
         if items:
-            label.append(f"\n{_listed(noun, items, details)}", style="not bold dim")
+            label.append(f"\n{printable(_listed(noun, items, details))}", style="not bold dim")
     return label
 
 

@@ -6,6 +6,8 @@ import os
 import socket
 from collections.abc import Mapping
 
+from roost.model.printable import printable
+
 
 class Notifier:
     """Sends states to the service manager; without one, says nothing.
@@ -24,7 +26,7 @@ class Notifier:
     def status(self, text: str) -> None:
         """What the service is doing, for people to read."""
         first_line = text.partition("\n")[0]
-        self._send(f"STATUS={first_line}")
+        self._send(f"STATUS={printable(first_line)}")
 
     def alive(self) -> None:
         """The service does not hang."""

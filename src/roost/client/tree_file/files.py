@@ -218,6 +218,12 @@ class _Dumper(yaml.SafeDumper):
         style = None if text.isprintable() else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
+    def analyze_scalar(self, scalar: str) -> Any:
+        # Each scalar is analysed right before it is written. Control and format characters are
+        # written as escapes, because a terminal obeys them.
+        self.allow_unicode = scalar.isprintable()
+        return super().analyze_scalar(scalar)
+
     def represent_one_line(self, fields: _OneLine) -> yaml.Node:
         return self.represent_mapping("tag:yaml.org,2002:map", fields, flow_style=True)
 

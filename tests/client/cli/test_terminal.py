@@ -1,0 +1,188 @@
+"""What others wrote reaches the terminal spelt out: it cannot steer it, forge lines or hide."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from roost.cli.agent_events import TextEvents
+from roost.cli.main import cli
+from roost.store.checks import Finding, Level
+from support.commands import Outcome, roost
+from support.placement_stub import PlacementStub, Received, Reply
+from support.remote_world import RemoteWorld
+from support.small_server import SmallServer
+
+# The title of a window, a colour of 8 bits, a text from right to left, a new line, markup.
+EVIL = "x\x1b]0;owned\x07\x9b31m\u202egnp\u2028[link=http://evil.example][bold]\nroost: ok"
+SHOWN = r"x\x1b]0;owned\x07\x9b31m\u202egnp\u2028[link=http://evil.example][bold]\nroost: ok"
+
+
+def assert_harmless(outcome: Outcome) -> None:
+    for text in (outcome.out, outcome.err):
+        assert all(character.isprintable() for character in text.replace("\n", ""))
+    lines = (outcome.out + outcome.err).split("\n")
+    assert not [line for line in lines if line.startswith("roost: ok")]
+
+
+class EvilServer(SmallServer):
+    """A small server whose providers, classes and traits have evil names."""
+
+    def _answer(self, request: Received) -> Reply:
+        if request.path.endswith("/inventories"):
+            inventories = {EVIL: {"total": 3, "reserved": 0, "allocation_ratio": 1.0}}
+            return Reply(body={"resource_provider_generation": 0, "inventories": inventories})
+        if request.path.endswith("/usages"):
+            return Reply(body={"resource_provider_generation": 0, "usages": {EVIL: 0}})
+        if request.path.endswith("/traits"):
+            return Reply(body={"resource_provider_generation": 0, "traits": [EVIL]})
+        return super()._answer(request)
+
+    def _body(self, name: str) -> dict[str, Any]:
+        return super()._body(name) | {"name": name + EVIL}
+
+
+@pytest.fixture
+def evil(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with EvilServer() as server:
+        monkeypatch.setenv("ROOST_URL", server.url)
+        yield server
+
+
+def test_a_drawing_spells_out_what_is_in_names(evil: EvilServer) -> None:
+    shown = roost("tree", "show", "--details")
+    assert shown.status == 0, shown.err
+    assert_harmless(shown)
+    assert f"a{SHOWN}  {evil.uuid('a')}" in shown.lines
+    assert any(line.startswith(f"{SHOWN}  ") and line.endswith("0 of 3") for line in shown.lines)
+    assert f"trait {SHOWN}" in shown.lines
+
+
+def test_json_stays_data(evil: EvilServer) -> None:
+    shown = roost("tree", "show", "--json", "--url", evil.url)
+    assert_harmless(shown)
+    assert shown.json[0]["name"] == f"a{EVIL}"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["yaml", "json"])
+def test_an_exported_file_stays_data(evil: EvilServer, options: tuple[str, ...]) -> None:
+    exported = roost("tree", "export", "--url", evil.url, *options)
+    assert exported.status == 0, exported.err
+    assert_harmless(exported)
+    providers = {
+        provider["name"]: provider for provider in yaml.safe_load(exported.out)["providers"]
+    }
+    assert providers.keys() == {f"{name}{EVIL}" for name in "abc"}
+    assert providers[f"a{EVIL}"]["traits"] == [EVIL]
+
+
+def test_an_exported_name_is_escaped_alone() -> None:
+    with SmallServer() as server, patch.object(SmallServer, "_body", _one_odd_body):
+        exported = roost("tree", "export", "--url", server.url)
+    assert "name: Gehäuse-a" in exported.out
+    assert "\u202e" not in exported.out
+
+
+def _one_odd_body(self: SmallServer, name: str) -> dict[str, Any]:
+    shown = {"b": "Gehäuse-\u202eb"}.get(name, f"Gehäuse-{name}")
+    return {
+        "uuid": self.uuid(name),
+        "name": shown,
+        "generation": 0,
+        "parent_provider_uuid": self.uuid("b") if name == "d" else None,
+        "root_provider_uuid": self.uuid("b" if name == "d" else name),
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"errors": [{"detail": f"no: {EVIL}"}]}, None],
+    ids=["an error", "no JSON at all"],
+)
+def test_what_a_server_says_is_spelt_out(body: Any) -> None:
+    def refuse(request: Received) -> Reply:
+        return Reply(400, body=EVIL if body is None else body)
+
+    with PlacementStub(otherwise=refuse) as server:
+        failed = roost("tree", "show", "--url", server.url)
+    assert failed.status == 1
+    for character in "\x1b\x07\x9b\u202e\u2028":
+        assert character not in failed.err
+    assert "[bold]" in failed.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"providers:\n  - name: a\n    {json.dumps(EVIL)}: 5\n",
+        f"providers:\n  - name: a\n    traits: [{json.dumps(EVIL)}]\n",
+        f"providers:\n  - name: a\n    parent: {json.dumps(EVIL)}\n",
+        f"providers:\n  - name: a\n    uuid: {json.dumps(EVIL)}\n",
+        f"providers:\n  - name: [{json.dumps(EVIL)}]\n",
+        f"{json.dumps(EVIL)}: 1\n",
+        f"providers:\n  - name: !<{'%1B%5D0;owned%07'}> a\n",
+        'providers: []\nowner: "\\e[1mx"\n',
+    ],
+)
+def test_problems_of_a_tree_file_are_spelt_out(text: str) -> None:
+    Path("tree\x1b[1m.yaml").write_text(text)
+    failed = roost("tree", "diff", "-f", "tree\x1b[1m.yaml")
+    assert failed.status == 1
+    assert_harmless(failed)
+
+
+def test_changes_of_a_tree_are_spelt_out(world: RemoteWorld) -> None:
+    name = world.name("evil") + EVIL
+    Path("tree.yaml").write_text(json.dumps({"providers": [{"name": name}]}))
+    for command in (["diff"], ["apply"], ["apply", "--adopt"]):
+        outcome = roost("tree", *command, "-f", "tree.yaml")
+        assert_harmless(outcome)
+    Path("tree.yaml").write_text("providers: []")
+    left = roost("tree", "diff", "-f", "tree.yaml")
+    assert_harmless(left)
+    assert world.name("evil") + SHOWN in left.err
+    pruned = roost("tree", "apply", "-f", "tree.yaml", "--prune")
+    assert pruned.status == 0
+    assert_harmless(pruned)
+
+
+def test_the_agent_spells_out_changes_and_problems(world: RemoteWorld) -> None:
+    name = world.name("host") + EVIL
+    Path("tree.yaml").write_text(json.dumps({"providers": [{"name": name}]}))
+    driver = ("agent", "--driver", "file", "--option", "path=tree.yaml", "--name", name)
+    for once in ("--dry-run", "--once"):
+        outcome = roost(*driver, once)
+        assert outcome.status == 0, outcome.err
+        assert_harmless(outcome)
+        assert world.name("host") + SHOWN in outcome.out
+    wrong = roost("agent", "--driver", EVIL, "--once")
+    assert wrong.status == 78
+    assert "\x1b" not in wrong.err
+
+
+def test_log_lines_of_the_agent_are_spelt_out(capsys: pytest.CaptureFixture[str]) -> None:
+    record = logging.LogRecord("driver", logging.WARNING, "", 1, "device %s", (EVIL,), None)
+    TextEvents().log(record)
+    TextEvents().say("failed", f"the server said {EVIL}")
+    printed = capsys.readouterr().err
+    assert all(character.isprintable() for character in printed.replace("\n", ""))
+    assert "[bold]" in printed
+
+
+def test_findings_in_a_database_are_spelt_out(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/roost.sqlite"
+    assert CliRunner().invoke(cli, ["db", "sync", "--db", url]).exit_code == 0
+    finding = Finding("roots", Level.FAILURE, "\x1b]0;x\x07[red]a", "[/]remove\\")
+    with patch("roost.cli.db.check_database", lambda connection: (finding,)):
+        outcome = CliRunner().invoke(cli, ["db", "check", "--db", url])
+    assert outcome.exit_code == 2
+    assert "\x1b" not in outcome.output
+    assert "[red]a" in outcome.output
+    assert "[/]remove\\" in outcome.output
