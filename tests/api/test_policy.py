@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from roost.api.context import Context
+from roost.api.policy import Policy
 from roost.api.routes import ROUTES, Route
 from roost.configuration.settings import ConfigurationError
 from roost.store.database import Database
-from support.client import Answer, ApiClient, in_process_client
+from support.client import Answer, ApiClient, in_process_client, settings_for
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -266,6 +270,100 @@ def test_a_broken_policy_file_stops_the_service_from_starting(
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"policy\.yaml"):
         in_process_client(database, tmp_path, policy=policy)
+
+
+@pytest.mark.parametrize("rule", ["placement:resource_providers:list", "admin_api", "unused"])
+@pytest.mark.parametrize("value", ["null", "", "~", "false", "0", "{}", "{a: b}"])
+def test_a_rule_that_is_no_rule_stops_the_service_and_is_named(
+    database: Database, tmp_path: Path, rule: str, value: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"policy\.yaml.*the rule {rule} is "):
+        in_process_client(database, tmp_path, policy=f'"{rule}": {value}\n')
+
+
+def test_a_rule_of_the_policy_directory_must_be_one_as_well(
+    database: Database, tmp_path: Path
+) -> None:
+    extra = tmp_path / "extra"
+    extra.mkdir()
+    (extra / "one.yaml").write_text('"placement:traits:list": null\n')
+    usual = configuration(tmp_path, new_defaults=False)
+    with pytest.raises(ConfigurationError, match=r"the rule placement:traits:list is null"):
+        in_process_client(database, tmp_path, f"{usual}policy_dirs = {extra}\n")
+
+
+# Decisions are remembered, within bounds.
+
+
+def growth(ask: Callable[[int], None], times: int) -> int:
+    """How many bytes are in use after something was asked so often, beyond those before."""
+    ask(0)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(1, times):
+            ask(number)
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "role",
+    ["r" * 50_000, ",".join("r" * 900)],
+    ids=["long", "many"],
+)
+def test_callers_with_ever_new_roles_do_not_fill_the_memory(api: ApiClient, role: str) -> None:
+    def ask(number: int) -> None:
+        assert api.get("/traits", x_roles=f"{number},{role}").status == 403
+
+    assert growth(ask, 400) < 2_000_000
+
+
+def test_callers_with_ever_new_names_do_not_fill_the_memory(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.api.policy._DECISIONS_BYTES", 100_000)
+    policy = Policy(settings_for(database, tmp_path).oslo)
+
+    def ask(number: int) -> None:
+        context = Context(user=f"user {number}", project="p" * 200, roles=("admin",))
+        policy.authorize("placement:traits:list", context, f"project {number}")
+
+    assert growth(ask, 2000) < 200_000
+
+
+class Interrupted(str):
+    """A name at whose second look-up another thread gets its turn."""
+
+    __slots__ = ("look_ups", "turn")
+    look_ups: int
+    turn: Callable[[], None]
+
+    def __hash__(self) -> int:
+        self.look_ups += 1
+        if self.look_ups == 2:
+            self.turn()
+        return super().__hash__()
+
+
+def test_a_decision_that_another_thread_pushes_out_meanwhile_is_no_failure(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Room for one decision at a time.
+    monkeypatch.setattr("roost.api.policy._DECISIONS_BYTES", 1000)
+    policy = Policy(settings_for(database, tmp_path).oslo)
+
+    def ask(context: Context) -> None:
+        policy.authorize("placement:traits:list", context, "lab")
+
+    user = Interrupted("ann")
+    user.turn = lambda: None
+    user.look_ups = 0
+    ask(Context(user=user, roles=("admin",)))
+    user.turn = lambda: ask(Context(user="bob", roles=("admin",)))
+    user.look_ups = 0
+    ask(Context(user=user, roles=("admin",)))
 
 
 # The policy file, changed while the service runs.

@@ -7,12 +7,14 @@ changes.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from oslo_policy import policy
 
@@ -23,8 +25,12 @@ from roost.configuration.settings import ConfigurationError
 _LOG = logging.getLogger(__name__)
 
 _ADMIN_OR_SERVICE = "rule:admin_or_service_api"
-_DECISIONS_MAX = 10_000
-_NAME_LENGTH_MAX = 255
+# All decisions that are remembered take about this much memory, several thousand of usual callers.
+_DECISIONS_BYTES = 4 * 2**20
+# A decision about a caller with more roles, or longer names, than callers have is made anew.
+_DECISION_BYTES_MAX = 8 * 2**10
+# The tuple, the context and the place in the table, beside the texts.
+_ENTRY_BYTES = 400
 # A change of a known file shows at once; a new file is noticed after this time.
 _LOOK_FOR_FILES_SECONDS = 1.0
 
@@ -116,6 +122,7 @@ class Policy:
         enforcer.register_defaults(_defaults())
         try:
             enforcer.load_rules(force_reload=True)
+            _check_kinds(enforcer)
             enforcer.check_rules(raise_on_violation=True)
         except Exception as error:
             files = ", ".join(self._paths) or "the defaults"
@@ -155,12 +162,19 @@ class Policy:
         return tuple(path for path in found if path)
 
 
+_Question: TypeAlias = tuple[str, Context, str | None]
+"""A rule, who asks, and the project that is asked about."""
+_UNKNOWN = object()
+
+
 class _Rules:
     """The rules of one state of the policy files, and the decisions made by them."""
 
     def __init__(self, enforcer: policy.Enforcer) -> None:
         self._enforcer = enforcer
-        self._decisions: dict[tuple[str, Context, str | None], str | None] = {}
+        self._lock = threading.Lock()
+        self._decisions: dict[_Question, str | None] = {}
+        self._bytes = 0
         # What another server decides must be asked each time.
         self._cacheable = not any(
             remote in str(check)
@@ -170,15 +184,27 @@ class _Rules:
 
     def refusal(self, rule: str, context: Context, target_project: str | None) -> str | None:
         """Nothing if allowed, else the text of the refusal."""
-        key = rule, context, target_project
-        if key in self._decisions:
-            return self._decisions[key]
-        decision = self._decide(*key)
-        if self._cacheable and len(target_project or "") <= _NAME_LENGTH_MAX:
-            if len(self._decisions) >= _DECISIONS_MAX:
-                self._decisions.clear()
-            self._decisions[key] = decision
+        question = rule, context, target_project
+        # One look: another thread may clear the table between two.
+        known: Any = self._decisions.get(question, _UNKNOWN)
+        if known is not _UNKNOWN:
+            return cast("str | None", known)
+        decision = self._decide(*question)
+        if self._cacheable:
+            self._remember(question, decision)
         return decision
+
+    def _remember(self, question: _Question, decision: str | None) -> None:
+        size = _size(question, decision)
+        if size > _DECISION_BYTES_MAX:
+            return
+        with self._lock:
+            if self._bytes + size > _DECISIONS_BYTES:
+                self._decisions.clear()
+                self._bytes = 0
+            if question not in self._decisions:
+                self._decisions[question] = decision
+                self._bytes += size
 
     def _decide(self, rule: str, context: Context, target_project: str | None) -> str | None:
         credentials = {
@@ -196,6 +222,31 @@ class _Rules:
         except policy.PolicyNotAuthorized:
             return f"Policy does not allow {rule} to be performed."
         return None
+
+
+def _size(question: _Question, decision: str | None) -> int:
+    """About how many bytes a remembered decision takes."""
+    _, context, target = question
+    texts = (context.user, context.project, context.system_scope, context.domain, target, decision)
+    return (
+        _ENTRY_BYTES
+        + sys.getsizeof(context.roles)
+        + sum(map(sys.getsizeof, context.roles))
+        + sum(sys.getsizeof(text) for text in texts if text is not None)
+    )
+
+
+def _check_kinds(enforcer: policy.Enforcer) -> None:
+    """Refuse rules of the files that are neither text nor list.
+
+    oslo.policy takes null, false and 0 for the empty rule, which every caller passes.
+    """
+    for name, rule in enforcer.file_rules.items():
+        if not isinstance(rule.check_str, str | list):
+            raise ConfigurationError(
+                f"the rule {name} is {json.dumps(rule.check_str, default=str)}, which is no rule. "
+                'Write a text such as "role:admin"; "!" lets no caller pass, "@" every caller.'
+            )
 
 
 def _modified(name: str) -> tuple[int, int] | None:
