@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from oslo_log.formatters import ContextFormatter
 
 from roost.api.application import Application
 from roost.store.database import Database
@@ -27,6 +29,7 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 PROVIDER = "c0ffee00-0000-0000-0000-000000000001"
 NOWHERE = "c0ffee00-0000-0000-0000-00000000dead"
 CONSUMER = "c0ffee00-0000-0000-0000-00000000c001"
+REQUEST_ID_ANYWHERE = re.compile(r"req-[0-9a-f-]{36}")
 REQUEST_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -954,3 +957,84 @@ def test_a_body_that_was_cut_short_is_refused(api: ApiClient) -> None:
     assert answer.status == 400
     assert "of 100 bytes" in answer.detail
     assert api.get("/resource_providers").json == {"resource_providers": []}
+
+
+# Log lines that name no request.
+
+
+@pytest.fixture
+def formatted(database: Database, tmp_path: Path) -> Iterator[list[str]]:
+    """All log lines as oslo.log writes them: the ids in brackets, then the message."""
+    written: list[str] = []
+
+    class Listing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            written.append(self.format(record))
+
+    configuration = settings_for(database, tmp_path).oslo
+    handler = Listing(logging.INFO)
+    handler.setFormatter(ContextFormatter(config=configuration))
+    logger = logging.getLogger()
+    logger.addHandler(handler)
+    yield written
+    logger.removeHandler(handler)
+
+
+def told(lines: list[str], message: str) -> str:
+    (line,) = (line for line in lines if message in line)
+    return line
+
+
+def test_a_line_between_requests_has_no_request_id(api: ApiClient, formatted: list[str]) -> None:
+    api.get("/resource_providers")
+    logging.getLogger("roost.library").warning("between two requests")
+    assert "req-" not in told(formatted, "between two requests")
+
+
+def test_a_line_of_a_library_has_the_id_of_the_request_it_works_for(
+    api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, formatted: list[str]
+) -> None:
+    answers = []
+    read = database.read
+    for number in range(3):
+
+        def reading(*args: Any, number: int = number) -> Any:
+            logging.getLogger("roost.library").warning("reading for request %d", number)
+            return read(*args)
+
+        monkeypatch.setattr(database, "read", reading)
+        answers.append(replace(api, token="ann:lab").get("/resource_providers", x_roles="admin"))
+    for number, answer in enumerate(answers):
+        line = told(formatted, f"reading for request {number}")
+        assert set(REQUEST_ID_ANYWHERE.findall(line)) == {answer.headers["x-openstack-request-id"]}
+        assert "ann lab" in line
+
+
+def test_a_request_that_fails_leaves_no_id_behind(
+    api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, formatted: list[str]
+) -> None:
+    def read(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(database, "read", read)
+    answer = api.get("/resource_providers")
+    logging.getLogger("roost.library").warning("after the failure")
+    assert answer.headers["x-openstack-request-id"] in told(formatted, "The request failed")
+    assert "req-" not in told(formatted, "after the failure")
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/traits?name=\x9b31m\xe4%0A", {}),
+        ("/traits", {"x-project-id": "lab\x9b31m", "x-auth-token": "\x85admin"}),
+    ],
+)
+def test_nothing_that_a_client_sends_steers_the_terminal_of_the_log(
+    api: ApiClient, formatted: list[str], path: str, headers: dict[str, str]
+) -> None:
+    logging.getLogger("placement.requestlog").setLevel(logging.INFO)
+    api.request("GET", path, headers=headers)
+    logging.getLogger("placement.requestlog").setLevel(logging.NOTSET)
+    line = told(formatted, "status: ")
+    assert line.isprintable()

@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from oslo_context.context import RequestContext
 from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -22,6 +21,7 @@ from roost.api.answer_cache import AnswerCache
 from roost.api.authentication import Unauthorized, strategy
 from roost.api.cors import Cors
 from roost.api.errors import HttpError
+from roost.api.log_context import NO_REQUEST, ThreadContext, line_context
 from roost.api.microversions import (
     HEADER,
     MAX_VERSION,
@@ -37,6 +37,7 @@ from roost.api.requests import Request, is_length
 from roost.api.responses import Response
 from roost.api.routes import ROUTES, Match, Route, Router
 from roost.configuration.settings import Settings
+from roost.model.printable import printable
 from roost.replica.replica import Replica
 from roost.service.errors import DomainError, ErrorCode
 from roost.store.database import Database
@@ -71,6 +72,13 @@ class Application:
         if self._settings.parse_proxy_headers:
             apply_proxy_headers(environ)
         request = Request(environ, self._database, self._settings, self._replica, self._answers)
+        ThreadContext(request).update_store()
+        try:
+            return self._respond(request, start_response)
+        finally:
+            NO_REQUEST.update_store()
+
+    def _respond(self, request: Request, start_response: StartResponse) -> Iterable[bytes]:
         request.receive()
         if self._cors is None:
             response = self._answer(request)
@@ -153,7 +161,7 @@ def _http_error(request: Request, error: Exception) -> HttpError:
         return error
     if isinstance(error, DomainError):
         return errors.from_domain_error(error)
-    context = _log_context(request)
+    context = {"context": line_context(request)}
     match error:
         case Contention():
             text = f"update conflict: {error}. Try again."
@@ -235,7 +243,7 @@ def _log_request(request: Request, response: Response) -> None:
     if not _REQUEST_LOG.isEnabledFor(logging.INFO):
         return
     environ = request.environ
-    query = f"?{environ['QUERY_STRING']}" if environ.get("QUERY_STRING") else ""
+    query = printable(f"?{environ['QUERY_STRING']}") if environ.get("QUERY_STRING") else ""
     version = next((value for name, value in response.headers if name == HEADER), None)
     _REQUEST_LOG.info(
         '%s "%s %s" status: %s len: %s microversion: %s',
@@ -246,18 +254,5 @@ def _log_request(request: Request, response: Response) -> None:
         response.status,
         "-" if response.stream is not None else len(response.body),
         version.split()[-1] if version else "-",
-        extra=_log_context(request),
+        extra={"context": line_context(request)},
     )
-
-
-def _log_context(request: Request) -> dict[str, RequestContext]:
-    """What oslo.log prints in brackets before the message: both request ids, user and project."""
-    return {
-        "context": RequestContext(
-            request_id=request.id,
-            global_request_id=request.global_id,
-            user_id=request.context.user,
-            project_id=request.context.project,
-            overwrite=False,
-        )
-    }
