@@ -232,3 +232,49 @@ def test_a_user_remembers_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_record_is_never_outside_its_directory(tmp_path: Path, uuid: str) -> None:
     with pytest.raises(NotConfigured, match="which is none"):
         FileRecords("agent", tmp_path).save(uuid, Owned())
+
+
+# -- what lies in the way
+
+
+def test_a_link_that_lies_in_the_way_is_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("untouched")
+    directory = tmp_path / "agent"
+    directory.mkdir()
+    for name in (f"{ROOT}.new", f"{ROOT}.json.new", f"{ROOT}.json"):
+        (directory / name).symlink_to(precious)
+    records = FileRecords("agent", tmp_path)
+    records.prepare()
+    records.save(ROOT, OWNED)
+    assert records.load(ROOT) == OWNED
+    assert precious.read_text() == "untouched"
+    assert not (directory / f"{ROOT}.json").is_symlink()
+
+
+def test_what_a_crash_left_behind_blocks_no_record(tmp_path: Path) -> None:
+    directory = tmp_path / "agent"
+    (directory / f"{ROOT}.new").mkdir(parents=True)
+    (directory / f"{OTHER}.new").write_text("half of it")
+    (directory / f"{OTHER}.new").chmod(0)
+    records = FileRecords("agent", tmp_path)
+    records.save(ROOT, OWNED)
+    records.save(OTHER, LESS)
+    assert records.trees() == [ROOT, OTHER]
+
+
+def test_drafts_of_writers_that_ended_long_ago_are_removed(tmp_path: Path) -> None:
+    directory = tmp_path / "agent"
+    directory.mkdir()
+    old, young = directory / f"{ROOT}-old.new", directory / f"{ROOT}-young.new"
+    old.write_text("half")
+    young.write_text("half")
+    os.utime(old, (0, 0))
+    FileRecords("agent", tmp_path).prepare()
+    assert list(directory.iterdir()) == [young]
+
+
+def test_records_are_for_their_owner_alone(tmp_path: Path) -> None:
+    FileRecords("agent", tmp_path).save(ROOT, OWNED)
+    (record,) = (tmp_path / "agent").iterdir()
+    assert record.stat().st_mode & 0o777 == 0o600

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +16,9 @@ import platformdirs
 from roost.client.errors import NotConfigured
 from roost.client.owning.ownership import Owned, OwnedProvider, owner_name
 from roost.model.identifiers import is_uuid
+
+_DRAFT = ".new"
+_DRAFT_SECONDS = 3600
 
 
 class Records(Protocol):
@@ -44,6 +49,7 @@ class FileRecords:
             self._directory.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._directory):
                 pass
+            _remove_old_drafts(self._directory)
         except OSError as error:
             raise NotConfigured(
                 f"Cannot remember what is owned in {self._directory}: {error.strerror}; "
@@ -125,18 +131,28 @@ def default_directory() -> Path:
 
 def _replace(path: Path, text: str) -> None:
     """Have a file contain this, in full or, if that fails, not at all."""
-    draft = path.with_suffix(".new")
+    # A new file of a name that nothing foretells: no link can lie in its way.
+    handle, draft = tempfile.mkstemp(_DRAFT, f"{path.stem}-", path.parent)
     try:
-        with draft.open("w") as file:
+        with open(handle, "w") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
+        os.replace(draft, path)
     except OSError:
         # On a full disk it would be in the way of the next attempt.
-        draft.unlink(missing_ok=True)
+        os.unlink(draft)
         raise
     _make_durable(path.parent)
+
+
+def _remove_old_drafts(directory: Path) -> None:
+    """Remove what writers left behind that ended while they wrote."""
+    for draft in directory.glob(f"*{_DRAFT}"):
+        with suppress(OSError):
+            # Another writer may be at work on a younger one.
+            if draft.lstat().st_mtime < time.time() - _DRAFT_SECONDS:
+                draft.unlink()
 
 
 def _make_durable(directory: Path) -> None:
