@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 
 import pytest
@@ -42,7 +43,7 @@ providers:
     assert "there are name, uuid, parent, inventories" in found[6]
 
 
-@pytest.mark.parametrize("spelling", ["no", "010", "1e3", "12:30", "0x1F", "true", "3.5"])
+@pytest.mark.parametrize("spelling", ["no", "010", "1e3", "0x1F", "true", "3.5"])
 def test_a_name_that_yaml_does_not_take_for_text_needs_quotes(spelling: str) -> None:
     told = problem(f"providers:\n  - name: {spelling}\n")
     assert told.startswith("tree.yaml:2:11: `name` must be text, but YAML reads")
@@ -50,7 +51,7 @@ def test_a_name_that_yaml_does_not_take_for_text_needs_quotes(spelling: str) -> 
     assert declared(f'providers: [{{name: "{spelling}"}}]').keys() == {spelling}
 
 
-@pytest.mark.parametrize("spelling", ["2026-01-01", ".nan", "0o17", "=", "on-1"])
+@pytest.mark.parametrize("spelling", ["2026-01-01", ".nan", "0o17", "=", "on-1", "12:30"])
 def test_a_name_that_is_plainly_a_name_needs_none(spelling: str) -> None:
     assert declared(f"providers: [{{name: {spelling}}}]").keys() == {spelling}
 
@@ -223,3 +224,48 @@ def test_the_longer_a_file_the_more_may_its_aliases_stand_for(
     traits = ", ".join(["CUSTOM_A"] * 60)
     hosts = "".join(f"  - {{<<: *host, name: h{i}}}\n" for i in range(100))
     assert len(declared(f"x-h: &host {{traits: [{traits}]}}\nproviders:\n{hosts}")) == 100
+
+
+# -- files that are made to take long
+
+
+def inventory(amount: str) -> str:
+    return f"providers:\n  - name: a\n    inventories:\n      VCPU: {amount}\n"
+
+
+_MANY = 200_000
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (inventory("1:" * _MANY + "1"), "tree.yaml:4:13: `inventories.VCPU` must be a whole"),
+        (inventory(f'!!int "{"1:" * _MANY}1"'), "tree.yaml:4:13: 400001 characters are too many"),
+        (inventory("1" * _MANY), "tree.yaml:4:13: 200000 characters are too many for a number"),
+        (inventory("0x" + "f" * 5000), "tree.yaml:4:13: 5002 characters are too many"),
+        (inventory("0" + "7" * _MANY), "tree.yaml:4:13: 200001 characters are too many"),
+        (inventory("0b" + "1" * _MANY), "tree.yaml:4:13: 200002 characters are too many"),
+        (inventory("1e" + "9" * _MANY), "tree.yaml:4:13: 200002 characters are too many"),
+        (inventory("1e400"), "tree.yaml:4:13: `inventories.VCPU` is inf"),
+        (inventory("[" * _MANY), "tree.yaml:4:73: more than 64 levels"),
+        (inventory("- " * _MANY), "tree.yaml:4:"),
+        (
+            inventory(f"{{<<: [{', '.join(f'{{A{number}: 1}}' for number in range(10_000))}]}}"),
+            "tree.yaml:4:20: unknown key `A0`",
+        ),
+        (
+            f"providers:\n  - name: a\n    traits: [{','.join(f'HWX_{n}' for n in range(9000))}]",
+            "tree.yaml: there are more than these 100: mend these first",
+        ),
+    ],
+    ids=[
+        *("base 60", "base 60 by tag", "decimal", "hexadecimal", "octal", "binary", "exponent"),
+        *("infinite", "deep", "deep block", "merged", "traits"),
+    ],
+)
+def test_a_file_that_is_made_to_take_long_is_refused_soon(text: str, told: str) -> None:
+    begun = time.process_time()
+    found = problems(text)
+    assert time.process_time() - begun < 5
+    assert any(told in line for line in found)
+    assert max(map(len, found)) < 1000

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ STANDARD_INPUT = "-"
 NESTED_LEVELS = 20
 """How many levels of a tree are written inside each other. Each takes two of those of YAML, of
 which no more than `NESTING_MAX` are read."""
+
+PROBLEMS_MAX = 100
+"""How many problems of a file are told at once."""
 
 _Children = dict[str | None, list[DeclaredProvider]]
 """Providers by the name of their parent."""
@@ -86,19 +90,37 @@ def parse_tree_file(text: str, name: str) -> TreeFile:
     if document is None or document.value is None:
         raise TreeFileError([_EMPTY.in_file(name)])
     entries = list(entries_of(document))
-    problems += file_problems(document)
-    for entry in entries:
-        problems += provider_problems(entry.source)
-    problems += structure_problems(entries)
-    if problems:
-        # Something that is wrong behind an anchor is wrong for each of its aliases.
-        raise TreeFileError(problem.in_file(name) for problem in sorted(set(problems)))
+    refusals = _first(chain(problems, _problems(document, entries)), name)
+    if refusals:
+        raise TreeFileError(refusals)
     return TreeFile(
         owner=document.text("owner"),
         declaration=Declaration(tuple(_parents_first(map(_provider, entries)))),
         lines={entry.name: entry.source.line for entry in entries if entry.name is not None},
-        warnings=tuple(problem.in_file(name) for problem in sorted(set(_doubts(entries)))),
+        warnings=tuple(_first(_doubts(entries), name)),
     )
+
+
+def _problems(document: Located, entries: list[Entry]) -> Iterator[Problem]:
+    yield from file_problems(document)
+    for entry in entries:
+        yield from provider_problems(entry.source)
+    yield from structure_problems(entries)
+
+
+def _first(problems: Iterable[Problem], name: str) -> list[str]:
+    """The problems in the order of the lines; of very many the first ones.
+
+    To find out what was meant takes milliseconds for each, and hundreds are not read.
+    """
+    # Something that is wrong behind an anchor is wrong for each of its aliases.
+    found: set[Problem] = set()
+    for problem in problems:
+        if problem not in found and len(found) == PROBLEMS_MAX:
+            shown = [problem.in_file(name) for problem in sorted(found)]
+            return [*shown, f"{name}: there are more than these {PROBLEMS_MAX}: mend these first"]
+        found.add(problem)
+    return [problem.in_file(name) for problem in sorted(found)]
 
 
 def _provider(entry: Entry) -> DeclaredProvider:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from functools import cache
+from functools import lru_cache
 
 import os_resource_classes
 import os_traits
@@ -72,7 +72,7 @@ def meant_resource_class(name: str) -> str:
     return _meant(name, STANDARD_CLASSES)
 
 
-@cache
+@lru_cache(maxsize=1000)
 def _meant(name: str, standard: Collection[str]) -> str:
     spelt_well = re.sub(r"[^A-Z0-9_]", "_", name.upper())
     if spelt_well in standard or is_custom_name(spelt_well):

@@ -14,14 +14,29 @@ from yaml.constructor import SafeConstructor
 NESTING_MAX = 64
 """How deep lists and mappings may lie in each other, aliases written out."""
 
+NUMBER_LENGTH_MAX = 100
+"""How many characters a number may have. To read one of millions of digits takes minutes."""
+
+TEXT_SHOWN = 200
+"""How much of its beginning and of its end is shown of the text of a problem."""
+
 # Aliases may make a text this much longer. Without any a text has fewer values than characters.
 _EXPANSION_BASE = 20_000
 _EXPANSION_FACTOR = 20
 
 _TAG = "tag:yaml.org,2002:"
 _STRING, _MERGE = f"{_TAG}str", f"{_TAG}merge"
-_FLOAT = f"{_TAG}float"
+_INT, _FLOAT = f"{_TAG}int", f"{_TAG}float"
+# As PyYAML has it, but for 1:30, which is a number to base 60 there: here it is text.
+_INTEGER = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z")
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
+
+
+def _int(constructor: Any, node: Any) -> int:
+    if _INTEGER.match(node.value) is None:
+        raise ValueError(node.value)
+    number: int = SafeConstructor.construct_yaml_int(constructor, node)
+    return number
 
 
 def _float(constructor: Any, node: Any) -> float:
@@ -34,7 +49,7 @@ _CONSTRUCTOR = SafeConstructor()
 _SCALARS: dict[str, Callable[[Any, Any], Any]] = {
     f"{_TAG}null": SafeConstructor.construct_yaml_null,
     f"{_TAG}bool": SafeConstructor.construct_yaml_bool,
-    f"{_TAG}int": SafeConstructor.construct_yaml_int,
+    _INT: _int,
     _FLOAT: _float,
 }
 _KNOWN_TAGS = {*_SCALARS, _STRING, _MERGE, f"{_TAG}seq", f"{_TAG}map"}
@@ -56,7 +71,11 @@ class Problem:
 
     def in_file(self, name: str) -> str:
         """The problem in one line as editors and terminals like it: they can jump to the place."""
-        return f"{name}:{self.line}:{self.column}: {' '.join(self.text.splitlines())}"
+        text = " ".join(self.text.splitlines())
+        if len(text) > 3 * TEXT_SHOWN:
+            # What is found stands at the beginning, the advice at the end.
+            text = f"{text[:TEXT_SHOWN]} ... {text[-TEXT_SHOWN:]}"
+        return f"{name}:{self.line}:{self.column}: {text}"
 
 
 class UnreadableYaml(ValueError):
@@ -137,9 +156,10 @@ class _Loader(yaml.SafeLoader):
 
 # What looks like a date is text: nothing in a file that is read here is a date.
 _Loader.yaml_implicit_resolvers = {
-    start: [(tag, shape) for tag, shape in shapes if tag in _KNOWN_TAGS - {_FLOAT}]
+    start: [(tag, shape) for tag, shape in shapes if tag in _KNOWN_TAGS - {_INT, _FLOAT}]
     for start, shapes in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader.add_implicit_resolver(_INT, _INTEGER, list("-+0123456789"))
 take_json_numbers(_Loader)
 
 
@@ -213,6 +233,10 @@ class _Reading:
 
     def _scalar(self, node: yaml.Node, here: Located) -> Any:
         construct = _SCALARS.get(node.tag)
+        if node.tag in (_INT, _FLOAT) and len(node.value) > NUMBER_LENGTH_MAX:
+            what = f"{len(node.value)} characters are too many for a number: write a smaller one"
+            self.problems.add(here.problem(what))
+            return node.value
         try:
             return construct(_CONSTRUCTOR, node) if construct else _joined(node.value)
         except (ValueError, LookupError):
@@ -237,8 +261,10 @@ class _Reading:
             if self._is_usable_key(key, keys):
                 keys[key.value], items[key.value] = key, item
         for source in merged:
-            items = {**source.items, **items}
-            keys = {**source.keys, **keys}
+            for name, item in source.items.items():
+                items.setdefault(name, item)
+            for name, key in source.keys.items():
+                keys.setdefault(name, key)
         values = {key: item.value for key, item in items.items()}
         return Located(values, here.line, here.column, items=items, keys=keys)
 
