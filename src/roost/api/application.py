@@ -183,7 +183,7 @@ def _http_error(request: Request, error: Exception) -> HttpError:
             )
         case _:
             _LOG.error("The request failed", exc_info=error, extra=context)
-            answer = HttpError(500)
+            answer = HttpError(500, "This is a defect: please report it.")
     return answer
 
 
@@ -219,9 +219,8 @@ def _route(request: Request, match: Match) -> Route:
 
 
 def _check_media_types(request: Request, route: Route) -> None:
-    accept = request.header("accept")
-    if route.gives_json and not quality(accept, "application/json"):
-        raise errors.not_acceptable(accept, "Only application/json is provided")
+    if route.gives_json and not quality(request.header("accept"), "application/json"):
+        raise errors.not_acceptable(request.header("accept"), "Only application/json is provided")
     if route.takes_json and request.content_type != "application/json":
         raise errors.unsupported_media_type(
             request.environ.get("CONTENT_TYPE") or "",

@@ -70,8 +70,9 @@ class HttpError(Exception):
     @property
     def detail(self) -> str:
         """The general sentence, then the specific one, on one line of its own."""
+        specific = self.text.replace("\n", " ")
         ending = "  " if self.named is None else ""
-        return _TAGS.sub("", f"{self.general}\n\n {self.text.replace(chr(10), ' ')}{ending}")
+        return _TAGS.sub("", f"{self.general}\n\n {specific}{ending}")
 
 
 _STATUS: tuple[tuple[type[DomainError], int], ...] = (

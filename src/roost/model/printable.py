@@ -6,8 +6,8 @@ from __future__ import annotations
 def printable(text: str) -> str:
     r"""One line in which each character is seen: control and format characters are spelt out.
 
-    Names come from servers and files. A terminal obeys what is in them, a library takes brackets
-    for markup, and marks of direction show a text in another order than it is.
+    Names come from servers and files. A terminal obeys control characters in them, and marks of
+    direction show a text in another order than it is.
 
     >>> print(printable("host\x1b]0;owned\x07 \u202ebig\n"))
     host\x1b]0;owned\x07 \u202ebig\n
