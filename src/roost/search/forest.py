@@ -8,13 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.search.block import BLOCK_PROVIDERS, Block
+from roost.search.block import BLOCK_PROVIDERS, Block, IndexColumn
 from roost.search.building import build_blocks
-from roost.search.rows import ForestRows, UsageRows, Vocabulary, column
+from roost.search.rows import ForestRows, UsageRows, Vocabulary
 from roost.search.set_table import SetTable
 
 # The trait that makes a provider a sharing one.
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
+
+# So many providers are looked for one by one, more of them by a table of all ids: to put them into
+# each block's order would take longer the more there are, for each block again.
+_FEW_IDS = 16
 
 
 class TreeRef(NamedTuple):
@@ -80,10 +84,9 @@ class Forest:
 
     def root_ids_of(self, provider_ids: Iterable[int]) -> list[int]:
         """The ids of the roots under which these providers stand here."""
-        wanted = sorted(provider_ids)
         roots: list[int] = []
-        for block in self.blocks:
-            trees = np.unique(block.trees[block.places_of(wanted)])
+        for block, places in self._located(provider_ids):
+            trees = np.unique(block.trees[places])
             roots += block.ids[block.starts[trees]].tolist()
         return roots
 
@@ -101,10 +104,10 @@ class Forest:
 
         The old ones are those with a root of the same id.
         """
-        replaced = np.union1d(column(list(gone_root_ids)), rows.providers.root_ids)
+        replaced = {*gone_root_ids, *rows.providers.root_ids.tolist()}
         blocks: list[Block] = []
-        for block in self.blocks:
-            dropped = np.isin(block.ids[block.roots], replaced)
+        for block, places in self._located(replaced):
+            dropped = block.trees_with_roots_at(places)
             if not dropped.any():
                 blocks.append(block)
             elif not dropped.all():
@@ -116,13 +119,28 @@ class Forest:
 
     def with_usages(self, usages: UsageRows, provider_ids: Iterable[int]) -> Forest:
         """The same trees, of which these providers are used as `usages` says and not otherwise."""
-        wanted = sorted(provider_ids)
-        blocks = list(self.blocks)
-        for number, block in enumerate(blocks):
-            places = block.places_of(wanted)
-            if len(places):
-                blocks[number] = block.with_usages(places, usages)
+        used: dict[int, dict[int, int]] = {}
+        for provider_id, class_id, amount in zip(
+            usages.provider_ids.tolist(),
+            usages.class_ids.tolist(),
+            usages.used.tolist(),
+            strict=True,
+        ):
+            used.setdefault(class_id, {})[provider_id] = amount
+        blocks = (
+            block.with_usages(places, used) if len(places) else block
+            for block, places in self._located(provider_ids)
+        )
         return replace(self, blocks=tuple(blocks))
+
+    def _located(self, provider_ids: Iterable[int]) -> list[tuple[Block, IndexColumn]]:
+        """Every block, and where those of these providers stand in it that it has."""
+        ids = sorted(provider_ids)
+        if len(ids) <= _FEW_IDS:
+            return [(block, block.places_of(ids)) for block in self.blocks]
+        wanted = np.zeros(ids[-1] + 2, np.bool_)
+        wanted[ids] = True
+        return [(block, block.places_in(wanted)) for block in self.blocks]
 
 
 def _sharing(blocks: Sequence[Block]) -> tuple[ProviderRef, ...]:
