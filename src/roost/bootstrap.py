@@ -39,5 +39,5 @@ def create_application(settings: Settings) -> Application:
     application.prepare()
     # The forest stays as long as the process: there is nothing in it to be collected.
     gc.freeze()
-    database.close()
+    database.release()
     return application

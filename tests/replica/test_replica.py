@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -27,6 +27,7 @@ from roost.store.database import Database
 from roost.store.journal_pruning import prune_changes
 from support.client import ApiClient
 
+only_servers = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
 only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
@@ -81,9 +82,9 @@ def statements(database: Database) -> Iterator[list[str]]:
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
         asked.append(statement)
 
-    event.listen(database.reader, "before_cursor_execute", note)
+    event.listen(database.follower, "before_cursor_execute", note)
     yield asked
-    event.remove(database.reader, "before_cursor_execute", note)
+    event.remove(database.follower, "before_cursor_execute", note)
 
 
 def ask_one_after_another(
@@ -103,17 +104,17 @@ def ask_one_after_another(
 
 
 @contextmanager
-def looks_at_journal(database: Database) -> Iterator[list[object]]:
-    """What is read without a transaction meanwhile."""
+def looks_at_journal(replica: Replica) -> Iterator[list[object]]:
+    """What the replica reads without a transaction meanwhile."""
     looks: list[object] = []
-    read = database.read
+    read = replica._following.read
 
     def noted(work: Any, *args: Any) -> Any:
         looks.append(work)
         return read(work, *args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "read", noted)
+        patch.setattr(replica._following, "read", noted)
         yield looks
 
 
@@ -169,7 +170,7 @@ def test_nothing_new_costs_one_look_at_the_journal(database: Database) -> None:
     replica = Replica(database)
     forest = replica.current()
     assert replica.current() is forest
-    with looks_at_journal(database) as looks:
+    with looks_at_journal(replica) as looks:
         assert replica.current() is forest
     assert len(looks) == 1
 
@@ -245,6 +246,61 @@ def test_a_pruned_journal_makes_a_reader_start_anew(database: Database) -> None:
     database.write(_make_old)
     assert database.write(prune_changes, utc_now(), 1000) > 0
     assert set(capacities(replica.current())) == hosts
+
+
+def test_slow_reads_do_not_keep_the_replica_from_its_database(database: Database) -> None:
+    replica = Replica(database)
+    replica.current()
+    host = database.write(add_host)
+    options = database.options
+    with ExitStack() as slow:
+        for _ in range(options.pool_size + options.pool_overflow):
+            slow.enter_context(database.reader.connect())
+        began = time.monotonic()
+        assert capacities(replica.current()) == {host: 8}
+        assert time.monotonic() - began < options.pool_timeout_seconds / 2
+
+
+@only_servers
+def test_everything_is_read_anew_when_the_connection_was_lost(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    replica = Replica(database)
+    hosts = {database.write(add_host)}
+    replica.current()
+    end_session_of(database)
+    with caplog.at_level("INFO"), statements(database) as asked:
+        assert set(capacities(replica.current())) == hosts
+    assert "Reading all providers anew" in caplog.text
+    assert any("inventories" in text for text in asked)
+    hosts.add(database.write(add_host))
+    with statements(database) as asked:
+        assert set(capacities(replica.current())) == hosts
+        assert replica.current() is replica.current()
+    assert not any("FROM inventories GROUP" in text for text in asked)
+
+
+@only_servers
+def test_everything_is_read_anew_over_a_connection_that_replaced_another(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    replica = Replica(database)
+    host = database.write(add_host)
+    replica.current()
+    database.follower.dispose()
+    with caplog.at_level("INFO"):
+        assert capacities(replica.current()) == {host: 8}
+    assert "Reading all providers anew" in caplog.text
+
+
+def end_session_of(database: Database) -> None:
+    """Make the server end the session of the replica."""
+    is_postgresql = database.engine.dialect.name == "postgresql"
+    number = "SELECT pg_backend_pid()" if is_postgresql else "SELECT connection_id()"
+    kill = "SELECT pg_terminate_backend({})" if is_postgresql else "KILL {}"
+    with database.follower.connect() as connection:
+        session = connection.exec_driver_sql(number).scalar_one()
+    database.read(lambda connection: connection.exec_driver_sql(kill.format(session)).close())
 
 
 def _make_old(connection: Connection) -> None:

@@ -17,6 +17,7 @@ from roost.search.forest import Forest
 from roost.store.clock import utc_now
 from roost.store.database import Database
 from roost.store.errors import Busy, Contention
+from roost.store.following import ConnectionReplaced, Following
 from roost.store.journal import ChangeKind
 from roost.store.journal_pruning import prune_changes
 from roost.store.journal_reading import (
@@ -53,6 +54,7 @@ class Replica:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._following = Following(database)
         self._lock = threading.Lock()
         self._state: tuple[Forest, Position] | None = None
         self._check_began = 0.0
@@ -78,22 +80,29 @@ class Replica:
         return forest
 
     def _refreshed(self, state: tuple[Forest, Position] | None) -> tuple[Forest, Position]:
-        if state is None:
-            return self._database.snapshot(_read_everything)
-        forest, position = state
-        try:
-            changes, position = self._database.read(read_changes, position)
-            if changes:
-                # The first look is cheap, and usually the only one. What is new is read in one
-                # snapshot with the journal itself, so that no transaction is seen by half.
-                forest, position = self._database.snapshot(_apply_changes, *state)
-            if time.monotonic() >= self._forget_at:
-                position = self._database.read(forget_gaps, position)
-                self._forget_at = time.monotonic() + _FORGET_SECONDS
-        except JournalLost as reason:
-            _LOG.info("Reading all providers anew: %s", reason)
-            return self._database.snapshot(_read_everything)
-        return forest, position
+        if state is not None:
+            try:
+                return self._read_on(*state)
+            except (JournalLost, ConnectionReplaced) as reason:
+                _LOG.info("Reading all providers anew: %s", reason)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                _LOG.info("Reading all providers anew, the journal's connection broke: %s", error)
+            # What was read over a connection that is lost is good for nothing, whatever follows.
+            self._state = None
+        return self._following.begin(_read_everything)
+
+    def _read_on(self, forest: Forest, position: Position) -> tuple[Forest, Position]:
+        changes, now = self._following.read(read_changes, position)
+        if changes:
+            # The first look is cheap, and usually the only one. What is new is read in one
+            # snapshot with the journal itself, so that no transaction is seen by half.
+            forest, now = self._following.snapshot(_apply_changes, forest, position)
+        if time.monotonic() >= self._forget_at:
+            now = self._following.read(forget_gaps, now)
+            self._forget_at = time.monotonic() + _FORGET_SECONDS
+        return forest, now
 
     def _prune(self) -> None:
         """Delete changes that all have seen. Others go on meanwhile; one who does it is enough."""

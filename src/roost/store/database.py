@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -84,6 +84,8 @@ class Database:
         # Connections of their own, without transactions: on a server, BEGIN and ROLLBACK would
         # be two of three round trips of most reads.
         self.reader = _create_engine(self.url, options, reads_only=True)
+        # One connection outside of the pools: slow readers do not keep the journal from being read.
+        self.follower = _create_engine(self.url, _of_follower(options), reads_only=True)
         self.gate = (
             WriteGate(f"{self.url.database}-writer", _WRITE_SECONDS_MAX)
             if self.engine.dialect.name == "sqlite"
@@ -135,9 +137,18 @@ class Database:
 
     def close(self) -> None:
         """Give all connections back."""
+        self.release()
+        self.follower.dispose()
+
+    def release(self) -> None:
+        """Give back what processes must not share after a fork.
+
+        The journal's connection to a server stays: a child that comes by it leaves it alone.
+        """
         self.engine.dispose()
         self.reader.dispose()
         if isinstance(self.gate, WriteGate):
+            self.follower.dispose()
             self.gate.close()
 
     def _with_fresh_connection(self, run: Callable[[], T]) -> T:
@@ -153,13 +164,7 @@ class Database:
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         with self.reader.connect() as connection:
-            for statement in _BEGIN_SNAPSHOT[connection.dialect.name]:
-                connection.exec_driver_sql(statement)
-            try:
-                return work(connection, *args, **kwargs)
-            finally:
-                if not connection.invalidated:
-                    connection.exec_driver_sql("ROLLBACK")
+            return in_one_moment(connection, work, *args, **kwargs)
 
     def _read_once(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -172,6 +177,22 @@ class Database:
     ) -> T:
         with self.gate, self.engine.connect() as connection, connection.begin():
             return work(connection, *args, **kwargs)
+
+
+def in_one_moment(
+    connection: Connection,
+    work: Callable[Concatenate[Connection, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """What `work` returns; all its statements see the same moment."""
+    for statement in _BEGIN_SNAPSHOT[connection.dialect.name]:
+        connection.exec_driver_sql(statement)
+    try:
+        return work(connection, *args, **kwargs)
+    finally:
+        if not connection.invalidated:
+            connection.exec_driver_sql("ROLLBACK")
 
 
 def _lost_before_commit(error: DBAPIError) -> bool:
@@ -209,6 +230,11 @@ def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> E
     else:
         _prepare_mysql(engine, options)
     return engine
+
+
+def _of_follower(options: DatabaseOptions) -> DatabaseOptions:
+    """The options of the journal's connection, which stays open as long as the server lets it."""
+    return replace(options, pool_size=1, pool_overflow=0, recycle_seconds=-1)
 
 
 def _with_charset(url: URL) -> URL:

@@ -1,0 +1,77 @@
+"""The one connection over which a reader follows the journal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+from roost.store.database import Database, in_one_moment
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Connections that came along with a fork. The parent may still use them, and closing one here
+# would end its session.
+_inherited: list[object] = []
+
+
+class ConnectionReplaced(Exception):
+    """The connection is not the one over which the reader began.
+
+    The server may have crashed in between. Rows that the reader saw may be gone then, and the
+    server may use the numbers of transactions again: the reader has to read all tables anew.
+    """
+
+
+class Following:
+    """Reads over one connection, and notices that it was replaced. For one thread at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._engine = database.follower
+        # A file does not lose what was read from it.
+        self._may_be_replaced = self._engine.dialect.name == "sqlite"
+        # Stands in the notes of the connection over which the reader began.
+        self._mark = object()
+        self._process_id = os.getpid()
+
+    def begin(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns, in one snapshot; the reader goes on over the same connection."""
+        self._leave_to_parent()
+        with self._engine.connect() as connection:
+            connection.info.pop(self._mark, None)
+            result = in_one_moment(connection, work, *args, **kwargs)
+            connection.info[self._mark] = True
+            return result
+
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns, without a transaction."""
+        self._leave_to_parent()
+        with self._engine.connect() as connection:
+            self._check(connection)
+            return work(connection, *args, **kwargs)
+
+    def snapshot(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns: all its statements see the same moment."""
+        self._leave_to_parent()
+        with self._engine.connect() as connection:
+            self._check(connection)
+            return in_one_moment(connection, work, *args, **kwargs)
+
+    def _check(self, connection: Connection) -> None:
+        if not self._may_be_replaced and self._mark not in connection.info:
+            raise ConnectionReplaced("the journal's connection was lost")
+
+    def _leave_to_parent(self) -> None:
+        if self._process_id != os.getpid():
+            _inherited.append(self._engine.pool)
+            self._engine.dispose(close=False)
+            self._process_id = os.getpid()
