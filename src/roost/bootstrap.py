@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import logging
+import time
+from collections.abc import Callable
 
 from roost.api.application import Application
 from roost.configuration.settings import Settings
 from roost.store.database import Database
+from roost.store.errors import DatabaseAway, DatabaseUnusable
 from roost.store.files import make_room
-from roost.store.schema import prepare_schema
+from roost.store.schema import prepare_schema, shown_url
 from roost.store.vocabulary import sync_standard_names
+
+_LOG = logging.getLogger(__name__)
 
 
 def open_database(settings: Settings) -> Database:
@@ -20,13 +27,7 @@ def open_database(settings: Settings) -> Database:
     """
     database = Database(settings.database)
     make_room(database)
-    prepare_schema(
-        database,
-        settings.upgrade_schema,
-        max_retries=settings.connect_attempts,
-        retry_interval=settings.connect_interval_seconds,
-    )
-    database.write(sync_standard_names)
+    _patiently(settings, database, lambda: _prepare(settings, database))
     # Servers that load the application before they fork must not share connections.
     database.close()
     return database
@@ -36,8 +37,44 @@ def create_application(settings: Settings) -> Application:
     """The WSGI application on its database, ready to answer."""
     database = open_database(settings)
     application = Application(settings, database)
-    application.prepare()
+    _patiently(settings, database, application.prepare)
     # The forest stays as long as the process: there is nothing in it to be collected.
     gc.freeze()
     database.release()
+    application.keep_house()
     return application
+
+
+def _prepare(settings: Settings, database: Database) -> None:
+    prepare_schema(
+        database,
+        settings.upgrade_schema,
+        max_retries=settings.connect_attempts,
+        retry_interval=settings.connect_interval_seconds,
+    )
+    database.write(sync_standard_names)
+
+
+def _patiently(settings: Settings, database: Database, work: Callable[[], None]) -> None:
+    """Do it, and again if the database goes away meanwhile, as often as at the first connection."""
+    attempts, interval = settings.connect_attempts, settings.connect_interval_seconds
+    for attempt in itertools.count(1):
+        try:
+            work()
+            return
+        except DatabaseAway as error:
+            if attempt >= attempts >= 0:
+                raise DatabaseUnusable(
+                    f"The database {shown_url(database)} went away while the service started: "
+                    f"{error}. Check that the server runs, and start the service again."
+                ) from error
+            _LOG.warning(
+                "The database %s went away while the service started (attempt %d of %s), trying "
+                "again in %s seconds: %s",
+                shown_url(database),
+                attempt,
+                attempts if attempts >= 0 else "any number",
+                interval,
+                error,
+            )
+        time.sleep(interval)

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy.exc import DataError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from roost.api import errors
 from roost.api.accept import quality
@@ -38,15 +37,26 @@ from roost.api.responses import Response
 from roost.api.routes import ROUTES, Match, Route, Router
 from roost.configuration.settings import Settings
 from roost.model.printable import printable
+from roost.replica.housekeeping import Housekeeping
 from roost.replica.replica import Replica
 from roost.service.errors import DomainError, ErrorCode
 from roost.store.database import Database
-from roost.store.errors import Busy, Contention, DatabaseUnusable
+from roost.store.errors import (
+    Busy,
+    Contention,
+    DatabaseAway,
+    DatabaseUnusable,
+    OutcomeUnknown,
+    WriteRefused,
+    reason_of,
+)
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_LOG = logging.getLogger("placement.requestlog")
+# Clients that are told to come again find the service within a second of its database.
+_RETRY_SECONDS = "1"
 _REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
@@ -57,6 +67,7 @@ class Application:
         self._settings = settings
         self._database = database
         self._replica = Replica(database)
+        self._housekeeping: Housekeeping | None = None
         self._answers = AnswerCache()
         self._authenticate = strategy(settings.auth_strategy)
         self._policy = Policy(settings.oslo)
@@ -65,10 +76,22 @@ class Application:
 
     def prepare(self) -> None:
         """Do ahead what the first request would otherwise wait for: read all providers."""
-        self._replica.current()
+        self._replica.tidy()
+
+    def keep_house(self) -> None:
+        """Let a thread look after the journal, in each process that answers requests."""
+        self._housekeeping = Housekeeping(self._database, self._replica)
+
+    def close(self) -> None:
+        """Stop the housekeeping, and give all connections back."""
+        if self._housekeeping is not None:
+            self._housekeeping.close()
+        self._database.close()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
+        if self._housekeeping is not None:
+            self._housekeeping.ensure()
         if self._settings.parse_proxy_headers:
             apply_proxy_headers(environ)
         request = Request(environ, self._database, self._settings, self._replica, self._answers)
@@ -168,23 +191,34 @@ def _http_error(request: Request, error: Exception) -> HttpError:
             answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
         case Busy():
             answer = HttpError(503, f"Nothing was written: {error}.")
-        case DatabaseUnusable():
-            _LOG.error("The database cannot be used: %s", error, extra=context)
-            answer = HttpError(503, "The database cannot be used at the moment.")
+        case OutcomeUnknown():
+            _LOG.error("The outcome of a write is not known: %s", error, extra=context)
+            answer = HttpError(
+                503,
+                "The connection to the database was lost during a commit. The write may have been "
+                "carried out or not: look before you repeat it.",
+            )
+        case DatabaseAway() | DatabaseUnusable() | OperationalError():
+            _LOG.error("The database cannot be used: %s", reason_of(error), extra=context)
+            text = f"The database cannot be used at the moment.{_what_was_written(request)}"
+            answer = HttpError(503, text)
+        case WriteRefused():
+            _LOG.error("The database cannot write: %s", error, extra=context)
+            text = f"The database cannot write at the moment.{_what_was_written(request)}"
+            answer = HttpError(503, text)
         case DataError():
             _LOG.warning("The database cannot store a value", exc_info=error, extra=context)
             answer = HttpError(400, "The database cannot store a value of this request.")
-        case OperationalError() | PoolTimeout():
-            _LOG.error("The database cannot be used", exc_info=error, extra=context)
-            answer = HttpError(
-                503,
-                "The database cannot be used at the moment. A write may have been carried out or "
-                "not: look before you repeat it.",
-            )
         case _:
             _LOG.error("The request failed", exc_info=error, extra=context)
             answer = HttpError(500, "This is a defect: please report it.")
     return answer
+
+
+def _what_was_written(request: Request) -> str:
+    if request.method in ("GET", "HEAD"):
+        return ""
+    return " The write was carried out." if request.has_written else " Nothing was written."
 
 
 def _decoded_path(request: Request) -> str:
@@ -234,7 +268,10 @@ def _error_response(request: Request, error: HttpError) -> Response:
     )
     if request.method == "HEAD":
         content_type, body = "text/html; charset=UTF-8", b""
-    return Response(error.status, body, [("content-type", content_type), *error.headers])
+    headers = [("content-type", content_type), *error.headers]
+    if error.status == 503:
+        headers.append(("retry-after", _RETRY_SECONDS))
+    return Response(error.status, body, headers)
 
 
 def _log_request(request: Request, response: Response) -> None:

@@ -35,6 +35,7 @@ class Request:
         "context",
         "database",
         "environ",
+        "has_written",
         "id",
         "method",
         "parameters",
@@ -62,6 +63,7 @@ class Request:
         self.path: str = environ.get("PATH_INFO", "")
         self.version: Microversion = MIN_VERSION
         self.context: Context = Context()
+        self.has_written = False
         # The variable parts of the path, by name.
         self.parameters: dict[str, str] = {}
         self._body: bytes | None = None
@@ -145,7 +147,9 @@ class Request:
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a use case that writes, in one transaction."""
-        return self.database.write(work, *args, **kwargs)
+        result = self.database.write(work, *args, **kwargs)
+        self.has_written = True
+        return result
 
 
 def is_length(text: str) -> bool:

@@ -6,20 +6,16 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Sequence
-from datetime import timedelta
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from roost.replica.reading import read_forest, read_trees, read_usages, read_vocabulary
 from roost.search.forest import Forest
-from roost.store.clock import utc_now
+from roost.search.rows import ForestRows, Vocabulary
 from roost.store.database import Database
-from roost.store.errors import Busy, Contention
+from roost.store.errors import ConnectionLost, DatabaseAway, DatabaseSilent
 from roost.store.following import ConnectionReplaced, Following
 from roost.store.journal import ChangeKind
-from roost.store.journal_pruning import prune_changes
 from roost.store.journal_reading import (
     Change,
     JournalLost,
@@ -38,60 +34,115 @@ _REBUILD_PROVIDERS_MIN = 1000
 _SETS_PER_PROVIDER_MAX = 4
 _SETS_MIN = 10_000
 
-# A process that asked nothing for longer than this reads everything anew.
-_JOURNAL_KEPT = timedelta(hours=1)
-_PRUNE_SECONDS = 60
-# In one transaction, and in one go.
-_PRUNED_ROWS_MAX = 2_000
-_PRUNINGS_MAX = 20
-_FORGET_SECONDS = 5
-
 _VOCABULARY = {ChangeKind.RESOURCE_CLASSES, ChangeKind.TRAIT_NAMES}
 
 
 class Replica:
-    """Keeps a forest equal to the tables by reading the journal. For any number of threads."""
+    """Keeps a forest equal to the tables by reading the journal. For any number of threads.
+
+    One thread at a time looks into the journal, and the others wait for it. They fail with it,
+    or when it takes too long: a database that is away must not keep all threads of a process.
+    """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
         self._following = Following(database)
-        self._lock = threading.Lock()
+        self._wait_seconds = database.options.wait_seconds
         self._state: tuple[Forest, Position] | None = None
-        self._check_began = 0.0
-        self._forget_at = 0.0
-        self._pruning = threading.Lock()
-        self._prune_at = time.monotonic() + _PRUNE_SECONDS
+        # Guards what follows; threads that wait for a look wait here.
+        self._turn = threading.Condition(threading.Lock())
+        self._is_looked_at = False
+        self._look_began = 0.0
+        # When the last look began that succeeded.
+        self._seen_at = 0.0
+        # Why the last look failed, if it was the database, and how many did.
+        self._failure: DatabaseAway | None = None
+        self._failures = 0
 
     def current(self) -> Forest:
         """A forest that holds everything that was committed before this call.
 
-        Whoever waits while another looks for changes need not look again, provided that the
-        other began after he came, and succeeded.
+        A thread that waits while another looks for changes need not look again, provided that
+        the look began after the thread came, and succeeded.
         """
         came = time.monotonic()
-        with self._lock:
-            if self._state is None or self._check_began <= came:
-                began = time.monotonic()
-                self._state = self._refreshed(self._state)
-                self._check_began = began
-            forest, _ = self._state
-        if time.monotonic() >= self._prune_at:
-            self._prune()
-        return forest
+        with self._turn:
+            if self._is_looked_at:
+                forest = self._shared(came)
+                if forest is not None:
+                    return forest
+            self._is_looked_at = True
+            self._look_began = time.monotonic()
+        return self._look()
+
+    def tidy(self) -> None:
+        """Look into the journal, and forget what makes further looks slower."""
+        with self._turn:
+            if not self._turn.wait_for(lambda: not self._is_looked_at, self._wait_seconds):
+                return
+            self._is_looked_at = True
+            self._look_began = time.monotonic()
+        self._look(tidies=True)
+
+    def _shared(self, came: float) -> Forest | None:
+        """The forest of a look of another thread; `None` if this thread has to look itself."""
+        if self._failure is not None:
+            # One thread that waits for the database to come back is enough.
+            raise DatabaseAway(f"the last look into the journal failed: {self._failure}")
+        failures = self._failures
+        while self._is_looked_at:
+            rest = min(came, self._look_began) + self._wait_seconds - time.monotonic()
+            if rest <= 0:
+                raise DatabaseSilent(
+                    f"a look into the journal takes longer than {self._wait_seconds} seconds"
+                )
+            self._turn.wait(rest)
+            if self._failures != failures:
+                raise DatabaseAway(f"the look into the journal failed: {self._failure}")
+            if self._state is not None and self._seen_at > came:
+                return self._state[0]
+        return None
+
+    def _look(self, *, tidies: bool = False) -> Forest:
+        failure: DatabaseAway | None = None
+        seen_at = self._seen_at
+        try:
+            forest, position = self._refreshed(self._state)
+            if tidies:
+                position = self._following.read(forget_gaps, position)
+            self._state = forest, position
+            seen_at = self._look_began
+            return forest
+        except DatabaseAway as error:
+            failure = error
+            raise
+        finally:
+            with self._turn:
+                self._seen_at = seen_at
+                self._failure = failure
+                self._failures += failure is not None
+                self._is_looked_at = False
+                self._turn.notify_all()
 
     def _refreshed(self, state: tuple[Forest, Position] | None) -> tuple[Forest, Position]:
         if state is not None:
             try:
                 return self._read_on(*state)
-            except (JournalLost, ConnectionReplaced) as reason:
+            except JournalLost as reason:
                 _LOG.info("Reading all providers anew: %s", reason)
-            except DBAPIError as error:
-                if not error.connection_invalidated:
-                    raise
-                _LOG.info("Reading all providers anew, the journal's connection broke: %s", error)
-            # What was read over a connection that is lost is good for nothing, whatever follows.
-            self._state = None
-        return self._following.begin(_read_everything)
+            except (ConnectionReplaced, ConnectionLost) as reason:
+                # The server may have crashed, and have lost what was read over that connection.
+                self._state = None
+                _LOG.info("Reading all providers anew: %s", reason)
+            except DatabaseAway:
+                self._state = None
+                raise
+        began = time.monotonic()
+        (rows, vocabulary), position = self._following.begin(_read_everything)
+        # Out of the transaction, because it takes a while for a large cloud.
+        forest = Forest.of(rows, vocabulary)
+        seconds = time.monotonic() - began
+        _LOG.info("Read %d providers in %.1f seconds", forest.provider_count, seconds)
+        return forest, position
 
     def _read_on(self, forest: Forest, position: Position) -> tuple[Forest, Position]:
         changes, now = self._following.read(read_changes, position)
@@ -99,34 +150,12 @@ class Replica:
             # The first look is cheap, and usually the only one. What is new is read in one
             # snapshot with the journal itself, so that no transaction is seen by half.
             forest, now = self._following.snapshot(_apply_changes, forest, position)
-        if time.monotonic() >= self._forget_at:
-            now = self._following.read(forget_gaps, now)
-            self._forget_at = time.monotonic() + _FORGET_SECONDS
         return forest, now
 
-    def _prune(self) -> None:
-        """Delete changes that all have seen. Others go on meanwhile; one who does it is enough."""
-        if not self._pruning.acquire(blocking=False):
-            return
-        try:
-            self._prune_at = time.monotonic() + _PRUNE_SECONDS
-            edge = utc_now() - _JOURNAL_KEPT
-            for _ in range(_PRUNINGS_MAX):
-                if self._database.write(prune_changes, edge, _PRUNED_ROWS_MAX) < _PRUNED_ROWS_MAX:
-                    break
-        except (DBAPIError, PoolTimeout, Busy, Contention) as error:
-            # Whoever comes next will do it.
-            _LOG.warning("The journal could not be pruned: %s", error)
-        finally:
-            self._pruning.release()
 
-
-def _read_everything(connection: Connection) -> tuple[Forest, Position]:
+def _read_everything(connection: Connection) -> tuple[tuple[ForestRows, Vocabulary], Position]:
     position = start_position(connection)
-    began = time.monotonic()
-    forest = Forest.of(read_forest(connection), read_vocabulary(connection))
-    _LOG.info("Read %d providers in %.1f seconds", forest.provider_count, time.monotonic() - began)
-    return forest, position
+    return (read_forest(connection), read_vocabulary(connection)), position
 
 
 def _apply_changes(

@@ -13,10 +13,22 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from roost.store.errors import Contention, Retry, is_transient
+from roost.store.errors import (
+    ConnectionLost,
+    Contention,
+    DatabaseSilent,
+    OutcomeUnknown,
+    Retry,
+    WriteRefused,
+    is_transient,
+    leaves_outcome_open,
+    reason_of,
+)
+from roost.store.sessions import session
 from roost.store.urls import parse_url
+from roost.store.watchdog import make_watchable
 from roost.store.write_gate import WriteGate
 
 _LOG = logging.getLogger(__name__)
@@ -34,11 +46,6 @@ _BACKOFF_SECONDS_MAX = 0.25
 # A write that waits for others is given up after a while, so that they cannot stop the service.
 _WRITE_SECONDS_MAX = 30
 _LOCK_SECONDS_MAX = 10
-# A server that does not answer any more must not keep threads for ever.
-_CONNECT_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "postgresql": {"connect_timeout": 10, "tcp_user_timeout": 30_000},
-    "mysql": {"connect_timeout": 10, "read_timeout": 60, "write_timeout": 60},
-}
 # How a transaction begins all of whose reads see the same moment.
 _MYSQL_SNAPSHOT = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -68,6 +75,10 @@ class DatabaseOptions:
     pool_timeout_seconds: int = POOL_TIMEOUT_SECONDS
     attempts: int = 10
     echo: bool = False
+    # How long a new connection may take, and a look into the journal.
+    wait_seconds: int = 5
+    # How long a server may take for one statement of any other kind.
+    silence_seconds: int = 60
 
 
 class Database:
@@ -116,6 +127,9 @@ class Database:
         Deadlocks, serialisation failures and lost races run it again, a bounded number of times;
         then `Contention` is raised. A broken unique key is a lost race, too: work looks before it
         inserts, so when it is run again it finds what was in the way and says so properly.
+
+        A connection that is lost before COMMIT has written nothing, so the work is run again, too.
+        `OutcomeUnknown` says that it was lost during COMMIT; then nothing is run again.
         """
         deadline = time.monotonic() + _WRITE_SECONDS_MAX
         last: Exception | None = None
@@ -126,14 +140,16 @@ class Database:
                     break
             try:
                 return self._write_once(work, *args, **kwargs)
-            except (Retry, IntegrityError) as error:
+            except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
             except DBAPIError as error:
-                if not (is_transient(error) or _lost_before_commit(error)):
+                if not is_transient(error):
                     raise
                 last = error
-        _LOG.warning("A write was given up, the last time because of: %s", last, exc_info=last)
-        raise Contention("the write met others in its way each time") from last
+        if isinstance(last, ConnectionLost):
+            raise last
+        _LOG.warning("A write was given up after %d attempts: %s", attempt, last)
+        raise Contention("other writes were in the way of each attempt") from last
 
     def close(self) -> None:
         """Give all connections back."""
@@ -154,29 +170,46 @@ class Database:
     def _with_fresh_connection(self, run: Callable[[], T]) -> T:
         try:
             return run()
-        except DBAPIError as error:
-            if not error.connection_invalidated:
-                raise
-        # The server was restarted while the connection lay in the pool: a new one will do.
-        return run()
+        except ConnectionLost:
+            # The server was restarted while the connection lay in the pool: a new one will do.
+            return run()
 
     def _read_moment(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with self.reader.connect() as connection:
+        with session(self.reader, self.options.silence_seconds) as connection:
             return in_one_moment(connection, work, *args, **kwargs)
 
     def _read_once(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with self.reader.connect() as connection:
+        with session(self.reader, self.options.silence_seconds) as connection:
             return work(connection, *args, **kwargs)
 
     def _write_once(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with self.gate, self.engine.connect() as connection, connection.begin():
-            return work(connection, *args, **kwargs)
+        commits = False
+        try:
+            with (
+                self.gate,
+                session(self.engine, self.options.silence_seconds) as connection,
+                connection.begin(),
+            ):
+                result = work(connection, *args, **kwargs)
+                commits = True
+            return result
+        except (ConnectionLost, DatabaseSilent) as error:
+            if not commits:
+                raise
+            raise OutcomeUnknown(str(error)) from error
+        except OperationalError as error:
+            if commits and leaves_outcome_open(error):
+                raise OutcomeUnknown(reason_of(error)) from error
+            if is_transient(error):
+                raise
+            # The server says so itself: it has rolled the transaction back.
+            raise WriteRefused(reason_of(error)) from error
 
 
 def in_one_moment(
@@ -193,14 +226,6 @@ def in_one_moment(
     finally:
         if not connection.invalidated:
             connection.exec_driver_sql("ROLLBACK")
-
-
-def _lost_before_commit(error: DBAPIError) -> bool:
-    """Whether the connection broke while a statement ran: then nothing can be committed.
-
-    SQLAlchemy names no statement when COMMIT itself failed, whose outcome nobody knows.
-    """
-    return error.connection_invalidated and error.statement is not None
 
 
 def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> Engine:
@@ -223,13 +248,30 @@ def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> E
     # Under a lock, the next statement must see what was committed before the lock was granted:
     # with a snapshot from the first statement (MySQL's default) claims would oversell.
     arguments.setdefault("isolation_level", "READ COMMITTED")
-    arguments["connect_args"] = _CONNECT_ARGUMENTS["mysql" if backend == "mariadb" else backend]
+    arguments["connect_args"] = _connect_arguments(url, options)
     engine = create_engine(_with_charset(url), **arguments)
+    make_watchable(engine)
     if backend == "postgresql":
         _prepare_postgresql(engine)
     else:
         _prepare_mysql(engine, options)
     return engine
+
+
+def _connect_arguments(url: URL, options: DatabaseOptions) -> dict[str, Any]:
+    """How long the driver itself waits, for a new connection above all."""
+    waits = {"connect_timeout": options.wait_seconds}
+    if url.get_backend_name() == "postgresql":
+        return waits | {"tcp_user_timeout": options.silence_seconds * 1000}
+    # PyMySQL waits for the greeting of a server that has accepted as long as for any answer.
+    greets = url.get_driver_name() == "pymysql"
+    answer_seconds = options.wait_seconds if greets else _answer_seconds(options)
+    return waits | {"read_timeout": answer_seconds, "write_timeout": _answer_seconds(options)}
+
+
+def _answer_seconds(options: DatabaseOptions) -> int:
+    """Longer than the watchdog waits, which can tell silence from a broken connection."""
+    return options.silence_seconds + 5
 
 
 def _of_follower(options: DatabaseOptions) -> DatabaseOptions:
@@ -295,6 +337,8 @@ def _prepare_mysql(engine: Engine, options: DatabaseOptions) -> None:
 
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, _record: Any) -> None:
+        # PyMySQL has no other way to wait longer for an answer than for the greeting.
+        dbapi_connection._read_timeout = _answer_seconds(options)
         cursor = dbapi_connection.cursor()
         cursor.execute("SET SESSION sql_mode = %s", (",".join(modes),))
         cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS_MAX}")

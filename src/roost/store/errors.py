@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError
 
 from roost.model.errors import OperatorError
 
@@ -11,6 +11,10 @@ from roost.model.errors import OperatorError
 _POSTGRESQL_TRANSIENT = frozenset({"40001", "40P01", "57014"})
 # MySQL and MariaDB: deadlock, record changed since last read, statement cancelled.
 _MYSQL_TRANSIENT = frozenset({1213, 1020, 1317})
+_MYSQL_ERROR_DURING_COMMIT = 1180
+# The server ends its sessions, or does not work for clients yet; a node of Galera says 1047.
+_POSTGRESQL_GONE = frozenset({"57P01", "57P02", "57P03"})
+_MYSQL_GONE = frozenset({1047, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927})
 
 
 class DatabaseUnusable(OperatorError):
@@ -31,15 +35,77 @@ class Contention(OperatorError):
 
 
 class Retry(Exception):
-    """Somebody else was faster: the transaction must be run again from its beginning."""
+    """Another transaction was faster: this one must be run again from its beginning."""
+
+
+class DatabaseAway(OperatorError):
+    """The database cannot be reached, or does not let this process in. Nothing was written."""
+
+    @property
+    def explanation(self) -> str:
+        """The text with what to do."""
+        return f"The database cannot be used: {self}. Check that the server runs, then try again."
+
+
+class ConnectionLost(DatabaseAway):
+    """A connection broke while it was used, before anything could be committed."""
+
+
+class DatabaseSilent(DatabaseAway):
+    """The database did not answer in time, before anything could be committed."""
+
+
+class OutcomeUnknown(DatabaseAway):
+    """A connection was lost during COMMIT: the write was carried out, or it was not."""
+
+
+class WriteRefused(OperatorError):
+    """The database cannot carry out a write at the moment. Nothing was written."""
+
+    @property
+    def explanation(self) -> str:
+        """The text with what to do."""
+        return f"The database cannot write: {self}. When that is mended, try again."
 
 
 def is_transient(error: DBAPIError) -> bool:
     """Whether the same transaction, run again, may well succeed."""
-    original = error.orig
+    return _state(error) in _POSTGRESQL_TRANSIENT or _number(error) in _MYSQL_TRANSIENT
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether the error means that the connection cannot be used any more."""
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, OSError)
+    return (
+        error.connection_invalidated
+        or isinstance(error, InterfaceError)
+        or _state(error) in _POSTGRESQL_GONE
+        or _number(error) in _MYSQL_GONE
+    )
+
+
+def leaves_outcome_open(error: DBAPIError) -> bool:
+    """Whether the server itself does not tell what became of a transaction at its COMMIT."""
+    return _number(error) == _MYSQL_ERROR_DURING_COMMIT
+
+
+def reason_of(error: BaseException) -> str:
+    """What the driver says, in one line; MySQL's puts a number before it.
+
+    >>> reason_of(OSError("no route to host.\\n  Is the server running?"))
+    'no route to host'
+    """
+    original = getattr(error, "orig", None) or error
+    arguments = getattr(original, "args", ())
+    text = str(arguments[-1] if arguments else original).strip()
+    return text.splitlines()[0].rstrip(".") if text else type(original).__name__
+
+
+def _state(error: DBAPIError) -> str | None:
     # psycopg 3 and psycopg2 name it differently.
-    state = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
-    if state in _POSTGRESQL_TRANSIENT:
-        return True
-    number = next(iter(getattr(original, "args", ())), None)
-    return number in _MYSQL_TRANSIENT
+    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+
+
+def _number(error: DBAPIError) -> object:
+    return next(iter(getattr(error.orig, "args", ())), None)

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection
 
 from roost.store.database import Database, in_one_moment
+from roost.store.sessions import session
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,6 +32,7 @@ class Following:
 
     def __init__(self, database: Database) -> None:
         self._engine = database.follower
+        self._options = database.options
         # A file does not lose what was read from it.
         self._may_be_replaced = self._engine.dialect.name == "sqlite"
         # Stands in the notes of the connection over which the reader began.
@@ -42,7 +44,7 @@ class Following:
     ) -> T:
         """What `work` returns, in one snapshot; the reader goes on over the same connection."""
         self._leave_to_parent()
-        with self._engine.connect() as connection:
+        with session(self._engine, self._options.silence_seconds) as connection:
             connection.info.pop(self._mark, None)
             result = in_one_moment(connection, work, *args, **kwargs)
             connection.info[self._mark] = True
@@ -51,9 +53,9 @@ class Following:
     def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What `work` returns, without a transaction."""
+        """What `work` returns, without a transaction and in a short time."""
         self._leave_to_parent()
-        with self._engine.connect() as connection:
+        with session(self._engine, self._options.wait_seconds) as connection:
             self._check(connection)
             return work(connection, *args, **kwargs)
 
@@ -62,7 +64,7 @@ class Following:
     ) -> T:
         """What `work` returns: all its statements see the same moment."""
         self._leave_to_parent()
-        with self._engine.connect() as connection:
+        with session(self._engine, self._options.silence_seconds) as connection:
             self._check(connection)
             return in_one_moment(connection, work, *args, **kwargs)
 

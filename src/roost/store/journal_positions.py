@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from roost.store.errors import DatabaseUnusable
 from roost.store.journal import ChangeKind
+from roost.store.sessions import fetch_directly
 
 # A row of the journal is asked for as one text, `id|kind|provider_id|created_at|provider_uuid`:
 # drivers spend more on each further column than the database on putting them together, and
@@ -59,15 +60,7 @@ def fetch_rows(connection: Connection, statement: str, parameters: Sequence[Any]
     """
     if connection.in_transaction():
         return connection.exec_driver_sql(statement, tuple(parameters)).fetchall()
-    cursor = connection.connection.cursor()
-    try:
-        cursor.execute(statement, parameters)
-        return cursor.fetchall()
-    except Exception:
-        # SQLAlchemy knows what the errors of each driver mean, and when a connection is broken.
-        return connection.exec_driver_sql(statement, tuple(parameters)).fetchall()
-    finally:
-        cursor.close()
+    return fetch_directly(connection, statement, parameters)
 
 
 def row_id(row: str) -> int:

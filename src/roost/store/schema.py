@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.database import Database
-from roost.store.errors import DatabaseUnusable
+from roost.store.errors import DatabaseUnusable, WriteRefused, reason_of
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.tables import metadata
 
@@ -91,9 +91,9 @@ def sync_schema(database: Database) -> SchemaStatus:
 
     try:
         upgrade_database(database)
-    except DBAPIError as error:
+    except (DBAPIError, WriteRefused) as error:
         raise DatabaseUnusable(
-            f"The schema of {shown_url(database)} could not be upgraded: {_reason(error)}. When "
+            f"The schema of {shown_url(database)} could not be upgraded: {reason_of(error)}. When "
             f"that is mended, continue with: {SYNC_COMMAND}"
         ) from error
     return inspect_schema(database)
@@ -140,7 +140,7 @@ def connect_or_explain(
             with database.reader.connect():
                 return
         except DBAPIError as error:
-            reason = _reason(error)
+            reason = reason_of(error)
         if attempt >= attempts >= 0 or _is_permanent(reason):
             raise DatabaseUnusable(
                 f"The database {shown_url(database)} cannot be reached: {reason}. {_ADVICE[kind]}"
@@ -200,10 +200,3 @@ def _difference(status: SchemaStatus) -> str:
     return ", ".join(
         f"{name} revision {found or 'none'} (wanted {wanted})" for name, found, wanted in parts
     )
-
-
-def _reason(error: DBAPIError) -> str:
-    """What the driver says, in one line; MySQL's puts a number before it."""
-    arguments = getattr(error.orig, "args", ())
-    text = str(arguments[-1] if arguments else error.orig).strip()
-    return text.splitlines()[0].rstrip(".") if text else type(error.orig).__name__

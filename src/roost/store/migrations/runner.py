@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections.abc import Iterable
@@ -20,6 +21,8 @@ from sqlalchemy.exc import DBAPIError
 from roost.store.database import Database
 from roost.store.migrations.histories import HISTORIES, History
 from roost.store.migrations.lock import lock_transaction, named_lock
+from roost.store.sessions import session
+from roost.store.watchdog import wait_for_ever
 
 LOG = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ def upgrade_database(database: Database) -> None:
 
 
 def _upgrade_in_transaction(connection: Connection) -> None:
+    wait_for_ever(connection)
     if connection.dialect.name == "postgresql":
         lock_transaction(connection)
     for history in HISTORIES:
@@ -51,7 +55,10 @@ def _upgrade_mysql(database: Database) -> None:
     ours fail. Every step looks first, so trying again finds what they did and does the rest.
     """
     for attempt in range(_CLUSTER_ATTEMPTS):
-        with database.engine.connect() as connection, named_lock(connection) as alone:
+        with (
+            session(database.engine, math.inf) as connection,
+            named_lock(connection) as alone,
+        ):
             try:
                 for history in HISTORIES:
                     _forget_older_revisions(connection, history)

@@ -1,0 +1,208 @@
+"""The database has a bad day: requests fail in a bounded time, and the truth is told about them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from roost.api.application import Application
+from roost.store.database import Database, DatabaseOptions
+from support.client import Answer, ApiClient, application_client, settings_for
+from support.database_proxy import DatabaseProxy, Mood
+
+WAIT_SECONDS = 1
+CANDIDATES = "/allocation_candidates?resources=VCPU:1"
+
+pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+
+
+@pytest.fixture
+def proxy(database: Database) -> Iterator[DatabaseProxy]:
+    """In front of the server of the prepared database."""
+    with DatabaseProxy(database.options.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def distant(proxy: DatabaseProxy) -> Iterator[Database]:
+    """The database as it is seen through the proxy."""
+    distant = Database(
+        DatabaseOptions(url=proxy.url, wait_seconds=WAIT_SECONDS, silence_seconds=2 * WAIT_SECONDS)
+    )
+    yield distant
+    distant.close()
+
+
+@pytest.fixture
+def api(distant: Database, tmp_path: Path) -> ApiClient:
+    """The API on a database behind the proxy, warm."""
+    settings = replace(settings_for(distant, tmp_path), database=distant.options)
+    client = application_client(Application(settings, distant))
+    assert client.get(CANDIDATES).status == 200
+    assert client.get("/resource_providers").status == 200
+    return client
+
+
+def timed(ask: Callable[[], Answer]) -> tuple[Answer, float]:
+    began = time.monotonic()
+    return ask(), time.monotonic() - began
+
+
+def assert_unavailable(answer: Answer) -> None:
+    assert answer.status == 503, answer.body
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def is_back(api: ApiClient, path: str = CANDIDATES, seconds: float = 1.0) -> bool:
+    """Whether a request succeeds within so long, and slow machines may take a bit longer."""
+    deadline = time.monotonic() + seconds + 2
+    while time.monotonic() < deadline:
+        if api.get(path).status == 200:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("mood", [Mood.FREEZE, Mood.SWALLOW])
+def test_candidates_fail_together_when_the_database_is_silent(
+    api: ApiClient, proxy: DatabaseProxy, mood: Mood
+) -> None:
+    proxy.be(mood)
+    with ThreadPoolExecutor(16) as pool:
+        asked = [pool.submit(timed, lambda: api.get(CANDIDATES)) for _ in range(16)]
+        found = [each.result() for each in asked]
+    for answer, seconds in found:
+        assert_unavailable(answer)
+        assert seconds < 2 * WAIT_SECONDS + 2
+    # From now on, one request waits for the database, and the others are told at once.
+    with ThreadPoolExecutor(16) as pool:
+        asked = [pool.submit(timed, lambda: api.get(CANDIDATES)) for _ in range(16)]
+        found = [each.result() for each in asked]
+    assert all(answer.status == 503 for answer, _ in found)
+    assert sum(seconds > WAIT_SECONDS / 2 for _, seconds in found) <= 2
+    proxy.be(Mood.FORWARD)
+    assert is_back(api, seconds=1 if mood is Mood.FREEZE else WAIT_SECONDS)
+
+
+def test_a_connection_that_is_refused_fails_at_once_and_comes_back(
+    api: ApiClient, proxy: DatabaseProxy
+) -> None:
+    proxy.be(Mood.REFUSE)
+    proxy.cut()
+    for path in (CANDIDATES, "/resource_providers"):
+        answer, seconds = timed(lambda path=path: api.get(path))  # type: ignore[misc]
+        assert_unavailable(answer)
+        assert seconds < WAIT_SECONDS
+    proxy.be(Mood.FORWARD)
+    assert is_back(api)
+    assert is_back(api, "/resource_providers")
+
+
+def test_reads_and_writes_end_when_the_database_is_silent(
+    api: ApiClient, proxy: DatabaseProxy
+) -> None:
+    proxy.be(Mood.FREEZE)
+    name = str(uuid4())
+    read, seconds = timed(lambda: api.get("/resource_providers"))
+    assert_unavailable(read)
+    assert seconds < 2 * WAIT_SECONDS + 3
+    write, seconds = timed(lambda: api.post("/resource_providers", {"name": name, "uuid": name}))
+    assert_unavailable(write)
+    assert "Nothing was written" in write.detail
+    assert seconds < 2 * WAIT_SECONDS + 3
+    proxy.be(Mood.FORWARD)
+    assert is_back(api, "/resource_providers")
+    assert api.get(f"/resource_providers/{name}").status == 404
+
+
+def test_connections_that_lay_idle_when_the_server_restarted_are_replaced(
+    api: ApiClient, proxy: DatabaseProxy
+) -> None:
+    proxy.cut()
+    assert api.get(CANDIDATES).status == 200
+    proxy.cut()
+    assert api.get("/resource_providers").status == 200
+    proxy.cut()
+    name = str(uuid4())
+    assert api.post("/resource_providers", {"name": name, "uuid": name}).status == 200
+
+
+def test_a_journal_connection_that_breaks_again_and_again_is_unavailable(
+    api: ApiClient, proxy: DatabaseProxy
+) -> None:
+    proxy.cut_when_sent(b"roost_")
+    for _ in range(3):
+        assert_unavailable(api.get(CANDIDATES))
+    proxy.cut_when_sent(b"nothing that is ever sent")
+    assert is_back(api)
+
+
+def test_a_write_whose_connections_are_all_lost_says_that_nothing_was_written(
+    api: ApiClient, proxy: DatabaseProxy
+) -> None:
+    proxy.cut_when_sent(b"INSERT INTO resource_providers")
+    name = str(uuid4())
+    answer = api.post("/resource_providers", {"name": name, "uuid": name})
+    assert_unavailable(answer)
+    assert "Nothing was written" in answer.detail
+    assert api.get(f"/resource_providers/{name}").status == 404
+
+
+def test_a_write_whose_connection_is_lost_once_is_carried_out(
+    api: ApiClient, proxy: DatabaseProxy
+) -> None:
+    proxy.cut_when_sent(b"INSERT INTO resource_providers", times=1)
+    name = str(uuid4())
+    assert api.post("/resource_providers", {"name": name, "uuid": name}).status == 200
+
+
+def test_a_commit_whose_answer_is_lost_is_told_as_unknown(
+    api: ApiClient, proxy: DatabaseProxy, kind: str
+) -> None:
+    first = str(uuid4())
+    # Connections say it when they are opened, too.
+    assert api.post("/resource_providers", {"name": first, "uuid": first}).status == 200
+    proxy.cut_when_sent(b"COMMIT\0" if kind == "postgresql" else b"\x03COMMIT")
+    name = str(uuid4())
+    answer = api.post("/resource_providers", {"name": name, "uuid": name})
+    assert_unavailable(answer)
+    assert "may have been carried out or not" in answer.detail
+    assert "Nothing was written" not in answer.detail
+
+
+def test_no_traceback_is_logged_for_a_database_that_is_away(
+    api: ApiClient, proxy: DatabaseProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy.be(Mood.REFUSE)
+    proxy.cut()
+    caplog.clear()
+    api.get(CANDIDATES)
+    api.get("/resource_providers")
+    failures = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(failures) == 2
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_a_statement_that_takes_its_time_is_waited_for(distant: Database) -> None:
+    sleep = "pg_sleep" if distant.engine.dialect.name == "postgresql" else "sleep"
+    slow = sa.text(f"SELECT {sleep}({WAIT_SECONDS + 0.5})")
+    distant.read(lambda connection: connection.execute(slow).close())
+
+
+def test_slow_statements_in_a_row_are_not_taken_for_silence(distant: Database) -> None:
+    sleep = "pg_sleep" if distant.engine.dialect.name == "postgresql" else "sleep"
+    slow = sa.text(f"SELECT {sleep}({WAIT_SECONDS - 0.5})")
+
+    def work(connection: Any) -> None:
+        for _ in range(4):
+            connection.execute(slow).close()
+
+    distant.write(work)

@@ -1,0 +1,117 @@
+"""A proxy in front of a database server that freezes, swallows or cuts what passes it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from types import TracebackType
+
+from sqlalchemy.engine import make_url
+
+
+class Mood(Enum):
+    """What becomes of bytes, and of new connections."""
+
+    FORWARD = "forward"
+    FREEZE = "freeze"
+    """Kept until the mood changes, in both directions, as by a server that is stopped."""
+    SWALLOW = "swallow"
+    """Gone for good; new connections are accepted."""
+    REFUSE = "refuse"
+    """New connections are accepted and closed at once."""
+
+
+class DatabaseProxy:
+    """Passes connections on to the server of a database URL, on a spare loopback port."""
+
+    def __init__(self, database_url: str) -> None:
+        url = make_url(database_url)
+        assert url.host is not None
+        assert url.port is not None
+        self._server = (url.host, url.port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = url.set(port=self._listener.getsockname()[1]).render_as_string(False)
+        self._sockets: set[socket.socket] = set()
+        self._mood = Mood.FORWARD
+        self._changed = threading.Condition()
+        self._is_cut: Callable[[bytes], bool] = lambda _data: False
+
+    def __enter__(self) -> DatabaseProxy:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Both wake the thread that accepts, which holds the listener open otherwise.
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.be(Mood.FORWARD)
+        self.cut()
+
+    def be(self, mood: Mood) -> None:
+        """Treat everything like this from now on, connections that are open as well."""
+        with self._changed:
+            self._mood = mood
+            self._changed.notify_all()
+
+    def cut(self) -> None:
+        """End all connections."""
+        with self._changed:
+            sockets = list(self._sockets)
+        for open_socket in sockets:
+            with suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
+
+    def cut_when_sent(self, text: bytes, *, times: int | None = None) -> None:
+        """End a connection when its client sends the text, which does not reach the server."""
+        cuts = 0
+
+        def is_cut(data: bytes) -> bool:
+            nonlocal cuts
+            found = text in data and (times is None or cuts < times)
+            cuts += found
+            return found
+
+        self._is_cut = is_cut
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self._mood is Mood.REFUSE:
+                client.close()
+                continue
+            server = socket.create_connection(self._server)
+            with self._changed:
+                self._sockets |= {client, server}
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(
+                    target=self._pump, args=(source, target, source is client), daemon=True
+                ).start()
+
+    def _pump(self, source: socket.socket, target: socket.socket, from_client: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                with self._changed:
+                    self._changed.wait_for(lambda: self._mood is not Mood.FREEZE)
+                    swallows = self._mood is Mood.SWALLOW
+                if from_client and self._is_cut(data):
+                    break
+                if not swallows:
+                    target.sendall(data)
+        for open_socket in (source, target):
+            with suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
+        with self._changed:
+            self._sockets.discard(source)
+        source.close()
