@@ -138,7 +138,7 @@ def test_connections_that_lay_idle_when_the_server_restarted_are_replaced(
 def test_a_journal_connection_that_breaks_again_and_again_is_unavailable(
     api: ApiClient, proxy: DatabaseProxy
 ) -> None:
-    proxy.cut_when_sent(b"roost_")
+    proxy.cut_when_sent(b"roost_meta")
     for _ in range(3):
         assert_unavailable(api.get(CANDIDATES))
     proxy.cut_when_sent(b"nothing that is ever sent")

@@ -37,6 +37,9 @@ class DatabaseProxy:
         self._sockets: set[socket.socket] = set()
         self._mood = Mood.FORWARD
         self._changed = threading.Condition()
+        # How often a text ended a connection.
+        self.cuts = 0
+        self.cut_seen = threading.Event()
         self._is_cut: Callable[[bytes], bool] = lambda _data: False
 
     def __enter__(self) -> DatabaseProxy:
@@ -72,12 +75,14 @@ class DatabaseProxy:
 
     def cut_when_sent(self, text: bytes, *, times: int | None = None) -> None:
         """End a connection when its client sends the text, which does not reach the server."""
-        cuts = 0
+        self.cuts = 0
+        self.cut_seen.clear()
 
         def is_cut(data: bytes) -> bool:
-            nonlocal cuts
-            found = text in data and (times is None or cuts < times)
-            cuts += found
+            found = text in data and (times is None or self.cuts < times)
+            if found:
+                self.cuts += 1
+                self.cut_seen.set()
             return found
 
         self._is_cut = is_cut

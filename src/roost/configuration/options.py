@@ -5,6 +5,7 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from roost.model.limits import Limits
+from roost.store.database import SILENCE_SECONDS, WAIT_SECONDS
 
 _NIL_UUID = "00000000-0000-0000-0000-000000000000"
 LIMITS = Limits()
@@ -155,6 +156,18 @@ ROOST = (
         default=LIMITS.unread_seconds,
         min=1,
         help="Time after which a client that reads nothing of its answer is disconnected.",
+    ),
+    cfg.IntOpt(
+        "database_wait_seconds",
+        default=WAIT_SECONDS,
+        min=1,
+        help="Seconds to wait for a new connection and for the change journal; then 503.",
+    ),
+    cfg.IntOpt(
+        "database_silence_seconds",
+        default=SILENCE_SECONDS,
+        min=15,
+        help="Seconds to wait for the answer to any other statement; then 503.",
     ),
 )
 

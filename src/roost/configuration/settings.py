@@ -95,6 +95,8 @@ def load_settings(
             # The second run is the one that words a conflict, so fewer would say less.
             attempts=max(3, conf.placement.allocation_conflict_retry_count),
             echo=group.connection_debug >= 50,
+            wait_seconds=conf.roost.database_wait_seconds,
+            silence_seconds=conf.roost.database_silence_seconds,
         ),
         upgrade_schema=url.startswith("sqlite") if upgrade is None else upgrade,
         connect_attempts=group.max_retries,

@@ -41,6 +41,8 @@ T = TypeVar("T")
 POOL_SIZE = 5
 POOL_OVERFLOW = 5
 POOL_TIMEOUT_SECONDS = 30
+WAIT_SECONDS = 5
+SILENCE_SECONDS = 60
 
 _BACKOFF_SECONDS_MAX = 0.25
 # A write that waits for others is given up after a while, so that they cannot stop the service.
@@ -76,9 +78,9 @@ class DatabaseOptions:
     attempts: int = 10
     echo: bool = False
     # How long a new connection may take, and a look into the journal.
-    wait_seconds: int = 5
+    wait_seconds: int = WAIT_SECONDS
     # How long a server may take for one statement of any other kind.
-    silence_seconds: int = 60
+    silence_seconds: int = SILENCE_SECONDS
 
 
 class Database:
