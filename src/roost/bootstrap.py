@@ -27,9 +27,11 @@ def open_database(settings: Settings) -> Database:
     """
     database = Database(settings.database)
     make_room(database)
-    _patiently(settings, database, lambda: _prepare(settings, database))
-    # Servers that load the application before they fork must not share connections.
-    database.close()
+    try:
+        _patiently(settings, database, lambda: _prepare(settings, database))
+    finally:
+        # Servers that load the application before they fork must not share connections.
+        database.close()
     return database
 
 
@@ -37,7 +39,11 @@ def create_application(settings: Settings) -> Application:
     """The WSGI application on its database, ready to answer."""
     database = open_database(settings)
     application = Application(settings, database)
-    _patiently(settings, database, application.prepare)
+    try:
+        _patiently(settings, database, application.prepare)
+    except BaseException:
+        database.close()
+        raise
     # The forest stays as long as the process: there is nothing in it to be collected.
     gc.freeze()
     database.release()

@@ -24,6 +24,7 @@ from roost.service.resource_classes import ensure_resource_class
 from roost.store import tables
 from roost.store.clock import utc_now
 from roost.store.database import Database
+from roost.store.errors import DatabaseAway
 from roost.store.journal_pruning import prune_changes
 from support.client import ApiClient
 
@@ -208,8 +209,21 @@ def test_who_waits_shares_a_look_that_began_after_he_came(
 
 
 @only_sqlite
-def test_who_waits_for_a_look_that_fails_looks_himself(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("raised", "looks_expected", "failures_expected"),
+    [
+        # A defect need not repeat itself.
+        (ValueError("a defect"), 3, 1),
+        # The database does not come back by asking it again.
+        (DatabaseAway("the server is gone"), 2, 2),
+    ],
+)
+def test_threads_that_wait_for_a_look_fail_with_it_if_the_database_is_away(
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: Exception,
+    looks_expected: int,
+    failures_expected: int,
 ) -> None:
     replica = Replica(database)
     replica.current()
@@ -223,19 +237,22 @@ def test_who_waits_for_a_look_that_fails_looks_himself(
             first_is_looking.set()
             assert others_wait.wait(10)
         if looks == 2:
-            raise OSError("the database is away")
+            # Until all others wait for this look as well.
+            time.sleep(0.3)
+            raise raised
         return refreshed(state)
 
     def ask() -> None:
         try:
             replica.current()
-        except OSError as error:
+        except (ValueError, DatabaseAway) as error:
             failures.append(error)
 
     monkeypatch.setattr(replica, "_refreshed", look)
     ask_one_after_another(ask, 3, first_is_looking, others_wait)
-    assert looks == 3
-    assert len(failures) == 1
+    assert looks == looks_expected
+    assert len(failures) == failures_expected
+    replica.current()
 
 
 def test_a_pruned_journal_makes_a_reader_start_anew(database: Database) -> None:

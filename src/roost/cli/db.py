@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 import click
 from rich.console import Console
@@ -21,6 +22,7 @@ from roost.store.files import make_room, require_file
 from roost.store.schema import connect_or_explain, inspect_schema, shown_url, sync_schema
 from roost.store.schema_repair import repair_online_data
 
+_SILENCE_SECONDS = 3600
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
 
 
@@ -31,7 +33,9 @@ def db() -> None:
 
 @contextmanager
 def _open(settings: Settings, *, may_make: bool = False) -> Iterator[Database]:
-    with closing(Database(settings.database)) as database:
+    # A check of a large database may take a while.
+    patient = replace(settings.database, silence_seconds=_SILENCE_SECONDS)
+    with closing(Database(patient)) as database:
         (make_room if may_make else require_file)(database)
         connect_or_explain(database)
         yield database

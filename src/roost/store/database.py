@@ -42,7 +42,7 @@ POOL_SIZE = 5
 POOL_OVERFLOW = 5
 POOL_TIMEOUT_SECONDS = 30
 WAIT_SECONDS = 5
-SILENCE_SECONDS = 60
+SILENCE_SECONDS = 30
 
 _BACKOFF_SECONDS_MAX = 0.25
 # A write that waits for others is given up after a while, so that they cannot stop the service.

@@ -1,0 +1,78 @@
+"""A database that cannot write, most often because its disk is full: one line, and the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Connection, event
+
+from roost.store.database import Database
+from support.client import ApiClient
+
+# The errors of a full disk, raised where a provider is inserted.
+TRIGGERS = {
+    "postgresql": (
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END$$",
+        "CREATE TRIGGER full_disk BEFORE INSERT ON resource_providers EXECUTE FUNCTION full_disk()",
+    ),
+    "mariadb": (
+        "CREATE TRIGGER full_disk BEFORE INSERT ON resource_providers FOR EACH ROW "
+        "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1021, MESSAGE_TEXT = 'Disk full'",
+    ),
+}
+REMOVALS = {
+    "postgresql": ("DROP FUNCTION full_disk CASCADE",),
+    "mariadb": ("DROP TRIGGER full_disk",),
+}
+
+
+@pytest.fixture
+def full_disk(database: Database, kind: str, api: ApiClient) -> Iterator[None]:
+    if kind == "sqlite":
+        yield from _sqlite_cannot_grow(database)
+        return
+    _execute(database, TRIGGERS[kind])
+    yield
+    _execute(database, REMOVALS[kind])
+
+
+def _execute(database: Database, statements: tuple[str, ...]) -> None:
+    def work(connection: Connection) -> None:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+    database.write(work)
+
+
+def _sqlite_cannot_grow(database: Database) -> Iterator[None]:
+    def limit(connection: Connection) -> None:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")
+
+    event.listen(database.engine, "begin", limit)
+    yield
+    event.remove(database.engine, "begin", limit)
+    database.engine.dispose()
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_is_one_line_in_the_log(
+    api: ApiClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.clear()
+    for _ in range(50):
+        name = f"{uuid4()}"
+        answer = api.post("/resource_providers", {"name": name, "uuid": name})
+        if answer.status != 200:
+            break
+    assert answer.status == 503
+    assert "cannot write" in answer.detail
+    assert "Nothing was written" in answer.detail
+    assert answer.headers["retry-after"] == "1"
+    lines = [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+    assert len(lines) == 1
+    assert lines[0].exc_info is None
+    assert "full" in lines[0].message or "space" in lines[0].message
+    assert api.get(f"/resource_providers/{name}").status == 404
