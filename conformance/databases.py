@@ -217,14 +217,14 @@ def _connect_postgresql(stack: ExitStack, *, durable: bool) -> PostgreSQL:
     try:
         databases.execute("SELECT 1")
     except psycopg.OperationalError as error:
-        programs = _postgresql_programs()
+        programs = postgresql_programs()
         if programs is None:
             raise DatabaseError(
                 f"no PostgreSQL server answers at {url} ({str(error).strip()}), and no initdb was "
                 "found to make one; ROOST_TEST_POSTGRESQL names another server"
             ) from error
         print(f"postgresql: nothing answers at {url}; using a private server", flush=True)
-        url = stack.enter_context(_private_postgresql(programs))
+        url = stack.enter_context(private_postgresql(programs))
         databases = PostgreSQL(url, durable=durable)
     return databases
 
@@ -242,7 +242,7 @@ def _connect_mariadb() -> MariaDB:
     return databases
 
 
-def _postgresql_programs() -> Path | None:
+def postgresql_programs() -> Path | None:
     """Return the directory that holds initdb and pg_ctl, the newest where there are several."""
     # Debian keeps them out of PATH, in a directory for each version.
     debian = list(Path("/usr/lib/postgresql").glob("[0-9]*/bin"))
@@ -291,7 +291,7 @@ class _Cluster:
 
 
 @contextmanager
-def _private_postgresql(programs: Path) -> Iterator[str]:
+def private_postgresql(programs: Path) -> Iterator[str]:
     """Run a PostgreSQL server on a spare port and lend its superuser's URL."""
     with (
         tempfile.TemporaryDirectory(prefix="roost-conformance-postgresql-") as home,

@@ -35,7 +35,7 @@ SMALL_BOUNDS = {
     "roost.api.handlers.candidates._CANDIDATES_AT_ONCE_MAX": 1,
     "roost.replica.reading._IDS_MAX": 2,
     "roost.replica.replica._REBUILD_PROVIDERS_MIN": 2,
-    "roost.search.block._FEW_IDS": 0,
+    "roost.search.forest._FEW_IDS": 0,
     "roost.search.building.BLOCK_PROVIDERS": 4,
     "roost.search.forest.BLOCK_PROVIDERS": 4,
     "roost.search.scan._FIRST_TREES": 1,

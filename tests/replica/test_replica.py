@@ -27,6 +27,7 @@ from roost.store.database import Database
 from roost.store.errors import DatabaseAway
 from roost.store.journal_pruning import prune_changes
 from support.client import ApiClient
+from support.journal import record, settle
 
 only_servers = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
 only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -261,6 +262,8 @@ def test_a_pruned_journal_makes_a_reader_start_anew(database: Database) -> None:
     replica.current()
     hosts |= {database.write(add_host) for _ in range(3)}
     database.write(_make_old)
+    # A transaction that runs elsewhere on the server keeps all from being pruned.
+    settle(database)
     assert database.write(prune_changes, utc_now(), 1000) > 0
     assert set(capacities(replica.current())) == hosts
 
@@ -360,3 +363,21 @@ def test_many_changes_are_read_together(
         assert set(capacities(replica.current())) == set(hosts)
     # One for each table, the journal twice, and the transaction.
     assert len(asked) < 15
+
+
+def test_a_flood_of_changes_is_not_read_row_by_row(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(replica_module, "_CHANGES_MIN", 20)
+    hosts = {database.write(add_host) for _ in range(2)}
+    replica = Replica(database)
+    replica.current()
+    with caplog.at_level("INFO"):
+        database.write(record, *range(20))
+        assert set(capacities(replica.current())) == hosts
+        assert "anew" not in caplog.text
+        database.write(record, *range(19))
+        hosts.add(database.write(add_host))
+        assert set(capacities(replica.current())) == hosts
+    assert "Reading all providers anew: more than 20 changes are new" in caplog.text
+    assert replica.current() is replica.current()

@@ -81,15 +81,15 @@ def some_ids(count: int, of: int) -> set[int]:
 @pytest.mark.parametrize("count", [1, 2, 16, 17, 300, 5000])
 def test_usages_are_those_of_a_forest_built_anew(count: int) -> None:
     size = 20_000
-    everybody = range(1, size + 1)
-    before = Forest.of(trees(1, size, usages_of(everybody)), VOCABULARY)
+    all_ids = range(1, size + 1)
+    before = Forest.of(trees(1, size, usages_of(all_ids)), VOCABULARY)
     changed = some_ids(count, size)
-    # What was used by all is used by nobody now, apart from some.
+    # Half of those that change are free afterwards.
     kept = {id_ for id_ in changed if id_ % 2}
     after = before.with_usages(usages_of(kept), {*changed, size + 500})
-    expected = usages_of(id_ for id_ in everybody if id_ in kept or id_ not in changed)
+    expected = usages_of(id_ for id_ in all_ids if id_ in kept or id_ not in changed)
     assert contents(after) == contents(Forest.of(trees(1, size, expected), VOCABULARY))
-    assert contents(before) == contents(Forest.of(trees(1, size, usages_of(everybody)), VOCABULARY))
+    assert contents(before) == contents(Forest.of(trees(1, size, usages_of(all_ids)), VOCABULARY))
 
 
 @pytest.mark.parametrize("count", [TREE_PROVIDERS, 50 * TREE_PROVIDERS])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection, event
 
-from roost.store import journal_by_gaps
+from roost.store import journal_by_gaps, journal_by_id, journal_by_transaction
 from roost.store.clock import utc_now
 from roost.store.database import Database
 from roost.store.errors import DatabaseUnusable
@@ -32,6 +32,7 @@ from roost.store.journal_reading import (
     JournalLost,
     Position,
     forget_gaps,
+    look_for_changes,
     read_changes,
     start_position,
 )
@@ -229,6 +230,144 @@ class TestSnapshots:
             assert len(statements) == 1
 
 
+class TestLooking:
+    """The cheap question whether there is anything to read."""
+
+    def test_nothing_is_new(self, database: Database, reader: Reader) -> None:
+        assert database.read(look_for_changes, reader.position) == reader.position
+
+    def test_something_is_new(self, database: Database, reader: Reader) -> None:
+        database.write(record, 2)
+        assert database.read(look_for_changes, reader.position) is None
+        assert reader.read() == [2]
+        assert database.read(look_for_changes, reader.position) == reader.position
+
+    @SERVERS
+    def test_something_came_late(self, database: Database, reader: Reader) -> None:
+        with writing(database) as late:
+            record(late, 2)
+            database.write(record, 3)
+            assert reader.read() == [3]
+            assert database.read(look_for_changes, reader.position) is not None
+        assert database.read(look_for_changes, reader.position) is None
+        assert reader.read() == [2]
+
+    @POSTGRESQL
+    def test_it_goes_on_with_transactions_that_changed_nothing(
+        self, database: Database, reader: Reader
+    ) -> None:
+        with rolled_back(database) as connection:
+            record(connection, 90)
+        position = database.read(look_for_changes, reader.position)
+        assert position is not None
+        assert position != reader.position
+
+    def test_it_costs_the_same_however_much_is_new(
+        self, database: Database, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fetched: list[int] = []
+
+        def note(*arguments: Any) -> Sequence[Any]:
+            rows = fetch_rows(*arguments)
+            fetched.append(len(rows))
+            return rows
+
+        for module in (journal_by_id, journal_by_transaction):
+            monkeypatch.setattr(module, "fetch_rows", note)
+        database.write(record, *range(5000))
+        assert database.read(look_for_changes, reader.position) is None
+        assert len(fetched) == 1
+        assert fetched[0] < 50
+
+
+class TestTooFarBehind:
+    def test_a_reader_reads_as_much_as_it_was_told(
+        self, database: Database, reader: Reader
+    ) -> None:
+        database.write(record, *range(40))
+        changes, position = database.read(read_changes, reader.position, 40)
+        assert providers(changes) == list(range(40))
+        assert database.read(read_changes, position)[0] == ()
+
+    def test_a_reader_that_would_have_to_read_more_is_told(
+        self, database: Database, reader: Reader
+    ) -> None:
+        database.write(record, *range(41))
+        with pytest.raises(JournalLost, match="more than 40 changes are new"):
+            database.read(read_changes, reader.position, 40)
+
+    @SERVERS
+    def test_what_came_late_counts_as_well(self, database: Database, reader: Reader) -> None:
+        with writing(database) as late:
+            record(late, *range(41))
+            database.write(record, 99)
+            assert reader.read() == [99]
+        with pytest.raises(JournalLost, match="more than 40 changes are new"):
+            database.read(read_changes, reader.position, 40)
+        assert reader.read() == list(range(41))
+
+
+def elsewhere(position: Position) -> Position:
+    """The position as if another server, or another of its processes, had answered so far."""
+    if isinstance(position, TransactionPosition):
+        return replace(position, backend="another", head="another")
+    assert isinstance(position, GapPosition)
+    return replace(position, server="another")
+
+
+@SERVERS
+class TestOtherServers:
+    """A server that was started anew may have lost what it committed last."""
+
+    def test_a_reader_goes_on_if_nothing_was_lost(self, database: Database, reader: Reader) -> None:
+        database.write(record, 2, 3)
+        assert reader.read() == [2, 3]
+        reader.position = elsewhere(reader.position)
+        database.write(record, 4)
+        assert reader.read() == [4]
+        assert database.read(look_for_changes, reader.position) == reader.position
+
+    def test_a_lost_row_below_the_newest_is_noticed(
+        self, database: Database, reader: Reader
+    ) -> None:
+        with writing(database) as late:
+            record(late, 2)
+            database.write(record, *range(3, 30))
+            assert reader.read() == list(range(3, 30))
+            lost = newest_id(database) - 27
+        assert reader.read() == [2]
+        self.lose(database, lost)
+        reader.position = elsewhere(reader.position)
+        with pytest.raises(JournalLost, match="lost"):
+            reader.read()
+
+    def test_a_row_that_was_there_at_the_start_and_is_lost_is_noticed(
+        self, database: Database
+    ) -> None:
+        database.write(record, 1, 2, 3)
+        reader = Reader(database, start(database))
+        self.lose(database, newest_id(database) - 1)
+        reader.position = elsewhere(reader.position)
+        with pytest.raises(JournalLost, match="lost"):
+            reader.read()
+
+    def test_what_was_pruned_was_not_lost(
+        self, database: Database, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        database.write(record, 2, 3, 4)
+        assert reader.read() == [2, 3, 4]
+        monkeypatch.setattr(journal_by_gaps, "SECONDS_MIN", 0)
+        reader.forget()
+        assert prune(database, limit=2) == 2
+        reader.position = elsewhere(reader.position)
+        assert reader.read() == []
+
+    @staticmethod
+    def lose(database: Database, id_: int) -> None:
+        remove = sa.delete(roost_changes).where(roost_changes.c.id == id_)
+        assert database.write(lambda connection: connection.execute(remove).rowcount) == 1
+
+
 class TestBrokenConnections:
     """The driver is asked directly, but its errors come out like all others."""
 
@@ -396,6 +535,28 @@ class TestTransactions:
         database.write(record, 3)
         assert reader.read() == [3]
         assert prune(database) == 2
+
+    def test_a_transaction_whose_number_is_used_again_is_read_once(
+        self, database: Database, reader: Reader
+    ) -> None:
+        """As after a crash that the server survived."""
+        for id_ in (2, 3):
+            database.write(insert_change, transaction_id=3, provider_id=id_)
+            assert reader.read() == [id_]
+            assert reader.read() == []
+        database.write(record, 4)
+        assert reader.read() == [4]
+
+    def test_a_transaction_whose_number_is_used_again_is_not_pruned_unnoticed(
+        self, database: Database
+    ) -> None:
+        empty(database)
+        reader = Reader(database, start(database))
+        for id_ in (1, 2):
+            database.write(insert_change, transaction_id=3, provider_id=id_)
+        assert prune(database) == 1
+        with pytest.raises(JournalLost, match="pruned"):
+            reader.read()
 
     def test_a_long_transaction_makes_nobody_read_twice(
         self, database: Database, reader: Reader

@@ -9,6 +9,10 @@ forgotten when two things are sure. First, that the statement which took it is o
 takes its numbers before it has any row, but it does not last long. Second, that no transaction
 holds the row: who reads with a lock would have to wait for it. The rows that are held on other
 nodes of a Galera cluster do not show this way; there, only time tells.
+
+A server that does not put every commit on disk at once loses the last ones when it crashes, perhaps
+rows below others that it kept. When the server was started anew, or another one answers, the reader
+looks whether what it found last is still there.
 """
 
 from __future__ import annotations
@@ -34,15 +38,19 @@ from roost.store.id_gaps import (
     windows,
     without,
 )
-from roost.store.journal_by_id import Answer, IdPosition, started
+from roost.store.journal_by_id import Answer, IdPosition, start_answer, started
 from roost.store.journal_positions import (
+    RECENT_MAX,
     SEPARATOR,
     Change,
     JournalLost,
     Position,
     changes_of,
+    check_recent,
     fetch_rows,
+    recent_ids,
     row_id,
+    too_many,
 )
 
 # For how long a number is looked for at least.
@@ -61,17 +69,22 @@ _ROW = (
     "CONCAT(changes.id, '|', changes.kind, '|', IFNULL(changes.provider_id, ''), '|',"
     " changes.created_at, '|', IFNULL(changes.provider_uuid, ''))"
 )
+# Such a number consists of the server's id, the second of its start, and a counter of 24 bits. The
+# counter runs over after 16 million numbers: then the reader looks once more than it needs to.
+_SERVER = "UUID_SHORT() >> 24"
 _PRUNED = "IFNULL((SELECT value FROM roost_meta WHERE name = 'pruned'), '')"
 # The other index has all numbers as well, but in an order in which every row has to be looked at.
 _BY_NUMBER = "FROM roost_changes AS changes FORCE INDEX (PRIMARY)"
 _SELECT = (
-    f"SELECT CONCAT(meta.value, '|', {{pruned}}, '|', {{count}}, '|', IFNULL({_ROW}, ''))"
+    f"SELECT CONCAT(meta.value, '|', {_SERVER}, '|', {{pruned}}, '|', {{count}}, '|',"
+    f" IFNULL({_ROW}, ''))"
     " FROM roost_meta AS meta LEFT JOIN roost_changes AS changes ON changes.id {condition}"
     " WHERE meta.name = 'epoch'"
 )
 _START = _SELECT.format(
     pruned=_PRUNED, count="''", condition="= (SELECT MAX(id) FROM roost_changes)"
 )
+_RECENT = f"SELECT id {_BY_NUMBER} ORDER BY id DESC LIMIT {RECENT_MAX}"
 # A million numbers, one by one, would be most of the time that a reader needs to start.
 _BLOCKS = (
     f"SELECT id DIV {BLOCK_LENGTH}, BIT_OR(1 << (id & {BLOCK_LENGTH - 1})),"
@@ -84,6 +97,9 @@ _BLOCKS = (
 class GapPosition(IdPosition):
     """The newest row that was seen, and the numbers below it that were not."""
 
+    server: str
+    # The numbers of the rows that were found last.
+    recent: tuple[int, ...]
     gaps: Gaps
     in_cluster: bool
     clock: Callable[[], float]
@@ -100,15 +116,18 @@ class GapPosition(IdPosition):
 
     @cached_property
     def question(self) -> str:
-        """The statement that asks for the newest row, all after it, and whether gaps filled.
+        """The statement that asks for the newest row, those after it, and whether gaps filled.
 
         The rows around the gaps are counted, not fetched: it is one number as long as none came.
         """
         ranges = _in_ranges(self.windows.ranges)
-        return _SELECT.format(
-            pruned=_PRUNED if self.edge_matters else "''",
-            count=f"(SELECT COUNT(*) {_BY_NUMBER} WHERE {ranges})" if self.gaps else "''",
-            condition=">= %s",
+        return (
+            _SELECT.format(
+                pruned=_PRUNED if self.edge_matters else "''",
+                count=f"(SELECT COUNT(*) {_BY_NUMBER} WHERE {ranges})" if self.gaps else "''",
+                condition=">= %s",
+            )
+            + " LIMIT %s"
         )
 
     @cached_property
@@ -116,7 +135,7 @@ class GapPosition(IdPosition):
         """The answer as long as nothing is new."""
         pruned = self.pruned if self.edge_matters else ""
         count = str(self.windows.known) if self.gaps else ""
-        return SEPARATOR.join((self.epoch, pruned, count, self.newest or ""))
+        return SEPARATOR.join((self.epoch, self.server, pruned, count, self.newest or ""))
 
     def forget_gaps(self, connection: Connection) -> Position:
         """The same without numbers that no transaction will use any more."""
@@ -131,12 +150,14 @@ class GapPosition(IdPosition):
         return replace(self, gaps=tuple(sorted(kept, key=lambda gap: gap.first)))
 
     def _read_on(
-        self, connection: Connection, answer: Answer
+        self, connection: Connection, answer: Answer, rows_max: int
     ) -> tuple[tuple[Change, ...], Position]:
         rows = self.newer(answer.rows)
         pruned = answer.pruned if self.edge_matters else self.pruned
         self.check_edge(pruned, self.gaps[0].first if self.gaps else self.last + 1)
-        late = self._late_rows(connection, answer)
+        if answer.server != self.server:
+            check_recent(connection, self.recent, self.last)
+        late = self._late_rows(connection, answer, rows_max - len(rows))
         gaps = (
             *without(self.gaps, sorted(late)),
             *gaps_after(self.last, sorted(rows), self.clock()),
@@ -144,14 +165,20 @@ class GapPosition(IdPosition):
         if len(gaps) > _GAPS_MAX:
             raise JournalLost(f"{len(gaps)} ranges of changes are missing")
         changes = changes_of((*rows.values(), *late.values()))
-        return changes, self.moved(rows, pruned=pruned, gaps=gaps)
+        recent = recent_ids((*rows, *late)) or self.recent
+        return changes, self.moved(
+            rows, server=answer.server, pruned=pruned, recent=recent, gaps=gaps
+        )
 
-    def _late_rows(self, connection: Connection, answer: Answer) -> dict[int, str]:
+    def _late_rows(self, connection: Connection, answer: Answer, rows_max: int) -> dict[int, str]:
         """The rows that have turned up in gaps."""
-        if not self.gaps or int(answer.count) == self.windows.known:
+        found = int(answer.count) - self.windows.known if self.gaps else 0
+        if not found:
             return {}
-        if int(answer.count) < self.windows.known:
+        if found < 0:
             raise JournalLost("changes that were read are not there any more")
+        if found > rows_max:
+            raise too_many(rows_max)
         statement = f"SELECT {_ROW} {_BY_NUMBER} WHERE {_in_ranges(self.windows.ranges)}"
         rows = {row_id(row): row for (row,) in fetch_rows(connection, statement, ())}
         return {id_: row for id_, row in rows.items() if is_missing(self.gaps, id_)}
@@ -181,7 +208,7 @@ def start_by_gaps(
 
     Which numbers are missing belongs to it: some of them may be about to be committed.
     """
-    members = started(connection, _START)
+    answer = start_answer(connection, _START)
     blocks = sorted(
         (
             Block(int(index), int(bits), max(0, int(age) - _SECONDS_APART))
@@ -190,13 +217,18 @@ def start_by_gaps(
         key=lambda block: block.index,
     )
     now = clock()
-    gaps = gaps_in_blocks(int(members["pruned"] or 0), blocks, now)
+    gaps = gaps_in_blocks(int(answer.pruned or 0), blocks, now)
     in_cluster = _is_cluster(connection)
     if in_cluster:
         # Numbers go up in steps there: most are missing, nearly all of them for ever.
         gaps = (gap for gap in gaps if gap.noted > now - SECONDS_MIN_IN_CLUSTER)
     return GapPosition(
-        **members, gaps=tuple(deque(gaps, _GAPS_MAX // 2)), in_cluster=in_cluster, clock=clock
+        **started(answer),
+        server=answer.server,
+        recent=recent_ids(_ids(connection, _RECENT)),
+        gaps=tuple(deque(gaps, _GAPS_MAX // 2)),
+        in_cluster=in_cluster,
+        clock=clock,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,9 @@ from roost.store.sessions import fetch_directly
 # drivers spend more on each further column than the database on putting them together, and
 # whether a row is still the same is then one comparison. Each database has its own words for it.
 SEPARATOR = "|"
+
+# How many rows are looked for when a server may have lost some, at most.
+RECENT_MAX = 1000
 
 
 class JournalLost(Exception):
@@ -36,7 +39,11 @@ class Position(ABC):
     """How far a reader has read. It never changes: reading on makes another."""
 
     @abstractmethod
-    def read(self, connection: Connection) -> tuple[tuple[Change, ...], Position]:
+    def look(self, connection: Connection) -> Position | None:
+        """How far the reader is if nothing is new, or `None` if something may be."""
+
+    @abstractmethod
+    def read(self, connection: Connection, rows_max: int) -> tuple[tuple[Change, ...], Position]:
         """What is new since, and how far the reader is then."""
 
     def forget_gaps(self, connection: Connection) -> Position:
@@ -61,6 +68,38 @@ def fetch_rows(connection: Connection, statement: str, parameters: Sequence[Any]
     if connection.in_transaction():
         return connection.exec_driver_sql(statement, tuple(parameters)).fetchall()
     return fetch_directly(connection, statement, parameters)
+
+
+def too_many(rows_max: int) -> JournalLost:
+    """What to say when a reader is so far behind that it is faster to read all tables."""
+    return JournalLost(f"more than {rows_max} changes are new")
+
+
+def recent_ids(ids: Iterable[int]) -> tuple[int, ...]:
+    """The numbers by which a reader sees later that nothing of what it read was lost.
+
+    A server that crashes loses what it committed last. This is always among the rows that the
+    reader found when it last found any, whatever their numbers are.
+    """
+    return tuple(sorted(ids)[-RECENT_MAX:])
+
+
+def check_recent(connection: Connection, recent: Collection[int], newest: int) -> None:
+    """See that the rows with these numbers are still there, apart from the pruned.
+
+    The newest row need not be looked for, as each answer has it.
+    """
+    wanted = [id_ for id_ in recent if id_ != newest]
+    if not wanted:
+        return
+    statement = (
+        "SELECT (SELECT MIN(id) FROM roost_changes), COUNT(*)"
+        f" FROM roost_changes WHERE id IN ({', '.join(map(str, wanted))})"
+    )
+    ((oldest, found),) = fetch_rows(connection, statement, ())
+    # Pruning takes the lowest numbers, so all that is missing above was lost.
+    if found != sum(oldest is not None and id_ >= oldest for id_ in wanted):
+        raise JournalLost("the server has lost changes that were read")
 
 
 def row_id(row: str) -> int:

@@ -14,8 +14,17 @@ from roost.store.journal_by_id import start_by_id
 from roost.store.journal_by_transaction import start_by_transaction
 from roost.store.journal_positions import Change, JournalLost, Position
 
-__all__ = ["Change", "JournalLost", "Position", "forget_gaps", "read_changes", "start_position"]
+__all__ = [
+    "Change",
+    "JournalLost",
+    "Position",
+    "forget_gaps",
+    "look_for_changes",
+    "read_changes",
+    "start_position",
+]
 
+_ROWS_MAX = 100_000
 _STARTS = {"sqlite": start_by_id, "postgresql": start_by_transaction}
 
 
@@ -28,13 +37,23 @@ def start_position(connection: Connection) -> Position:
     return _STARTS.get(connection.dialect.name, start_by_gaps)(connection)
 
 
-def read_changes(connection: Connection, position: Position) -> tuple[tuple[Change, ...], Position]:
+def look_for_changes(connection: Connection, position: Position) -> Position | None:
+    """The position of a reader for which nothing is new, or `None` if something may be.
+
+    It is one round trip while nothing is new, and costs the same however much is.
+    """
+    return position.look(connection)
+
+
+def read_changes(
+    connection: Connection, position: Position, rows_max: int = _ROWS_MAX
+) -> tuple[tuple[Change, ...], Position]:
     """What was committed since the position, and the position after that.
 
-    It is one round trip while nothing is new. With or without a transaction; in one, it says
-    what is new in its snapshot. `JournalLost` is raised when the position is good no longer.
+    With or without a transaction; in one, it says what is new in its snapshot. `JournalLost` is
+    raised when the position is good no longer, or when more than `rows_max` rows are new.
     """
-    return position.read(connection)
+    return position.read(connection, rows_max)
 
 
 def forget_gaps(connection: Connection, position: Position) -> Position:

@@ -1,0 +1,222 @@
+"""Candidates after a crash of the database: what it kept, and nothing that it lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from roost.model.consumers import Claim
+from roost.service.claims import claim_for_one
+from roost.store.database import Database, DatabaseOptions
+from roost.store.journal_reading import JournalLost
+from roost.store.schema import prepare_schema
+from roost.store.vocabulary import sync_standard_names
+from support.client import ApiClient, in_process_client
+from support.journal import Reader, ids, record, rolled_back, start, writing
+from support.private_servers import (
+    PrivateMariaDB,
+    PrivatePostgreSQL,
+    own_mariadb,
+    own_postgresql,
+)
+
+# How many transactions come to nothing before a crash; their numbers are given again after it.
+REFUSED = 8
+TRIES = 3
+
+
+@contextmanager
+def prepared(url: str) -> Iterator[Database]:
+    """A database with schema and standard names."""
+    database = Database(DatabaseOptions(url=url))
+    try:
+        prepare_schema(database, upgrade=True)
+        database.write(sync_standard_names)
+        yield database
+    finally:
+        database.close()
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[PrivatePostgreSQL]:
+    with own_postgresql() as server:
+        yield server
+
+
+@pytest.fixture
+def mariadb() -> Iterator[PrivateMariaDB]:
+    with own_mariadb() as server:
+        yield server
+
+
+@pytest.fixture
+def crashing(postgresql: PrivatePostgreSQL) -> Iterator[Database]:
+    """A database of a PostgreSQL server that may be killed."""
+    made = postgresql.databases.create()
+    with prepared(made.url) as database:
+        yield database
+
+
+def refuse_writes(database: Database) -> None:
+    """Let transactions come to nothing. The server does not put their numbers on disk."""
+    for _ in range(REFUSED):
+        with rolled_back(database) as connection:
+            record(connection, 90)
+
+
+def reconnect(database: Database) -> None:
+    """Drop the connections that the crash broke."""
+    database.engine.dispose()
+    database.reader.dispose()
+
+
+class TestPostgreSQLBackendKilled:
+    def test_a_position_reads_transactions_whose_numbers_are_used_again(
+        self, crashing: Database, postgresql: PrivatePostgreSQL
+    ) -> None:
+        reader = Reader(crashing, start(crashing))
+        for number in range(2, 2 + TRIES):
+            # This puts the numbers of all transactions so far on disk.
+            crashing.write(record, 1)
+            refuse_writes(crashing)
+            assert reader.read() == [1]
+            postgresql.kill_backend()
+            reconnect(crashing)
+            crashing.write(record, number)
+            # More than were refused: the reader cannot see that numbers went back.
+            refuse_writes(crashing)
+            refuse_writes(crashing)
+            assert reader.read() == [number]
+            assert reader.read() == []
+
+    def test_a_position_notices_that_a_row_below_the_newest_was_lost(
+        self, crashing: Database, postgresql: PrivatePostgreSQL
+    ) -> None:
+        """Only what was committed with `synchronous_commit` off can be lost."""
+        postgresql.databases.execute(
+            "ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"
+        )
+        crashing.write(record, 1)
+        for _ in range(TRIES):
+            reader = Reader(crashing, start(crashing))
+            with writing(crashing) as late:
+                late.exec_driver_sql("SET LOCAL synchronous_commit = off")
+                record(late, 2)
+                crashing.write(record, 3)
+                assert reader.read() == [3]
+            assert reader.read() == [2]
+            before = ids(crashing)
+            postgresql.kill_backend()
+            reconnect(crashing)
+            if ids(crashing) != before:
+                with pytest.raises(JournalLost, match="lost"):
+                    reader.read()
+                return
+            assert reader.read() == []
+        pytest.skip("the server put everything on disk each time")
+
+    def test_candidates_and_usages_agree(
+        self, crashing: Database, postgresql: PrivatePostgreSQL, tmp_path: Path
+    ) -> None:
+        api = in_process_client(crashing, tmp_path)
+        for _ in range(TRIES):
+            host = make_host(api)
+            assert used_by_candidates(api, host) == 0
+            refuse_claims(api, host)
+            assert used_by_candidates(api, host) == 0
+            postgresql.kill_backend()
+            reconnect(crashing)
+            assert claim(api, host, 1) == 204
+            refuse_claims(api, host)
+            refuse_claims(api, host)
+            usages = api.get(f"/resource_providers/{host}/usages").json["usages"]
+            assert usages == {"VCPU": 1}
+            assert used_by_candidates(api, host) == 1
+
+
+@pytest.mark.long
+class TestMariaDBKilled:
+    """It puts commits on disk from time to time, so it loses the last ones when it is killed."""
+
+    def test_a_position_notices_that_a_row_below_the_newest_was_lost(
+        self, mariadb: PrivateMariaDB
+    ) -> None:
+        with prepared(mariadb.databases.create().url) as database:
+            database.write(record, 1)
+            reader = Reader(database, start(database))
+            with writing(database) as late:
+                record(late, 2)
+                database.write(record, 3)
+                mariadb.flush()
+                assert reader.read() == [3]
+            assert reader.read() == [2]
+            before = ids(database)
+            mariadb.kill()
+            mariadb.start()
+            reconnect(database)
+            assert ids(database) == [id_ for id_ in before if id_ != before[-2]]
+            with pytest.raises(JournalLost, match="lost"):
+                reader.read()
+
+    def test_a_position_goes_on_if_nothing_was_lost(self, mariadb: PrivateMariaDB) -> None:
+        with prepared(mariadb.databases.create().url) as database:
+            reader = Reader(database, start(database))
+            database.write(record, 1, 2)
+            assert reader.read() == [1, 2]
+            mariadb.flush()
+            mariadb.kill()
+            mariadb.start()
+            reconnect(database)
+            database.write(record, 3)
+            assert reader.read() == [3]
+
+    def test_candidates_and_usages_agree(self, mariadb: PrivateMariaDB, tmp_path: Path) -> None:
+        with prepared(mariadb.databases.create().url) as database:
+            api = in_process_client(database, tmp_path)
+            host = make_host(api)
+            with writing(database) as late:
+                # The row of this claim in the journal is below that of the new host.
+                claim_for_one(late, Claim(str(uuid4()), {host: {"VCPU": 1}}, "late", "late", None))
+                make_host(api)
+                mariadb.flush()
+                assert used_by_candidates(api, host) == 0
+            assert used_by_candidates(api, host) == 1
+            mariadb.kill()
+            mariadb.start()
+            reconnect(database)
+            assert api.get(f"/resource_providers/{host}/usages").json["usages"] == {"VCPU": 0}
+            assert used_by_candidates(api, host) == 0
+
+
+def make_host(api: ApiClient) -> str:
+    uuid = str(uuid4())
+    assert api.post("/resource_providers", {"name": uuid, "uuid": uuid}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
+    assert api.put(f"/resource_providers/{uuid}/inventories", body).status == 200
+    return uuid
+
+
+def claim(api: ApiClient, host: str, amount: int) -> int:
+    body = {
+        "allocations": {host: {"resources": {"VCPU": amount}}},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    return api.put(f"/allocations/{uuid4()}", body).status
+
+
+def refuse_claims(api: ApiClient, host: str) -> None:
+    for _ in range(REFUSED):
+        assert claim(api, host, 99) == 409
+
+
+def used_by_candidates(api: ApiClient, host: str) -> int:
+    answer = api.get("/allocation_candidates?resources=VCPU:1").json
+    used: int = answer["provider_summaries"][host]["resources"]["VCPU"]["used"]
+    return used
