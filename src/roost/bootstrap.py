@@ -66,6 +66,7 @@ def _patiently(settings: Settings, database: Database, work: Callable[[], None])
     attempts, interval = settings.connect_attempts, settings.connect_interval_seconds
     for attempt in itertools.count(1):
         try:
+            database.availability.require()
             work()
             return
         except DatabaseAway as error:

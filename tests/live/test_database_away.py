@@ -17,6 +17,7 @@ from roost.api.application import Application
 from roost.store.database import Database, DatabaseOptions
 from support.client import Answer, ApiClient, application_client, settings_for
 from support.database_proxy import DatabaseProxy, Mood
+from support.live_server import LiveServer
 
 WAIT_SECONDS = 1
 CANDIDATES = "/allocation_candidates?resources=VCPU:1"
@@ -206,3 +207,49 @@ def test_slow_statements_in_a_row_are_not_taken_for_silence(distant: Database) -
             connection.execute(slow).close()
 
     distant.write(work)
+
+
+class HastyServer(LiveServer):
+    def _environment(self) -> dict[str, str]:
+        return {"OS_ROOST__DATABASE_WAIT_SECONDS": "2"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mood", [Mood.FREEZE, Mood.SWALLOW])
+def test_a_server_answers_what_needs_no_database_while_that_is_silent(
+    proxy: DatabaseProxy, tmp_path: Path, mood: Mood
+) -> None:
+    paths = [CANDIDATES, "/resource_providers", CANDIDATES, "/traits"]
+    with HastyServer(proxy.url, tmp_path, workers=1) as server:
+        client = server.client()
+        assert client.get(CANDIDATES).status == 200
+        stop = time.monotonic() + 12
+        slowest: dict[str, float] = {}
+
+        def ask(number: int) -> None:
+            asker, path = server.client(), paths[number % len(paths)]
+            while time.monotonic() < stop:
+                answer, seconds = timed(lambda: asker.get(path))
+                slowest[path] = max(slowest.get(path, 0), seconds)
+                assert answer.status == 503 or proxy.mood is Mood.FORWARD, answer.body
+                time.sleep(0.05)
+
+        proxy.be(mood)
+        with ThreadPoolExecutor(120) as pool:
+            asked = [pool.submit(ask, number) for number in range(120)]
+            root: list[float] = []
+            while time.monotonic() < stop:
+                answer, seconds = timed(lambda: client.get("/"))
+                assert answer.status == 200
+                root.append(seconds)
+                time.sleep(0.1)
+            for each in asked:
+                each.result()
+        # The first wave fills all threads until it is known that the database is silent.
+        assert max(root) < 8
+        assert sorted(root)[-2] < 4, sorted(root)[-5:]
+        assert max(slowest.values()) < 12, slowest
+        proxy.be(Mood.FORWARD)
+        assert is_back(client)
+        assert is_back(client, "/resource_providers")
+        assert "Traceback" not in server.log

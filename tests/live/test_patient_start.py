@@ -46,6 +46,21 @@ def test_at_each_stage_of_a_start(settings: Settings, proxy: DatabaseProxy, sent
     application.close()
 
 
+@pytest.mark.parametrize("sent", STAGES[2:])
+def test_a_database_that_falls_silent(
+    settings: Settings, proxy: DatabaseProxy, sent: bytes
+) -> None:
+    hasty = replace(settings.database, wait_seconds=1, silence_seconds=1)
+    proxy.swallow_when_sent(sent)
+    waker = threading.Timer(4, lambda: proxy.be(Mood.FORWARD))
+    waker.start()
+    application = create_application(replace(settings, database=hasty, connect_attempts=-1))
+    waker.join()
+    client = application_client(application)
+    assert client.get("/allocation_candidates?resources=VCPU:1").status == 200
+    application.close()
+
+
 def test_a_database_that_stays_away_is_told_in_a_sentence(
     settings: Settings, proxy: DatabaseProxy
 ) -> None:

@@ -35,7 +35,7 @@ class DatabaseProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = url.set(port=self._listener.getsockname()[1]).render_as_string(False)
         self._sockets: set[socket.socket] = set()
-        self._mood = Mood.FORWARD
+        self.mood = Mood.FORWARD
         self._changed = threading.Condition()
         # How often a text ended a connection.
         self.cuts = 0
@@ -62,7 +62,7 @@ class DatabaseProxy:
     def be(self, mood: Mood) -> None:
         """Treat everything like this from now on, connections that are open as well."""
         with self._changed:
-            self._mood = mood
+            self.mood = mood
             self._changed.notify_all()
 
     def cut(self) -> None:
@@ -87,13 +87,24 @@ class DatabaseProxy:
 
         self._is_cut = is_cut
 
+    def swallow_when_sent(self, text: bytes) -> None:
+        """Fall silent when a client sends the text, and stay so until the mood changes."""
+
+        def is_cut(data: bytes) -> bool:
+            if text in data and not self.cuts:
+                self.cuts = 1
+                self.be(Mood.SWALLOW)
+            return False
+
+        self._is_cut = is_cut
+
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            if self._mood is Mood.REFUSE:
+            if self.mood is Mood.REFUSE:
                 client.close()
                 continue
             server = socket.create_connection(self._server)
@@ -107,11 +118,11 @@ class DatabaseProxy:
     def _pump(self, source: socket.socket, target: socket.socket, from_client: bool) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                with self._changed:
-                    self._changed.wait_for(lambda: self._mood is not Mood.FREEZE)
-                    swallows = self._mood is Mood.SWALLOW
                 if from_client and self._is_cut(data):
                     break
+                with self._changed:
+                    self._changed.wait_for(lambda: self.mood is not Mood.FREEZE)
+                    swallows = self.mood is Mood.SWALLOW
                 if not swallows:
                     target.sendall(data)
         for open_socket in (source, target):

@@ -7,7 +7,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
+from roost.store.availability import Availability
 from roost.store.errors import (
     ConnectionLost,
     Contention,
@@ -26,7 +27,7 @@ from roost.store.errors import (
     leaves_outcome_open,
     reason_of,
 )
-from roost.store.sessions import session
+from roost.store.sessions import Doorway, session
 from roost.store.urls import parse_url
 from roost.store.watchdog import make_watchable
 from roost.store.write_gate import WriteGate
@@ -42,6 +43,8 @@ POOL_SIZE = 5
 POOL_OVERFLOW = 5
 POOL_TIMEOUT_SECONDS = 30
 WAIT_SECONDS = 5
+# libpq does not wait for less.
+_PROBE_SECONDS = 2
 SILENCE_SECONDS = 30
 
 _BACKOFF_SECONDS_MAX = 0.25
@@ -99,6 +102,13 @@ class Database:
         self.reader = _create_engine(self.url, options, reads_only=True)
         # One connection outside of the pools: slow readers do not keep the journal from being read.
         self.follower = _create_engine(self.url, _of_follower(options), reads_only=True)
+        self.writers, self.readers = (
+            Doorway(engine, _connections_max(options), options.pool_timeout_seconds)
+            for engine in (self.engine, self.reader)
+        )
+        self.availability = Availability(self._probe, options.wait_seconds)
+        for engine in (self.engine, self.reader, self.follower):
+            self.availability.guard(engine)
         self.gate = (
             WriteGate(f"{self.url.database}-writer", _WRITE_SECONDS_MAX)
             if self.engine.dialect.name == "sqlite"
@@ -169,6 +179,19 @@ class Database:
             self.follower.dispose()
             self.gate.close()
 
+    def _session(self, doorway: Doorway) -> AbstractContextManager[Connection]:
+        return session(doorway, self.options.silence_seconds, self.availability)
+
+    def _probe(self) -> None:
+        """See that the database answers over a new connection."""
+        options = replace(_of_follower(self.options), wait_seconds=_PROBE_SECONDS)
+        engine = _create_engine(self.url, options, reads_only=True)
+        try:
+            with session(Doorway(engine, 0, 0), _PROBE_SECONDS) as connection:
+                connection.exec_driver_sql("SELECT 1").close()
+        finally:
+            engine.dispose()
+
     def _with_fresh_connection(self, run: Callable[[], T]) -> T:
         try:
             return run()
@@ -179,13 +202,13 @@ class Database:
     def _read_moment(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with session(self.reader, self.options.silence_seconds) as connection:
+        with self._session(self.readers) as connection:
             return in_one_moment(connection, work, *args, **kwargs)
 
     def _read_once(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with session(self.reader, self.options.silence_seconds) as connection:
+        with self._session(self.readers) as connection:
             return work(connection, *args, **kwargs)
 
     def _write_once(
@@ -195,7 +218,7 @@ class Database:
         try:
             with (
                 self.gate,
-                session(self.engine, self.options.silence_seconds) as connection,
+                self._session(self.writers) as connection,
                 connection.begin(),
             ):
                 result = work(connection, *args, **kwargs)
@@ -274,6 +297,12 @@ def _connect_arguments(url: URL, options: DatabaseOptions) -> dict[str, Any]:
 def _answer_seconds(options: DatabaseOptions) -> int:
     """Longer than the watchdog waits, which can tell silence from a broken connection."""
     return options.silence_seconds + 5
+
+
+def _connections_max(options: DatabaseOptions) -> int:
+    """How many connections a pool may have; 0 for any number."""
+    unbounded = options.pool_size == 0 or options.pool_overflow < 0
+    return 0 if unbounded else options.pool_size + options.pool_overflow
 
 
 def _of_follower(options: DatabaseOptions) -> DatabaseOptions:

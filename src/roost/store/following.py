@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
 from roost.store.database import Database, in_one_moment
-from roost.store.sessions import session
+from roost.store.sessions import Doorway, session
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,6 +34,8 @@ class Following:
     def __init__(self, database: Database) -> None:
         self._engine = database.follower
         self._options = database.options
+        self._doorway = Doorway(self._engine, 0, 0)
+        self._availability = database.availability
         # A file does not lose what was read from it.
         self._may_be_replaced = self._engine.dialect.name == "sqlite"
         # Stands in the notes of the connection over which the reader began.
@@ -43,8 +46,7 @@ class Following:
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """What `work` returns, in one snapshot; the reader goes on over the same connection."""
-        self._leave_to_parent()
-        with session(self._engine, self._options.silence_seconds) as connection:
+        with self._session(self._options.silence_seconds) as connection:
             connection.info.pop(self._mark, None)
             result = in_one_moment(connection, work, *args, **kwargs)
             connection.info[self._mark] = True
@@ -54,8 +56,7 @@ class Following:
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """What `work` returns, without a transaction and in a short time."""
-        self._leave_to_parent()
-        with session(self._engine, self._options.wait_seconds) as connection:
+        with self._session(self._options.wait_seconds) as connection:
             self._check(connection)
             return work(connection, *args, **kwargs)
 
@@ -63,10 +64,13 @@ class Following:
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """What `work` returns: all its statements see the same moment."""
-        self._leave_to_parent()
-        with session(self._engine, self._options.silence_seconds) as connection:
+        with self._session(self._options.silence_seconds) as connection:
             self._check(connection)
             return in_one_moment(connection, work, *args, **kwargs)
+
+    def _session(self, seconds: float) -> AbstractContextManager[Connection]:
+        self._leave_to_parent()
+        return session(self._doorway, seconds, self._availability)
 
     def _check(self, connection: Connection) -> None:
         if not self._may_be_replaced and self._mark not in connection.info:

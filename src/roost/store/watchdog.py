@@ -7,6 +7,7 @@ the sockets of connections that have waited too long; their drivers take it for 
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -70,6 +71,14 @@ class _Watchdog:
         with self._lock:
             self._watches.discard(watch)
 
+    def end_silent(self, seconds: float) -> None:
+        """End the connections whose servers have been silent for so long."""
+        with self._lock:
+            now = time.monotonic()
+            for watch in self._watches:
+                if now - watch.since > min(seconds, watch.seconds) and not watch.expired:
+                    watch.end()
+
     def _run(self) -> None:
         idle = 0
         while True:
@@ -79,14 +88,14 @@ class _Watchdog:
                 if idle > _IDLE_PERIODS_MAX:
                     self._runs = False
                     return
-                now = time.monotonic()
-                for watch in self._watches:
-                    if now - watch.since > watch.seconds and not watch.expired:
-                        watch.end()
+            self.end_silent(math.inf)
 
 
 _WATCHDOG = _Watchdog()
 os.register_at_fork(after_in_child=_WATCHDOG.begin_anew)
+
+
+end_silent = _WATCHDOG.end_silent
 
 
 @contextmanager
@@ -110,7 +119,7 @@ def wait_for_ever(connection: Connection) -> None:
     """Let the server take as long as it needs, for work like a migration."""
     watch = connection.info.get(_WATCH)
     if watch is not None:
-        watch.seconds = float("inf")
+        watch.seconds = math.inf
 
 
 def make_watchable(engine: Engine) -> None:

@@ -56,7 +56,7 @@ def _upgrade_mysql(database: Database) -> None:
     """
     for attempt in range(_CLUSTER_ATTEMPTS):
         with (
-            session(database.engine, math.inf) as connection,
+            session(database.writers, math.inf) as connection,
             named_lock(connection) as alone,
         ):
             try:
