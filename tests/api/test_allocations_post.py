@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from support.client import ApiClient
+from roost.store.database import Database
+from support.client import ApiClient, limited_client
 
 Amounts = Mapping[str, int]
 
@@ -382,7 +384,10 @@ class TestRefusedRequests:
         assert held(api, outside) == {provider: {"VCPU": 4}}
 
     @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-    def test_tens_of_thousands_of_unknown_providers_are_a_bad_request(self, api: ApiClient) -> None:
+    def test_tens_of_thousands_of_unknown_providers_are_a_bad_request(
+        self, database: Database, tmp_path: Path
+    ) -> None:
+        api = limited_client(database, tmp_path, max_allocations=100_000)
         # More than PostgreSQL takes as the parameters of one statement.
         ghosts = {f"{number:036x}": {"VCPU": 1} for number in range(70_000)}
         answer = api.put(f"/allocations/{uuid4()}", record(ghosts))

@@ -326,26 +326,59 @@ def test_d7_members_are_found_by_any_spelling(api: ApiClient, spelling: str) -> 
     assert answer.json["resource_providers"] == []
 
 
+def store_membership(connection: Connection, spelling: str, provider: str = HOST) -> None:
+    """Make a provider a member of an aggregate, as the reference does: as the client spelt it."""
+    aggregate = insert_row(connection, tables.placement_aggregates, {"uuid": spelling})
+    columns = tables.resource_providers.c
+    query = select(columns.id).where(columns.uuid == provider)
+    connection.execute(
+        insert(tables.resource_provider_aggregates),
+        {
+            "resource_provider_id": connection.execute(query).scalar_one(),
+            "aggregate_id": aggregate,
+        },
+    )
+
+
+# All of these fit into the column, and the reference stores them.
+STORED = [
+    NORTH.upper(),
+    NORTH.replace("-", ""),
+    NORTH.replace("-", "").upper(),
+    NORTH.capitalize().swapcase(),
+    f"{{{NORTH.replace('-', '')}}}",
+    f"urn:{NORTH.replace('-', '')}",
+]
+
+
 @pytest.mark.usefixtures("host")
-@pytest.mark.parametrize("stored", [NORTH.upper(), NORTH.replace("-", "")])
-def test_d7_an_aggregate_that_the_reference_stored_otherwise_is_still_found(
+@pytest.mark.parametrize("stored", STORED)
+def test_d7_an_aggregate_that_the_reference_stored_otherwise_is_found_by_every_route(
     api: ApiClient, database: Database, stored: str
 ) -> None:
-    def store(connection: Connection) -> None:
-        aggregate = insert_row(connection, tables.placement_aggregates, {"uuid": stored})
-        query = select(tables.resource_providers.c.id)
-        provider = connection.execute(query).scalar_one()
-        connection.execute(
-            insert(tables.resource_provider_aggregates),
-            {"resource_provider_id": provider, "aggregate_id": aggregate},
-        )
-
-    database.write(store)
-    for spelling in (NORTH, stored):
-        answer = api.get(f"/resource_providers?member_of={spelling}")
-        assert [item["uuid"] for item in answer.json["resource_providers"]] == [HOST]
+    database.write(store_membership, stored)
+    for spelling in map(quote, (NORTH, stored, NORTH.upper())):
+        for value, expected in ((spelling, [HOST]), (f"!in:{spelling}", [])):
+            answer = api.get(f"/resource_providers?member_of={value}")
+            assert [item["uuid"] for item in answer.json["resource_providers"]] == expected
+            answer = api.get(f"/allocation_candidates?resources=VCPU:1&member_of={value}")
+            assert list(answer.json["provider_summaries"]) == expected
+    assert api.get(f"{PROVIDER}/aggregates").json["aggregates"] == [stored]
     assert api.at("1.18").put(f"{PROVIDER}/aggregates", [NORTH]).status == 200
     assert len(api.get(f"{PROVIDER}/aggregates").json["aggregates"]) == 1
+
+
+@pytest.mark.usefixtures("host")
+def test_d7_an_aggregate_in_two_rows_is_one(api: ApiClient, database: Database) -> None:
+    plain = NORTH.replace("-", "")
+    assert api.post("/resource_providers", {"name": "other", "uuid": OTHER}).status == 200
+    database.write(store_membership, plain)
+    database.write(store_membership, NORTH, OTHER)
+    for spelling in (NORTH, plain):
+        answer = api.get(f"/resource_providers?member_of={spelling}")
+        assert [item["uuid"] for item in answer.json["resource_providers"]] == [HOST, OTHER]
+    assert api.at("1.18").put(f"{PROVIDER}/aggregates", [plain]).status == 200
+    assert api.get(f"{PROVIDER}/aggregates").json["aggregates"] == [NORTH]
 
 
 @pytest.mark.usefixtures("host")

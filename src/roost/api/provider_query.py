@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from roost.api.errors import HttpError
 from roost.api.microversions import Microversion
 from roost.api.query_values import parse_member_of, parse_required, parse_resources
 from roost.api.schemas import providers as schemas
 from roost.api.validation import check_query
-from roost.model.identifiers import canonical_uuid
-from roost.model.providers import AggregateFilter, ProviderFilter, TraitFilter
+from roost.model.providers import ProviderFilter, TraitFilter
+
+_CLASSES_MAX = 200
 
 
 def parse_provider_query(pairs: list[tuple[str, str]], version: Microversion) -> ProviderFilter:
@@ -17,9 +19,9 @@ def parse_provider_query(pairs: list[tuple[str, str]], version: Microversion) ->
         name=values.get("name"),
         uuid=values.get("uuid"),
         in_tree=values.get("in_tree"),
-        aggregates=_canonical(parse_member_of(_values(pairs, "member_of"), version)),
+        aggregates=parse_member_of(_values(pairs, "member_of"), version),
         traits=_stripped(parse_required(_values(pairs, "required"), version)),
-        resources=parse_resources(values["resources"]) if "resources" in values else {},
+        resources=_resources(values["resources"]) if "resources" in values else {},
     )
 
 
@@ -27,11 +29,16 @@ def _values(pairs: list[tuple[str, str]], wanted: str) -> list[str]:
     return [value for key, value in pairs if key == wanted]
 
 
-def _canonical(aggregates: AggregateFilter) -> AggregateFilter:
-    return AggregateFilter(
-        tuple(tuple(map(canonical_uuid, uuids)) for uuids in aggregates.any_of),
-        tuple(map(canonical_uuid, aggregates.forbidden)),
-    )
+def _resources(value: str) -> dict[str, int]:
+    resources = parse_resources(value)
+    # Each class is a condition of its own, and SQLite nests a thousand.
+    if len(resources) > _CLASSES_MAX:
+        raise HttpError(
+            400,
+            f"Invalid query string parameters: 'resources' names {len(resources)} classes; "
+            f"{_CLASSES_MAX} are allowed.",
+        )
+    return resources
 
 
 def _stripped(traits: TraitFilter) -> TraitFilter:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from roost.api.errors import HttpError
 from roost.api.microversions import Microversion
-from roost.model.identifiers import is_uuid
+from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import AggregateFilter, TraitFilter
 
 _REPETITIONS_MAX = 200
@@ -32,7 +32,7 @@ def parse_member_of(
 ) -> AggregateFilter:
     """`member_of`, which may be repeated from 1.24 and negated from 1.32 on.
 
-    The uuids are left as the client wrote them.
+    A uuid is the same aggregate in every spelling: they come in the canonical one.
     """
     if len(values) > 1 and version < (1, 24):
         raise HttpError(400, f"Multiple {key} parameters are not supported")
@@ -67,7 +67,7 @@ def _aggregates(value: str) -> tuple[str, ...]:
                 400,
                 f"{_INVALID}Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}",
             )
-    return uuids
+    return tuple(map(canonical_uuid, uuids))
 
 
 def parse_required(

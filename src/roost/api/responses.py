@@ -29,6 +29,24 @@ def json_response(content: Any, status: int = 200) -> Response:
     return Response(status, orjson.dumps(content), [("content-type", "application/json")])
 
 
+def streamed_response(stream: Iterator[bytes]) -> Response:
+    """An answer with a JSON body that is sent piece by piece."""
+    return Response(200, headers=[("content-type", "application/json")], stream=stream)
+
+
+def streamed_members(opening: bytes, pieces: Iterable[bytes], closing: bytes) -> Iterator[bytes]:
+    """A list or object in JSON, of pieces that hold some members each.
+
+    >>> list(streamed_members(b"[", [b"1,2", b"3"], b"]"))
+    [b'[1,2', b',3', b']']
+    """
+    start = opening
+    for piece in pieces:
+        yield start + piece
+        start = b","
+    yield closing if start == b"," else opening + closing
+
+
 def no_content() -> Response:
     """Done, and nothing to say."""
     return Response(204)

@@ -169,6 +169,20 @@ ROOST = (
         min=15,
         help="Seconds to wait for the answer to any other statement; then 503.",
     ),
+    cfg.IntOpt(
+        "max_provider_members",
+        default=LIMITS.max_provider_members,
+        min=1000,
+        help="The most aggregates, traits or inventories that one request gives to a provider, and "
+        "the most inventories of one reshape; a request with more is answered with 400.",
+    ),
+    cfg.IntOpt(
+        "max_allocations",
+        default=LIMITS.max_allocations,
+        min=1000,
+        help="The most allocations that one request writes, for all its consumers together; a "
+        "request with more is answered with 400.",
+    ),
 )
 
 # Options of the reference that change nothing here: accepted, and named in the log when set.

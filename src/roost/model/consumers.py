@@ -64,6 +64,11 @@ class Claim:
     generation: int | AnyGeneration | None = ANY_GENERATION
     consumer_type: str | None = None
 
+    @property
+    def count(self) -> int:
+        """How many allocations it writes; taking everything from a consumer is one."""
+        return sum(map(len, self.allocations.values())) or 1
+
 
 @dataclass(frozen=True, slots=True)
 class TypeUsage:

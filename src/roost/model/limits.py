@@ -30,3 +30,9 @@ class Limits:
     idle_seconds: int = 75
     # A client that reads nothing of its answer.
     unread_seconds: int = 30
+    # The aggregates, traits or inventories of a provider; in a reshape, all inventories together.
+    # Nova reports some hundred, and reshapes one tree at a time.
+    max_provider_members: int = 10_000
+    # The amounts that consumers get, one for each provider and class; an emptied consumer is one.
+    # Nova claims for two consumers at most, and reshapes the servers of one host.
+    max_allocations: int = 10_000

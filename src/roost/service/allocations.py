@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,10 +15,11 @@ from roost.store import allocations, providers
 
 @dataclass(frozen=True, slots=True)
 class ProviderAllocations:
-    """Who holds what of one provider."""
+    """Who holds what of one provider; `consumers` is `None` if there are too many for one look."""
 
+    provider_id: int
     generation: int
-    consumers: tuple[ProviderConsumer, ...]
+    consumers: tuple[ProviderConsumer, ...] | None
     modified_at: datetime | None
 
 
@@ -26,12 +28,24 @@ def get_consumer_allocations(connection: Connection, uuid: str) -> ConsumerAlloc
     return allocations.consumer_allocations(connection, uuid)
 
 
-def list_provider_allocations(connection: Connection, uuid: str) -> ProviderAllocations:
-    """All consumers of the provider."""
+def list_provider_allocations(
+    connection: Connection, uuid: str, at_most: int
+) -> ProviderAllocations:
+    """All consumers of the provider, unless it has more allocations than `at_most`."""
     provider = providers.find_provider(connection, uuid)
     if provider is None:
         raise NotFound(
             f"Resource provider '{uuid}' not found: No resource provider with uuid {uuid} found"
         )
-    consumers, modified_at = allocations.provider_allocations(connection, provider.id)
-    return ProviderAllocations(provider.generation, consumers, modified_at)
+    found = allocations.provider_allocations(connection, provider.id, at_most)
+    if found is None:
+        modified_at = allocations.allocations_modified_at(connection, provider.id)
+        return ProviderAllocations(provider.id, provider.generation, None, modified_at)
+    return ProviderAllocations(provider.id, provider.generation, *found)
+
+
+def list_consumers(
+    connection: Connection, provider_id: int, after_id: int, at_most: int
+) -> tuple[Sequence[ProviderConsumer], int]:
+    """The next consumers of a provider with too many, and where those behind them begin."""
+    return allocations.next_consumers(connection, provider_id, after_id, at_most)

@@ -18,7 +18,7 @@ from roost.service.errors import (
 )
 from roost.service.providers import get_locked_provider, get_provider
 from roost.store import inventories, providers, vocabulary
-from roost.store.errors import Retry
+from roost.store.inventories import InventoryKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,15 @@ def add_inventory(
         class_ids = hold_classes(connection, [inventory.resource_class])
     except UnknownResourceClass as unknown:
         raise Invalid(prefix + unknown.message) from None
-    if inventory.resource_class in inventories.list_inventories(connection, provider.id):
+    wanted = _by_key(provider, [inventory], class_ids)
+    present = inventories.present_inventories(connection, [provider.id])
+    if wanted.keys() & present.keys():
         raise Conflict(
             f"Update conflict: resource provider {uuid} already has inventory of class "
             f"{inventory.resource_class}; change it with PUT.",
             ErrorCode.CONCURRENT_UPDATE,
         )
-    inventories.change_inventories(connection, provider, wanted=[inventory], class_ids=class_ids)
-    return _written(connection, provider, [inventory])
+    return _write(connection, provider, wanted, present)
 
 
 def replace_inventories(
@@ -92,19 +93,11 @@ def replace_inventories(
         raise Invalid(
             f"Unknown resource class in inventory for resource provider {uuid}: {unknown.message}"
         ) from None
-    present = inventories.list_inventories(connection, provider.id)
-    removed = unused_class_ids(
-        connection, provider, present.keys() - class_ids.keys(), prefix="update conflict: "
-    )
-    inventories.change_inventories(
-        connection,
-        provider,
-        wanted=wanted,
-        class_ids=class_ids,
-        present=present,
-        removed=removed,
-    )
-    return _written(connection, provider, wanted)
+    new = _by_key(provider, wanted, class_ids)
+    present = inventories.present_inventories(connection, [provider.id])
+    removed = present.keys() - new.keys()
+    check_unused(connection, {provider.id: provider.uuid}, removed, prefix="update conflict: ")
+    return _write(connection, provider, new, present, removed)
 
 
 def replace_inventory(
@@ -123,44 +116,44 @@ def replace_inventory(
     class_ids = vocabulary.hold_resource_classes(connection, [name])
     if name not in class_ids:
         raise NotFound(f"No such resource class {name}")
-    if name not in inventories.list_inventories(connection, provider.id):
+    wanted = _by_key(provider, [inventory], class_ids)
+    present = inventories.present_inventories(connection, [provider.id])
+    if not wanted.keys() & present.keys():
         raise Invalid(
             f"No inventory record with resource class for resource provider {uuid} and class "
             f"{name}: add it with POST."
         )
-    inventories.change_inventories(
-        connection, provider, wanted=[inventory], class_ids=class_ids, present={name}
-    )
-    return _written(connection, provider, [inventory])
+    return _write(connection, provider, wanted, present)
 
 
 def delete_inventory(connection: Connection, uuid: str, resource_class: str) -> None:
     """Take one inventory away that nobody uses."""
     provider = get_locked_provider(connection, uuid)
     missing = f"No inventory of class {resource_class} found for delete"
-    if vocabulary.find_resource_class(connection, resource_class) is None:
+    found = vocabulary.find_resource_class(connection, resource_class)
+    if found is None:
         raise NotFound(f"{missing}: No such resource class {resource_class}.")
-    if resource_class not in inventories.list_inventories(connection, provider.id):
+    present = inventories.present_inventories(connection, [provider.id])
+    removed = {(provider.id, found.id)}
+    if not removed & present.keys():
         raise NotFound(missing)
-    removed = unused_class_ids(
+    check_unused(
         connection,
-        provider,
-        {resource_class},
+        {provider.id: provider.uuid},
+        removed,
         prefix=f"Unable to delete inventory of class {resource_class}: ",
         # Sic: clients of the reference may look for this code here.
         code=ErrorCode.CONCURRENT_UPDATE,
     )
-    inventories.change_inventories(connection, provider, removed=removed)
-    providers.increment_generations(connection, [provider.id])
+    _write(connection, provider, {}, present, removed)
 
 
 def delete_inventories(connection: Connection, uuid: str) -> None:
     """Take all inventories away, if nobody uses any."""
     provider = get_locked_provider(connection, uuid)
-    present = inventories.list_inventories(connection, provider.id)
-    removed = unused_class_ids(connection, provider, present.keys(), prefix="")
-    inventories.change_inventories(connection, provider, removed=removed)
-    providers.increment_generations(connection, [provider.id])
+    present = inventories.present_inventories(connection, [provider.id])
+    check_unused(connection, {provider.id: provider.uuid}, present.keys(), prefix="")
+    _write(connection, provider, {}, present, present)
 
 
 def list_usages(connection: Connection, uuid: str) -> tuple[int, Mapping[str, int]]:
@@ -179,30 +172,32 @@ def hold_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]
     return class_ids
 
 
-def unused_class_ids(
+def check_unused(
     connection: Connection,
-    provider: Provider,
-    names: Collection[str],
+    provider_uuids: Mapping[int, str],
+    removed: Collection[InventoryKey],
     prefix: str,
     code: ErrorCode = ErrorCode.INVENTORY_IN_USE,
-) -> list[int]:
-    """The ids of classes whose inventory a locked provider is to lose; a conflict if in use."""
-    if not names:
-        return []
-    class_ids = vocabulary.resource_class_ids(connection, names)
-    if class_ids.keys() != set(names):
-        # One of them was renamed since its inventory was read.
-        raise Retry
-    ordered = sorted(names, key=class_ids.__getitem__)
-    allocated = inventories.allocated_classes(connection, provider.id)
-    in_use = [name for name in ordered if name in allocated]
-    if in_use:
-        raise Conflict(
-            f"{prefix}Inventory for '{', '.join(in_use)}' on resource provider "
-            f"'{provider.uuid}' in use.",
-            code,
-        )
-    return [class_ids[name] for name in ordered]
+) -> None:
+    """Refuse to remove inventories of locked providers that consumers hold something of.
+
+    The providers are given as id -> uuid; the first one with such an inventory is named.
+    """
+    if not removed:
+        return
+    losing = {provider_id for provider_id, _ in removed}
+    in_use = inventories.allocated_classes(connection, losing) & set(removed)
+    if not in_use:
+        return
+    blocked = {provider_id for provider_id, _ in in_use}
+    first = next(id_ for id_ in provider_uuids if id_ in blocked)
+    names = {found.id: found.name for found in vocabulary.list_resource_classes(connection)}
+    class_ids = sorted(class_id for provider_id, class_id in in_use if provider_id == first)
+    listed = ", ".join(names.get(id_, str(id_)) for id_ in class_ids)
+    raise Conflict(
+        f"{prefix}Inventory for '{listed}' on resource provider '{provider_uuids[first]}' in use.",
+        code,
+    )
 
 
 def _check_generation(provider: Provider, generation: int) -> None:
@@ -232,10 +227,28 @@ def _check_capacity(
             )
 
 
-def _written(
-    connection: Connection, provider: Provider, wanted: Iterable[Inventory]
+def _by_key(
+    provider: Provider, wanted: Iterable[Inventory], class_ids: Mapping[str, int]
+) -> dict[InventoryKey, Inventory]:
+    return {(provider.id, class_ids[item.resource_class]): item for item in wanted}
+
+
+def _write(
+    connection: Connection,
+    provider: Provider,
+    wanted: Mapping[InventoryKey, Inventory],
+    present: Mapping[InventoryKey, int],
+    removed: Iterable[InventoryKey] = (),
 ) -> ProviderInventories:
+    inventories.change_inventories(
+        connection,
+        [(provider.id, provider.uuid)],
+        wanted=wanted,
+        present=present,
+        removed=removed,
+    )
     providers.increment_generations(connection, [provider.id])
     return ProviderInventories(
-        provider.generation + 1, {inventory.resource_class: inventory for inventory in wanted}
+        provider.generation + 1,
+        {inventory.resource_class: inventory for inventory in wanted.values()},
     )

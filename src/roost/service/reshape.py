@@ -12,9 +12,11 @@ from roost.model.inventory import Inventory
 from roost.model.providers import Provider
 from roost.service.claims import check_providers_exist, prepare_claims, settle_claims
 from roost.service.errors import Conflict, ErrorCode, Invalid, UnknownResourceClass
-from roost.service.inventories import hold_classes, unused_class_ids
+from roost.service.inventories import check_unused, hold_classes
 from roost.store import inventories, providers
 from roost.store.errors import Retry
+from roost.store.inventories import InventoryKey
+from roost.store.providers import SeenProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ def reshape(
     New and changed inventories are written before the claims are checked, old ones are removed
     after: so what is allocated can follow its inventory to another provider.
     """
-    seen = {uuid: _provider_at(connection, uuid, new.generation) for uuid, new in wanted.items()}
+    seen = _seen_providers(connection, wanted)
     prepared = prepare_claims(connection, claims)
     stored = {provider.uuid for provider in seen.values()}
     locked = providers.lock_providers(connection, sorted(prepared.provider_uuids | stored))
@@ -42,45 +44,58 @@ def reshape(
             raise Retry
     provider_ids = {uuid: id_ for uuid, (id_, _) in locked.items()}
     check_providers_exist(claims, provider_ids)
+    new_by_id = {provider.id: wanted[uuid].inventories for uuid, provider in seen.items()}
+    names = {provider.id: provider.uuid for provider in seen.values()}
     try:
-        stale = {
-            uuid: _write(connection, provider, wanted[uuid].inventories)
-            for uuid, provider in seen.items()
-        }
+        rows = _rows(connection, new_by_id)
+        present = inventories.present_inventories(connection, names)
+        inventories.change_inventories(connection, names.items(), wanted=rows, present=present)
         settle_claims(connection, prepared, provider_ids)
     except UnknownResourceClass as unknown:
         raise Invalid(f"malformed reshaper data: {unknown.message}") from None
-    for uuid, provider in seen.items():
-        removed = unused_class_ids(connection, provider, stale[uuid], prefix="update conflict: ")
-        if removed:
-            inventories.change_inventories(connection, provider, removed=removed)
-        # As in the reference: one step for the interim inventories, one for the final ones.
-        steps = 2 if wanted[uuid].inventories else 1
-        providers.increment_generations(connection, [provider.id], by=steps)
+    removed = present.keys() - rows.keys()
+    check_unused(connection, names, removed, prefix="update conflict: ")
+    if removed:
+        inventories.change_inventories(connection, (), present=present, removed=removed)
+    # As in the reference: one step for the interim inventories, one for the final ones.
+    emptied = [id_ for id_, new in new_by_id.items() if not new]
+    providers.increment_generations(connection, sorted(new_by_id.keys() - set(emptied)), by=2)
+    providers.increment_generations(connection, sorted(emptied))
 
 
-def _provider_at(connection: Connection, uuid: str, generation: int) -> Provider:
-    provider = providers.find_provider(connection, uuid)
-    if provider is None:
-        raise Invalid(
-            f"Resource provider {uuid} in inventories not found: No resource provider with uuid "
-            f"{uuid} found",
-            ErrorCode.PROVIDER_NOT_FOUND,
-        )
-    if provider.generation != generation:
-        raise Conflict(
-            f"resource provider generation conflict for provider {uuid}: actual: "
-            f"{provider.generation}, given: {generation}",
-            ErrorCode.CONCURRENT_UPDATE,
-        )
-    return provider
+def _seen_providers(
+    connection: Connection, wanted: Mapping[str, NewInventories]
+) -> dict[str, Provider | SeenProvider]:
+    """The providers, by the uuids of the request, at the generations that the client has seen."""
+    found = providers.find_generations(connection, wanted)
+    seen: dict[str, Provider | SeenProvider] = {}
+    for uuid, new in wanted.items():
+        # MySQL's usual collations find a provider by its uuid in capitals, too.
+        provider = found.get(uuid) or providers.find_provider(connection, uuid)
+        if provider is None:
+            raise Invalid(
+                f"Resource provider {uuid} in inventories not found: No resource provider with "
+                f"uuid {uuid} found",
+                ErrorCode.PROVIDER_NOT_FOUND,
+            )
+        if provider.generation != new.generation:
+            raise Conflict(
+                f"resource provider generation conflict for provider {uuid}: actual: "
+                f"{provider.generation}, given: {new.generation}",
+                ErrorCode.CONCURRENT_UPDATE,
+            )
+        seen[uuid] = provider
+    return seen
 
 
-def _write(connection: Connection, provider: Provider, wanted: Sequence[Inventory]) -> set[str]:
-    """Write the new inventories; the classes whose old inventory is to go."""
-    class_ids = hold_classes(connection, [inventory.resource_class for inventory in wanted])
-    present = inventories.list_inventories(connection, provider.id)
-    inventories.change_inventories(
-        connection, provider, wanted=wanted, class_ids=class_ids, present=present
-    )
-    return set(present) - class_ids.keys()
+def _rows(
+    connection: Connection, wanted: Mapping[int, Sequence[Inventory]]
+) -> dict[InventoryKey, Inventory]:
+    """The inventories by the ids of their provider and class, whose classes are held."""
+    names = dict.fromkeys(item.resource_class for new in wanted.values() for item in new)
+    class_ids = hold_classes(connection, names)
+    return {
+        (provider_id, class_ids[item.resource_class]): item
+        for provider_id, new in wanted.items()
+        for item in new
+    }

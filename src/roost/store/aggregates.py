@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import (
+    Connection,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 
-from roost.model.identifiers import canonical_uuid, uuid_spellings
+from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import Provider
 from roost.store.clock import utc_now
 from roost.store.journal import ChangeKind, record_changes
 from roost.store.providers import increment_generations
-from roost.store.rows import select_in_chunks
-from roost.store.statements import InsertRows
+from roost.store.rows import chunks
+from roost.store.statements import InsertRows, Statement
 from roost.store.tables import placement_aggregates, resource_provider_aggregates
 
 _AGGREGATES = (
@@ -26,10 +35,31 @@ _AGGREGATES = (
     .where(resource_provider_aggregates.c.resource_provider_id == bindparam("provider_id"))
     .order_by(placement_aggregates.c.uuid)
 )
-_IDS = select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
-    placement_aggregates.c.uuid.in_(bindparam("uuids", expanding=True))
+_ROWS = select(placement_aggregates.c.id, placement_aggregates.c.uuid)
+# Another service may have stored a uuid as its client wrote it: in capitals, without dashes.
+_SPELT_OTHERWISE = or_(
+    placement_aggregates.c.uuid.not_like(literal_column("'________-____-____-____-____________'")),
+    placement_aggregates.c.uuid != func.lower(placement_aggregates.c.uuid),
+)
+_BY_UUIDS = Statement(
+    lambda uuids: _ROWS.where(placement_aggregates.c.uuid.in_(uuids)), lists=["uuids"]
+)
+# One statement for what is found by its uuid and for all that has to be looked at.
+_BY_UUIDS_AND_OTHERS = Statement(
+    lambda uuids: union_all(
+        _ROWS.where(placement_aggregates.c.uuid.in_(uuids)), _ROWS.where(_SPELT_OTHERWISE)
+    ),
+    lists=["uuids"],
 )
 _INSERT = InsertRows(placement_aggregates)
+_JOIN = InsertRows(resource_provider_aggregates)
+_LEAVE = Statement(
+    lambda ids: delete(resource_provider_aggregates).where(
+        resource_provider_aggregates.c.resource_provider_id == bindparam("provider_id"),
+        resource_provider_aggregates.c.aggregate_id.in_(ids),
+    ),
+    lists=["ids"],
+)
 
 
 def list_provider_aggregates(connection: Connection, provider_id: int) -> list[str]:
@@ -40,12 +70,22 @@ def list_provider_aggregates(connection: Connection, provider_id: int) -> list[s
 def aggregate_ids(connection: Connection, uuids: Iterable[str]) -> dict[str, list[int]]:
     """Canonical uuid -> internal ids of those of the aggregates that exist.
 
-    One aggregate has several ids if another service stored it in several spellings.
+    An aggregate has several ids if another service stored it in several spellings. The row in
+    the canonical spelling comes first.
     """
-    spellings = [spelling for uuid in uuids for spelling in uuid_spellings(uuid)]
+    wanted = dict.fromkeys(uuids)
+    if not wanted:
+        return {}
+    first, *others = chunks(wanted)
+    stored = dict(map(tuple, _BY_UUIDS_AND_OTHERS.run(connection, {"uuids": first})))
+    for chunk in others:
+        stored |= dict(map(tuple, _BY_UUIDS.run(connection, {"uuids": chunk})))
     found: dict[str, list[int]] = {}
-    for row in select_in_chunks(connection, _IDS, "uuids", spellings):
-        found.setdefault(canonical_uuid(row.uuid), []).append(row.id)
+    for id_, uuid in stored.items():
+        canonical = canonical_uuid(uuid) if is_uuid(uuid) else uuid
+        if canonical in wanted:
+            ids = found.setdefault(canonical, [])
+            ids.insert(0 if uuid == canonical else len(ids), id_)
     return found
 
 
@@ -71,20 +111,13 @@ def replace_provider_aggregates(
     )
     present = set(connection.execute(query).scalars())
     wanted = set(ids)
-    if present - wanted:
-        connection.execute(
-            delete(association).where(
-                association.c.resource_provider_id == provider.id,
-                association.c.aggregate_id.in_(sorted(present - wanted)),
-            )
-        )
+    _LEAVE.apply(connection, sorted(present - wanted), {"provider_id": provider.id})
     now = utc_now()
     new = [
         {"created_at": now, "resource_provider_id": provider.id, "aggregate_id": id_}
         for id_ in sorted(wanted - present)
     ]
-    if new:
-        connection.execute(insert(association), new)
+    _JOIN.run(connection, new)
     if moves_generation:
         increment_generations(connection, [provider.id])
     if moves_generation or present != wanted:

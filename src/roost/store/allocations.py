@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
+from sqlalchemy import Connection, bindparam, delete, exists, func, literal_column, select
 
 from roost.model.consumers import ConsumerAllocations, ProviderAllocation, ProviderConsumer
 from roost.model.identifiers import uuid_spellings
@@ -64,7 +65,20 @@ _BY_PROVIDER = (
         )
     )
     .where(allocations.c.resource_provider_id == bindparam("provider_id"))
-    .order_by(allocations.c.id)
+)
+_MODIFIED_AT = select(
+    func.max(func.coalesce(allocations.c.updated_at, allocations.c.created_at))
+).where(allocations.c.resource_provider_id == bindparam("provider_id"))
+_NEXT_CONSUMERS = (
+    select(consumers.c.id)
+    .where(
+        consumers.c.id > bindparam("after_id"),
+        exists().where(
+            allocations.c.consumer_id == consumers.c.uuid,
+            allocations.c.resource_provider_id == bindparam("provider_id"),
+        ),
+    )
+    .order_by(consumers.c.id)
 )
 _HELD = select(
     allocations.c.resource_provider_id,
@@ -154,29 +168,56 @@ def consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocatio
 
 
 def provider_allocations(
-    connection: Connection, provider_id: int
-) -> tuple[tuple[ProviderConsumer, ...], Any]:
-    """Who holds what of the provider, and when that was last written (none: nobody)."""
-    rows = connection.execute(_BY_PROVIDER, {"provider_id": provider_id}).all()
+    connection: Connection, provider_id: int, at_most: int
+) -> tuple[tuple[ProviderConsumer, ...], Any] | None:
+    """Who holds what of the provider, and when that was last written (none: nobody).
+
+    Nothing if there are more allocations than `at_most`.
+    """
+    query = _BY_PROVIDER.order_by(allocations.c.id).limit(at_most + 1)
+    rows = connection.execute(query, {"provider_id": provider_id}).all()
+    if len(rows) > at_most:
+        return None
+    return _consumers(rows), max((row.modified_at for row in rows), default=None)
+
+
+def allocations_modified_at(connection: Connection, provider_id: int) -> datetime | None:
+    """When the last allocation of the provider was written."""
+    found: datetime | None = connection.execute(_MODIFIED_AT, {"provider_id": provider_id}).scalar()
+    return found
+
+
+def next_consumers(
+    connection: Connection, provider_id: int, after_id: int, at_most: int
+) -> tuple[tuple[ProviderConsumer, ...], int]:
+    """The next consumers of the provider, by id, and the id of the last of them."""
+    place = {"provider_id": provider_id, "after_id": after_id}
+    ids = connection.execute(_NEXT_CONSUMERS.limit(at_most), place).scalars().all()
+    if not ids:
+        return (), after_id
+    # No others of its consumers lie between the first and the last.
+    query = _BY_PROVIDER.where(consumers.c.id.between(ids[0], ids[-1]))
+    rows = connection.execute(
+        query.order_by(consumers.c.id, allocations.c.id), {"provider_id": provider_id}
+    )
+    return _consumers(rows), ids[-1]
+
+
+def _consumers(rows: Iterable[Any]) -> tuple[ProviderConsumer, ...]:
     resources: dict[str, dict[str, int]] = defaultdict(dict)
     generations = {}
     for row in rows:
         resources[row.consumer_id][row.resource_class] = row.used
         generations[row.consumer_id] = row.generation
-    found = tuple(
+    return tuple(
         ProviderConsumer(consumer, generations[consumer], held)
         for consumer, held in resources.items()
     )
-    return found, max((row.modified_at for row in rows), default=None)
 
 
 def held_by(connection: Connection, consumer_uuids: Iterable[str]) -> list[Held]:
     """What these consumers hold now; uuids as they are stored."""
-    return [
-        Held(*row)
-        for chunk in chunks(consumer_uuids)
-        for row in _HELD_BY.run(connection, {"uuids": chunk})
-    ]
+    return [Held(*row) for row in _HELD_BY.rows(connection, consumer_uuids)]
 
 
 def stock(
@@ -188,8 +229,8 @@ def stock(
     """
     names = {id_: name for name, id_ in class_ids.items()}
     found = {}
-    for chunk in chunks(provider_ids):
-        for row in _STOCK_OF.run(connection, {"provider_ids": chunk, "class_ids": list(names)}):
+    for chunk in chunks(names):
+        for row in _STOCK_OF.rows(connection, provider_ids, {"class_ids": chunk}):
             provider_id, class_id, name, *numbers, used = row
             if name != names[class_id]:
                 # The class was deleted since its name was looked up, and its number used again.
@@ -200,8 +241,7 @@ def stock(
 
 def delete_held(connection: Connection, consumer_uuids: Iterable[str]) -> None:
     """Remove all that these consumers hold."""
-    for chunk in chunks(consumer_uuids):
-        _DELETE_HELD.run(connection, {"uuids": chunk})
+    _DELETE_HELD.apply(connection, consumer_uuids)
 
 
 def insert_allocations(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:

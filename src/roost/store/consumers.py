@@ -20,25 +20,26 @@ from sqlalchemy import (
 
 from roost.model.identifiers import uuid_spellings
 from roost.store.clock import utc_now
-from roost.store.rows import chunks, insert_row
-from roost.store.statements import InsertRows, Statement
+from roost.store.rows import CHUNK_LENGTH, chunks
+from roost.store.statements import InsertRows, Statement, UpdateRows
 from roost.store.tables import consumer_types, consumers, projects, resource_classes, users
 
-_LOCK = Statement(
-    lambda uuids: (
-        select(
-            consumers.c.id,
-            consumers.c.uuid,
-            consumers.c.generation,
-            consumers.c.project_id,
-            consumers.c.user_id,
-            consumers.c.consumer_type_id,
-        )
-        .where(consumers.c.uuid.in_(uuids))
-        .order_by(consumers.c.id)
-        .with_for_update()
-    ),
-    lists=["uuids"],
+_LOCK = (
+    select(
+        consumers.c.id,
+        consumers.c.uuid,
+        consumers.c.generation,
+        consumers.c.project_id,
+        consumers.c.user_id,
+        consumers.c.consumer_type_id,
+    )
+    .order_by(consumers.c.id)
+    .with_for_update()
+)
+_LOCK_BY_UUIDS = Statement(lambda uuids: _LOCK.where(consumers.c.uuid.in_(uuids)), lists=["uuids"])
+_LOCK_BY_IDS = Statement(lambda ids: _LOCK.where(consumers.c.id.in_(ids)), lists=["ids"])
+_IDS = Statement(
+    lambda uuids: select(consumers.c.id).where(consumers.c.uuid.in_(uuids)), lists=["uuids"]
 )
 _INSERT = InsertRows(consumers)
 _INCREMENT = Statement(
@@ -49,15 +50,8 @@ _INCREMENT = Statement(
     ),
     lists=["ids"],
 )
-_REASSIGN = (
-    update(consumers)
-    .where(consumers.c.id == bindparam("_id"))
-    .values(
-        project_id=bindparam("_project_id"),
-        user_id=bindparam("_user_id"),
-        consumer_type_id=bindparam("_consumer_type_id"),
-    )
-)
+_REASSIGN = UpdateRows(consumers, ["project_id", "user_id", "consumer_type_id"])
+_DELETE = Statement(lambda ids: delete(consumers).where(consumers.c.id.in_(ids)), lists=["ids"])
 
 
 def _names_of(
@@ -118,10 +112,7 @@ def ensure_names(
     user_names: Collection[str],
     type_names: Collection[str],
 ) -> Names:
-    """The ids of all the names of a claim; projects, users and types that are new are made.
-
-    `IntegrityError` if somebody was faster.
-    """
+    """The ids of all the names of a claim; projects, users and types that are new are made."""
     names = Names({}, {}, {}, {})
     targets = {
         "class": names.classes,
@@ -139,9 +130,9 @@ def ensure_names(
     for parameters in _aligned_chunks(wanted):
         for kind, id_, name in _LOOK_UP.run(connection, parameters):
             targets[kind][name] = id_
-    _ensure(connection, projects.c.external_id, project_names, names.projects)
-    _ensure(connection, users.c.external_id, user_names, names.users)
-    _ensure(connection, consumer_types.c.name, type_names, names.types)
+    _PROJECTS.ensure(connection, project_names, names.projects)
+    _USERS.ensure(connection, user_names, names.users)
+    _TYPES.ensure(connection, type_names, names.types)
     return names
 
 
@@ -154,17 +145,38 @@ def _aligned_chunks(wanted: dict[str, Collection[str]]) -> Iterable[dict[str, Se
         }
 
 
-def _ensure(
-    connection: Connection, column: Column[str], wanted: Collection[str], known: dict[str, int]
-) -> None:
-    """Add the missing ones to the table and to what is known."""
-    table = column.table
-    for name in sorted(set(wanted) - known.keys()):
-        # MySQL's usual collations take ABC and abc for the same: ask it before inserting.
-        id_ = connection.execute(select(table.c.id).where(column == name)).scalar()
-        if id_ is None:
-            id_ = insert_row(connection, table, {"created_at": utc_now(), column.name: name})
-        known[name] = id_
+class _NameTable:
+    """A table of names that come into being when a claim first uses them."""
+
+    def __init__(self, column: Column[str]) -> None:
+        self._column = column
+        self._insert = InsertRows(column.table, unless_taken=column)
+        self._ids = Statement(
+            lambda names: select(column, column.table.c.id).where(column.in_(names)),
+            lists=["names"],
+        )
+
+    def ensure(
+        self, connection: Connection, wanted: Collection[str], known: dict[str, int]
+    ) -> None:
+        """Add the missing ones to the table and to what is known."""
+        # In one order, so that two requests with the same new names do not wait in a circle.
+        missing = sorted(set(wanted) - known.keys())
+        if not missing:
+            return
+        now = utc_now()
+        new = [{"created_at": now, self._column.name: name} for name in missing]
+        self._insert.run(connection, new)
+        known |= dict(map(tuple, self._ids.rows(connection, missing)))
+        for name in missing:
+            if name not in known:
+                # MySQL's usual collations take ABC for abc, whose row has the other spelling.
+                ((_, known[name]),) = self._ids.run(connection, {"names": [name]})
+
+
+_PROJECTS = _NameTable(projects.c.external_id)
+_USERS = _NameTable(users.c.external_id)
+_TYPES = _NameTable(consumer_types.c.name)
 
 
 def lock_consumers(connection: Connection, uuids: Iterable[str]) -> list[ConsumerRow]:
@@ -173,11 +185,13 @@ def lock_consumers(connection: Connection, uuids: Iterable[str]) -> list[Consume
     Consumers are locked before providers, everywhere.
     """
     spellings = [spelling for uuid in uuids for spelling in uuid_spellings(uuid)]
-    return [
-        ConsumerRow(row.id, row.uuid, row.generation, Owner(*row[3:]))
-        for chunk in chunks(spellings)
-        for row in _LOCK.run(connection, {"uuids": chunk})
-    ]
+    if len(spellings) <= CHUNK_LENGTH:
+        rows = _LOCK_BY_UUIDS.rows(connection, spellings)
+    else:
+        # In the order of all ids; on MySQL two spellings may find the same row.
+        ids = {id_ for (id_,) in _IDS.rows(connection, spellings)}
+        rows = _LOCK_BY_IDS.rows(connection, sorted(ids))
+    return [ConsumerRow(row.id, row.uuid, row.generation, Owner(*row[3:])) for row in rows]
 
 
 def insert_consumers(connection: Connection, new: Sequence[tuple[str, Owner]]) -> None:
@@ -189,21 +203,14 @@ def insert_consumers(connection: Connection, new: Sequence[tuple[str, Owner]]) -
 
 def reassign_consumers(connection: Connection, changed: Sequence[tuple[int, Owner]]) -> None:
     """Record another project, user or type."""
-    rows = [
-        {"_id": id_} | {f"_{name}": value for name, value in owner._asdict().items()}
-        for id_, owner in changed
-    ]
-    if rows:
-        connection.execute(_REASSIGN, rows)
+    _REASSIGN.run(connection, [{"id": id_, **owner._asdict()} for id_, owner in changed])
 
 
 def increment_consumers(connection: Connection, ids: Sequence[int]) -> None:
     """Move the generations of locked consumers on."""
-    for chunk in chunks(ids):
-        _INCREMENT.run(connection, {"ids": chunk, "one": 1, "now": utc_now()})
+    _INCREMENT.apply(connection, ids, {"one": 1, "now": utc_now()})
 
 
 def delete_consumers(connection: Connection, ids: Sequence[int]) -> None:
     """Remove locked consumers that hold nothing any more."""
-    for chunk in chunks(ids):
-        connection.execute(delete(consumers).where(consumers.c.id.in_(chunk)))
+    _DELETE.apply(connection, ids)

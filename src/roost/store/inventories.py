@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select
 
 from roost.model.inventory import Inventory
-from roost.model.providers import Provider
 from roost.store.clock import utc_now
 from roost.store.journal import ChangeKind, record_changes
+from roost.store.statements import InsertRows, Statement, UpdateRows
 from roost.store.tables import allocations, inventories, resource_classes
 
 _INVENTORIES = (
@@ -30,13 +30,19 @@ _INVENTORIES = (
     .where(inventories.c.resource_provider_id == bindparam("provider_id"))
     .order_by(inventories.c.resource_class_id)
 )
-_ALLOCATED_CLASSES = (
-    select(resource_classes.c.name)
-    .distinct()
-    .select_from(
-        allocations.join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    )
-    .where(allocations.c.resource_provider_id == bindparam("provider_id"))
+_PRESENT = Statement(
+    lambda provider_ids: select(
+        inventories.c.resource_provider_id, inventories.c.resource_class_id, inventories.c.id
+    ).where(inventories.c.resource_provider_id.in_(provider_ids)),
+    lists=["provider_ids"],
+)
+_ALLOCATED = Statement(
+    lambda provider_ids: (
+        select(allocations.c.resource_provider_id, allocations.c.resource_class_id)
+        .distinct()
+        .where(allocations.c.resource_provider_id.in_(provider_ids))
+    ),
+    lists=["provider_ids"],
 )
 _USAGES = (
     select(
@@ -56,27 +62,16 @@ _USAGES = (
     .group_by(inventories.c.resource_class_id, resource_classes.c.name)
     .order_by(inventories.c.resource_class_id)
 )
-_UPDATE = (
-    update(inventories)
-    .where(
-        inventories.c.resource_provider_id == bindparam("_resource_provider_id"),
-        inventories.c.resource_class_id == bindparam("_resource_class_id"),
-    )
-    .values(
-        updated_at=bindparam("now"),
-        **{
-            name: bindparam(f"_{name}")
-            for name in (
-                "total",
-                "reserved",
-                "min_unit",
-                "max_unit",
-                "step_size",
-                "allocation_ratio",
-            )
-        },
-    )
+_INSERT = InsertRows(inventories)
+_UPDATE = UpdateRows(
+    inventories,
+    ["total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"],
+    common=["updated_at"],
 )
+_DELETE = Statement(lambda ids: delete(inventories).where(inventories.c.id.in_(ids)), lists=["ids"])
+
+# Provider's id and resource class's id.
+InventoryKey: TypeAlias = tuple[int, int]
 
 
 def list_inventories(connection: Connection, provider_id: int) -> dict[str, Inventory]:
@@ -91,54 +86,48 @@ def usages(connection: Connection, provider_id: int) -> dict[str, int]:
     return {name: int(used) for name, used in rows}
 
 
-def allocated_classes(connection: Connection, provider_id: int) -> set[str]:
-    """The classes of which somebody holds something on this provider."""
-    return set(connection.execute(_ALLOCATED_CLASSES, {"provider_id": provider_id}).scalars())
+def present_inventories(
+    connection: Connection, provider_ids: Iterable[int]
+) -> dict[InventoryKey, int]:
+    """The ids of the rows of all inventories that locked providers have."""
+    rows = _PRESENT.rows(connection, provider_ids)
+    return {(provider_id, class_id): id_ for provider_id, class_id, id_ in rows}
+
+
+def allocated_classes(connection: Connection, provider_ids: Iterable[int]) -> set[InventoryKey]:
+    """The classes of which consumers hold something on these providers."""
+    return set(map(tuple, _ALLOCATED.rows(connection, provider_ids)))
 
 
 def change_inventories(
     connection: Connection,
-    provider: Provider,
+    providers: Iterable[tuple[int, str]],
     *,
-    wanted: Collection[Inventory] = (),
-    class_ids: Mapping[str, int] | None = None,
-    present: Collection[str] = (),
-    removed: Collection[int] = (),
+    wanted: Mapping[InventoryKey, Inventory] | None = None,
+    present: Mapping[InventoryKey, int],
+    removed: Iterable[InventoryKey] = (),
 ) -> None:
-    """Write and remove inventories of a locked provider.
+    """Write and remove inventories of locked providers, which are given as (id, uuid).
 
-    Of the `wanted` ones those whose class is `present` are updated, the others inserted;
-    `class_ids` has the ids of their classes. `removed` are ids of classes.
+    Of the `wanted` ones those that are `present` are updated, the others inserted.
     """
     now = utc_now()
-    rows = {
-        inventory.resource_class: _values(provider.id, class_ids or {}, inventory)
-        for inventory in wanted
-    }
-    new = [{"created_at": now, **row} for name, row in rows.items() if name not in present]
-    changed = [
-        {"now": now} | {f"_{column}": value for column, value in row.items()}
-        for name, row in rows.items()
-        if name in present
-    ]
-    if removed:
-        connection.execute(
-            delete(inventories).where(
-                inventories.c.resource_provider_id == provider.id,
-                inventories.c.resource_class_id.in_(list(removed)),
-            )
-        )
-    if changed:
-        connection.execute(_UPDATE, changed)
-    if new:
-        connection.execute(insert(inventories), new)
-    record_changes(connection, ChangeKind.INVENTORIES, [(provider.id, provider.uuid)])
+    changed, new = [], []
+    for key, inventory in (wanted or {}).items():
+        values = _values(inventory)
+        if key in present:
+            changed.append({"id": present[key], **values})
+        else:
+            place = dict(zip(("resource_provider_id", "resource_class_id"), key, strict=True))
+            new.append({"created_at": now, **place, **values})
+    _DELETE.apply(connection, sorted(present[key] for key in removed))
+    _UPDATE.run(connection, changed, {"updated_at": now})
+    _INSERT.run(connection, new)
+    record_changes(connection, ChangeKind.INVENTORIES, providers)
 
 
-def _values(provider_id: int, class_ids: Mapping[str, int], inventory: Inventory) -> dict[str, Any]:
+def _values(inventory: Inventory) -> dict[str, Any]:
     return {
-        "resource_provider_id": provider_id,
-        "resource_class_id": class_ids[inventory.resource_class],
         "total": inventory.total,
         "reserved": inventory.reserved,
         "min_unit": inventory.min_unit,

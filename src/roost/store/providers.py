@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
 
@@ -11,7 +11,7 @@ from roost.model.providers import Provider
 from roost.store.clock import utc_now
 from roost.store.errors import Retry
 from roost.store.journal import ChangeKind, record_changes
-from roost.store.rows import chunks, insert_row
+from roost.store.rows import CHUNK_LENGTH, insert_row
 from roost.store.statements import Statement
 from roost.store.tables import (
     allocations,
@@ -65,11 +65,48 @@ _INCREMENT = Statement(
     ),
     lists=["ids"],
 )
-_CHILDREN = (
-    select(resource_providers.c.id)
-    .where(resource_providers.c.parent_provider_id.in_(bindparam("ids", expanding=True)))
-    .order_by(resource_providers.c.id)
+_GENERATIONS = Statement(
+    lambda uuids: select(
+        resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.generation
+    ).where(
+        resource_providers.c.uuid.in_(uuids), resource_providers.c.root_provider_id.is_not(None)
+    ),
+    lists=["uuids"],
 )
+_IDS = Statement(
+    lambda uuids: select(resource_providers.c.id).where(resource_providers.c.uuid.in_(uuids)),
+    lists=["uuids"],
+)
+_UUIDS = Statement(
+    lambda ids: select(resource_providers.c.id, resource_providers.c.uuid).where(
+        resource_providers.c.id.in_(ids)
+    ),
+    lists=["ids"],
+)
+_CHILDREN = Statement(
+    lambda ids: (
+        select(resource_providers.c.id)
+        .where(resource_providers.c.parent_provider_id.in_(ids))
+        .order_by(resource_providers.c.id)
+    ),
+    lists=["ids"],
+)
+_MOVE = Statement(
+    lambda ids: (
+        update(resource_providers)
+        .where(resource_providers.c.id.in_(ids))
+        .values(root_provider_id=bindparam("root_id"), updated_at=bindparam("now"))
+    ),
+    lists=["ids"],
+)
+
+
+class SeenProvider(NamedTuple):
+    """A provider at the generation that a request was decided on."""
+
+    id: int
+    uuid: str
+    generation: int
 
 
 def provider_from_row(row: Any) -> Provider:
@@ -81,6 +118,11 @@ def find_provider(connection: Connection, uuid: str) -> Provider | None:
     """The provider with exactly this uuid."""
     row = connection.execute(_BY_UUID, {"uuid": uuid}).one_or_none()
     return None if row is None else provider_from_row(row)
+
+
+def find_generations(connection: Connection, uuids: Iterable[str]) -> dict[str, SeenProvider]:
+    """Those of the providers that exist, by the uuid of their row."""
+    return {row.uuid: SeenProvider(*row) for row in _GENERATIONS.rows(connection, uuids)}
 
 
 def find_provider_by_id(connection: Connection, id_: int) -> Provider | None:
@@ -113,11 +155,13 @@ def lock_providers(connection: Connection, uuids: Iterable[str]) -> dict[str, tu
     Everybody who locks several asks for the order of their ids, so that nobody waits in a circle;
     where a database goes another way, it breaks the circle and the transaction runs again.
     """
-    return {
-        row.uuid: (row.id, row.generation)
-        for chunk in chunks(uuids)
-        for row in _LOCK_BY_UUIDS.run(connection, {"uuids": chunk})
-    }
+    wanted = list(uuids)
+    if len(wanted) <= CHUNK_LENGTH:
+        rows = _LOCK_BY_UUIDS.rows(connection, wanted)
+    else:
+        ids = {id_ for (id_,) in _IDS.rows(connection, wanted)}
+        rows = _LOCK_BY_IDS.rows(connection, sorted(ids))
+    return {row.uuid: (row.id, row.generation) for row in rows}
 
 
 def lock_provider(connection: Connection, uuid: str) -> Provider | None:
@@ -134,8 +178,7 @@ def lock_trees(
     tree between reading and locking, the whole transaction starts again.
     """
     ids = {id_ for provider in providers for id_ in (provider.id, provider.root_id)} | set(also)
-    for chunk in chunks(sorted(ids)):
-        _LOCK_BY_IDS.run(connection, {"ids": chunk})
+    _LOCK_BY_IDS.apply(connection, sorted(ids))
     for provider in providers:
         now = find_provider(connection, provider.uuid)
         if now is None or now.root_id != provider.root_id or now.parent_id != provider.parent_id:
@@ -144,8 +187,7 @@ def lock_trees(
 
 def increment_generations(connection: Connection, ids: Sequence[int], by: int = 1) -> None:
     """Move the generation of locked providers on; their `updated_at` moves with it."""
-    for chunk in chunks(ids):
-        _INCREMENT.run(connection, {"ids": chunk, "by": by, "now": utc_now()})
+    _INCREMENT.apply(connection, ids, {"by": by, "now": utc_now()})
 
 
 def insert_provider(
@@ -191,14 +233,14 @@ def rename_provider(connection: Connection, provider: Provider, name: str) -> No
 
 def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
     """The ids of the provider and of everything below it, top down. One query a level."""
-    found = [provider.id]
+    found = {provider.id: None}
     level = [provider.id]
     while level:
-        below = connection.execute(_CHILDREN, {"ids": level}).scalars().all()
+        below = [id_ for (id_,) in _CHILDREN.rows(connection, level)]
         # A damaged database may have a circle: go round it once.
         level = [id_ for id_ in below if id_ not in found]
-        found += level
-    return found
+        found |= dict.fromkeys(level)
+    return list(found)
 
 
 def move_provider(
@@ -212,22 +254,16 @@ def move_provider(
         .where(resource_providers.c.id == provider.id)
         .values(parent_provider_id=None if parent is None else parent.id, updated_at=now)
     )
-    connection.execute(
-        update(resource_providers)
-        .where(resource_providers.c.id.in_(list(subtree)))
-        .values(root_provider_id=root_id, updated_at=now)
-    )
-    moved = connection.execute(
-        select(resource_providers.c.id, resource_providers.c.uuid).where(
-            resource_providers.c.id.in_(list(subtree))
-        )
-    )
+    _MOVE.apply(connection, subtree, {"root_id": root_id, "now": now})
+    moved = _UUIDS.rows(connection, subtree)
     record_changes(connection, ChangeKind.PROVIDER, [(row.id, row.uuid) for row in moved])
 
 
 def has_children(connection: Connection, provider: Provider) -> bool:
     """Whether anything hangs below the provider."""
-    return connection.execute(_CHILDREN.limit(1), {"ids": [provider.id]}).first() is not None
+    columns = resource_providers.c
+    query = select(columns.id).where(columns.parent_provider_id == provider.id)
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def has_allocations(connection: Connection, provider: Provider) -> bool:

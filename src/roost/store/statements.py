@@ -6,15 +6,31 @@ SQLAlchemy looks a statement up, binds and post-processes it anew at each execut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import BindParameter, Connection, Table, bindparam, insert
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Insert,
+    Table,
+    bindparam,
+    case,
+    insert,
+    type_coerce,
+    update,
+)
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 
+from roost.store.rows import chunks
+
 Values = Mapping[str, Any]
+Place: TypeAlias = BindParameter[Any]
 
 # Only a client that tries gets a statement to more.
 _TEXTS_MAX = 256
@@ -50,12 +66,31 @@ class Statement:
         self._compiled: dict[tuple[Any, ...], _Compiled] = {}
 
     def run(self, connection: Connection, values: Values) -> Any:
-        """The result of executing it once; the lists may have any length, also none."""
+        """The result of executing it once; a list is empty only if `construct` allows for it."""
         lengths = tuple(_rounded(len(values[name])) for name in self._lists)
         compiled = self._for(connection, lengths)
         if self._lists:
             values = _spread(values, self._lists, lengths)
         return connection.exec_driver_sql(compiled.text, compiled.parameters(values))
+
+    def rows(
+        self, connection: Connection, members: Iterable[Any], values: Values | None = None
+    ) -> list[Any]:
+        """All rows for the members of its first list, however many there are."""
+        name, others = self._lists[0], values or {}
+        return [
+            row
+            for chunk in chunks(members)
+            for row in self.run(connection, {name: chunk, **others})
+        ]
+
+    def apply(
+        self, connection: Connection, members: Iterable[Any], values: Values | None = None
+    ) -> None:
+        """Change the rows for the members of its first list, however many there are."""
+        name, others = self._lists[0], values or {}
+        for chunk in chunks(members):
+            self.run(connection, {name: chunk, **others})
 
     def _for(self, connection: Connection, lengths: tuple[int, ...]) -> _Compiled:
         key = connection.dialect.name, connection.dialect.driver, lengths
@@ -68,15 +103,18 @@ class Statement:
 
     def _compile(self, connection: Connection, lengths: tuple[int, ...]) -> _Compiled:
         dialect = connection.dialect
-        places: dict[str, list[BindParameter[Any]]] = {
+        places: dict[str, list[Place]] = {
             name: [bindparam(_place(name, index)) for index in range(length)]
             for name, length in zip(self._lists, lengths, strict=True)
         }
         construct = self._construct(**places) if callable(self._construct) else self._construct
-        compiled = construct.compile(
-            dialect=dialect,
-        )
+        compiled = construct.compile(dialect=dialect)
         assert isinstance(compiled, SQLCompiler)
+        if compiled.post_compile_params:
+            raise ValueError(
+                "A condition on an empty list has no text. The caller leaves the statement out, or "
+                "`construct` leaves the condition out."
+            )
         converters = (
             (name, bind.type.dialect_impl(dialect).bind_processor(dialect))
             for name, bind in compiled.binds.items()
@@ -91,28 +129,31 @@ class Statement:
 class InsertRows:
     """Inserts rows into a table: a few by one statement, many by the driver's own means.
 
-    psycopg spends a third of a millisecond on three rows given one by one.
+    psycopg spends a third of a millisecond on three rows given one by one. With `unless_taken`,
+    a row is left out whose value in that unique column the table has already.
     """
 
     # Each number of rows has a text of its own, so it must not become too many.
     _TOGETHER_MAX = 16
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, *, unless_taken: Column[Any] | None = None) -> None:
         self._table = table
-        self._together: dict[tuple[int, tuple[str, ...]], Statement] = {}
+        self._unless_taken = unless_taken
+        self._together: dict[tuple[str, int, tuple[str, ...]], Statement] = {}
 
     def run(self, connection: Connection, rows: Sequence[Values]) -> None:
         """Insert the rows, which all have the same columns."""
         if not rows:
             return
+        dialect = connection.dialect.name
         if len(rows) > self._TOGETHER_MAX:
-            connection.execute(insert(self._table), [dict(row) for row in rows])
+            connection.execute(self._insert(dialect), [dict(row) for row in rows])
             return
         names = tuple(rows[0])
-        statement = self._together.get((len(rows), names))
+        statement = self._together.get((dialect, len(rows), names))
         if statement is None:
-            statement = Statement(self._several(len(rows), names))
-            self._together[len(rows), names] = statement
+            statement = Statement(self._several(dialect, len(rows), names))
+            self._together[dialect, len(rows), names] = statement
         statement.run(
             connection,
             {
@@ -122,14 +163,63 @@ class InsertRows:
             },
         )
 
-    def _several(self, length: int, names: Sequence[str]) -> ClauseElement:
+    def _several(self, dialect: str, length: int, names: Sequence[str]) -> ClauseElement:
         columns = self._table.c
-        return insert(self._table).values(
+        return self._insert(dialect).values(
             [
                 {name: bindparam(_place(name, index), type_=columns[name].type) for name in names}
                 for index in range(length)
             ]
         )
+
+    def _insert(self, dialect: str) -> Insert:
+        if self._unless_taken is None:
+            return insert(self._table)
+        key = [self._unless_taken]
+        if dialect == "postgresql":
+            return postgresql.insert(self._table).on_conflict_do_nothing(index_elements=key)
+        if dialect == "sqlite":
+            return sqlite.insert(self._table).on_conflict_do_nothing(index_elements=key)
+        # Not IGNORE, which would store values cut off as well.
+        return mysql.insert(self._table).on_duplicate_key_update(id=self._table.c.id)
+
+
+class UpdateRows:
+    """Gives rows, named by their ids, values of their own: many rows by one statement."""
+
+    # The database compares each row with each of these ids.
+    _TOGETHER_MAX = 128
+
+    def __init__(self, table: Table, names: Sequence[str], common: Sequence[str] = ()) -> None:
+        """`names` are the columns that each row has a value for, `common` the same for all."""
+        self._table = table
+        self._lists = ("id", *names)
+        self._common = tuple(common)
+        self._statement = Statement(self._construct, lists=self._lists)
+
+    def run(
+        self, connection: Connection, rows: Sequence[Values], common: Values | None = None
+    ) -> None:
+        """Update the rows; each has an `id` and all columns."""
+        for chunk in chunks(rows, self._TOGETHER_MAX):
+            lists = {name: [row[name] for row in chunk] for name in self._lists}
+            self._statement.run(connection, {**lists, **(common or {})})
+
+    def _construct(self, **places: list[Place]) -> ClauseElement:
+        columns = self._table.c
+        ids = places.pop("id")
+        new: dict[str, ColumnElement[Any]] = {
+            name: case(
+                *(
+                    (columns.id == id_, type_coerce(place, columns[name].type))
+                    for id_, place in zip(ids, members, strict=True)
+                )
+            )
+            for name, members in places.items()
+        }
+        for name in self._common:
+            new[name] = bindparam(name, type_=columns[name].type)
+        return update(self._table).where(columns.id.in_(ids)).values(new)
 
 
 def _place(name: str, index: int) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, select
 
 from roost.model.names import Name
 from roost.model.providers import Provider
 from roost.store.clock import utc_now
 from roost.store.journal import ChangeKind, record_changes
+from roost.store.statements import InsertRows, Statement
 from roost.store.tables import resource_provider_traits, traits
 
 _TRAITS = (
@@ -20,6 +21,14 @@ _TRAITS = (
     .where(resource_provider_traits.c.resource_provider_id == bindparam("provider_id"))
     .order_by(traits.c.name)
 )
+_GIVE = InsertRows(resource_provider_traits)
+_TAKE = Statement(
+    lambda ids: delete(resource_provider_traits).where(
+        resource_provider_traits.c.resource_provider_id == bindparam("provider_id"),
+        resource_provider_traits.c.trait_id.in_(ids),
+    ),
+    lists=["ids"],
+)
 
 
 def list_provider_traits(connection: Connection, provider_id: int) -> list[Name]:
@@ -28,18 +37,11 @@ def list_provider_traits(connection: Connection, provider_id: int) -> list[Name]
 
 
 def change_provider_traits(
-    connection: Connection, provider: Provider, add: Iterable[int], remove: Collection[int]
+    connection: Connection, provider: Provider, add: Iterable[int], remove: Iterable[int]
 ) -> None:
     """Give a locked provider traits and take others away, by their ids."""
     now = utc_now()
-    if remove:
-        connection.execute(
-            delete(resource_provider_traits).where(
-                resource_provider_traits.c.resource_provider_id == provider.id,
-                resource_provider_traits.c.trait_id.in_(list(remove)),
-            )
-        )
+    _TAKE.apply(connection, remove, {"provider_id": provider.id})
     new = [{"created_at": now, "trait_id": id_, "resource_provider_id": provider.id} for id_ in add]
-    if new:
-        connection.execute(insert(resource_provider_traits), new)
+    _GIVE.run(connection, new)
     record_changes(connection, ChangeKind.TRAITS, [(provider.id, provider.uuid)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import os_resource_classes
@@ -24,7 +24,7 @@ from roost.model.identifiers import is_custom
 from roost.model.names import Name
 from roost.store.clock import utc_now
 from roost.store.journal import ChangeKind, record_vocabulary_change
-from roost.store.rows import select_in_chunks
+from roost.store.statements import Statement
 from roost.store.tables import (
     inventories,
     resource_classes,
@@ -38,6 +38,10 @@ def _names(table: Table) -> Select[Any]:
     return select(table.c.id, table.c.name, modified_at).order_by(table.c.id)
 
 
+def _ids(table: Table, names: Sequence[Any]) -> Select[Any]:
+    return select(table.c.id, table.c.name).where(table.c.name.in_(names))
+
+
 # Custom resource classes are numbered from here; standard ones by their place in the library.
 FIRST_CUSTOM_CLASS_ID = 10_000
 
@@ -45,19 +49,17 @@ _CLASSES = _names(resource_classes)
 _CLASS = _CLASSES.where(resource_classes.c.name == bindparam("name"))
 _TRAITS = _names(traits)
 _TRAIT = _TRAITS.where(traits.c.name == bindparam("name"))
-_CLASS_IDS = select(resource_classes.c.id, resource_classes.c.name).where(
-    resource_classes.c.name.in_(bindparam("names", expanding=True))
+_CLASS_IDS = Statement(lambda names: _ids(resource_classes, names), lists=["names"])
+_HOLD_CLASSES = Statement(
+    lambda names: _ids(resource_classes, names).with_for_update(read=True, key_share=True),
+    lists=["names"],
 )
-_HOLD_CLASSES = _CLASS_IDS.with_for_update(read=True, key_share=True)
-_TRAIT_IDS = select(traits.c.id, traits.c.name).where(
-    traits.c.name.in_(bindparam("names", expanding=True))
-)
+_TRAIT_IDS = Statement(lambda names: _ids(traits, names), lists=["names"])
 
 
 def resource_class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     """The internal ids of those of the classes that exist."""
-    rows = select_in_chunks(connection, _CLASS_IDS, "names", names)
-    return {row.name: row.id for row in rows}
+    return {row.name: row.id for row in _CLASS_IDS.rows(connection, names)}
 
 
 def hold_resource_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]:
@@ -65,8 +67,7 @@ def hold_resource_classes(connection: Connection, names: Iterable[str]) -> dict[
 
     No foreign key protects the classes of inventories, so whoever writes some holds them.
     """
-    rows = select_in_chunks(connection, _HOLD_CLASSES, "names", names)
-    return {row.name: row.id for row in rows}
+    return {row.name: row.id for row in _HOLD_CLASSES.rows(connection, names)}
 
 
 def list_resource_classes(connection: Connection) -> list[Name]:
@@ -119,8 +120,7 @@ def delete_resource_class(connection: Connection, resource_class: Name) -> None:
 
 def trait_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     """The internal ids of those of the traits that exist."""
-    rows = select_in_chunks(connection, _TRAIT_IDS, "names", names)
-    return {row.name: row.id for row in rows}
+    return {row.name: row.id for row in _TRAIT_IDS.rows(connection, names)}
 
 
 def list_traits(connection: Connection, associated: bool | None) -> list[Name]:

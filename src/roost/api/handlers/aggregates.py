@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from roost.api.limits import check_provider_members
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response, now, with_cache_headers
 from roost.api.schemas import associations as schemas
@@ -33,5 +34,6 @@ def replace(request: Request) -> Response:
         wanted, generation = body["aggregates"], body["resource_provider_generation"]
     else:
         wanted, generation = body, None
+    check_provider_members(request, len(wanted), "aggregates")
     new_generation = request.write(aggregates.replace_aggregates, uuid, wanted, generation)
     return _response(request, wanted, new_generation)

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec
 
+import orjson
 from sqlalchemy import Connection
 
 from roost.api.errors import HttpError
 from roost.api.handlers.inventories import parse_inventory
+from roost.api.limits import check_allocations, check_provider_members
 from roost.api.requests import Request
-from roost.api.responses import Response, json_response, no_content, now, with_cache_headers
+from roost.api.responses import (
+    Response,
+    json_response,
+    no_content,
+    now,
+    streamed_members,
+    streamed_response,
+    with_cache_headers,
+)
 from roost.api.schemas import allocations as schemas
 from roost.api.validation import parse_body
-from roost.model.consumers import ANY_GENERATION, UNKNOWN_CONSUMER_TYPE, Claim
+from roost.model.consumers import (
+    ANY_GENERATION,
+    UNKNOWN_CONSUMER_TYPE,
+    Claim,
+    ProviderConsumer,
+)
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.service import allocations, claims
 from roost.service.errors import ErrorCode
@@ -21,6 +36,10 @@ from roost.service.reshape import NewInventories, reshape
 from roost.store.errors import Contention
 
 P = ParamSpec("P")
+
+# A provider with more allocations is answered in pieces, each of a page of consumers.
+_AT_ONCE_MAX = 4000
+_PAGE_LENGTH = 1000
 
 
 def show(request: Request) -> Response:
@@ -48,24 +67,54 @@ def show(request: Request) -> Response:
 
 def list_for_provider(request: Request) -> Response:
     """Who holds what of a provider."""
-    found = request.read(allocations.list_provider_allocations, request.parameters["uuid"])
-    with_generation = request.at_least(1, 28)
+    found = request.read(
+        allocations.list_provider_allocations, request.parameters["uuid"], _AT_ONCE_MAX
+    )
+    modified_at = found.modified_at or now()
+    if found.consumers is None:
+        pages = _consumer_pages(request, found.provider_id)
+        stream = streamed_members(
+            b'{"allocations":{',
+            (orjson.dumps(_by_consumer(request, page))[1:-1] for page in pages),
+            b'},"resource_provider_generation":%d}' % found.generation,
+        )
+        return with_cache_headers(streamed_response(stream), request, modified_at)
     body = {
-        "allocations": {
-            item.consumer_uuid: {"resources": item.resources}
-            | ({"consumer_generation": item.consumer_generation} if with_generation else {})
-            for item in found.consumers
-        },
+        "allocations": _by_consumer(request, found.consumers),
         "resource_provider_generation": found.generation,
     }
-    return with_cache_headers(json_response(body), request, found.modified_at or now())
+    return with_cache_headers(json_response(body), request, modified_at)
+
+
+def _by_consumer(request: Request, consumers: Iterable[ProviderConsumer]) -> dict[str, Any]:
+    with_generation = request.at_least(1, 28)
+    return {
+        item.consumer_uuid: {"resources": item.resources}
+        | ({"consumer_generation": item.consumer_generation} if with_generation else {})
+        for item in consumers
+    }
+
+
+def _consumer_pages(request: Request, provider_id: int) -> Iterator[Sequence[ProviderConsumer]]:
+    """All consumers of a provider, some at a time; no connection is held between two pages.
+
+    Ids never change: a consumer that holds something all the time is told exactly once.
+    """
+    before, after_id = -1, 0
+    while before != after_id:
+        before = after_id
+        page, after_id = request.read(allocations.list_consumers, provider_id, before, _PAGE_LENGTH)
+        if page:
+            yield page
 
 
 def replace(request: Request) -> Response:
     """Replace what one consumer holds."""
     consumer = _consumer(request.parameters["consumer"])
     body = parse_body(request.body(), schemas.PUT.at(request.version))
-    _write(request, claims.claim_for_one, _claim(request, consumer, body))
+    claim = _claim(request, consumer, body)
+    check_allocations(request, claim.count)
+    _write(request, claims.claim_for_one, claim)
     return no_content()
 
 
@@ -85,6 +134,9 @@ def delete(request: Request) -> Response:
 def reshape_providers(request: Request) -> Response:
     """Change inventories and allocations together."""
     body = parse_body(request.body(), schemas.RESHAPE.at(request.version))
+    # A provider that loses all its inventories is work, too.
+    count = sum(len(record["inventories"]) or 1 for record in body["inventories"].values())
+    check_provider_members(request, count, "inventories")
     wanted = {
         uuid: NewInventories(
             generation=record["resource_provider_generation"],
@@ -128,6 +180,7 @@ def _claims(request: Request, body: Mapping[str, Any]) -> list[Claim]:
     for key, record in body.items():
         consumer = _consumer(key)
         found[consumer] = _claim(request, consumer, record)
+    check_allocations(request, sum(claim.count for claim in found.values()))
     return list(found.values())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from roost.api.limits import check_provider_members
 from roost.api.requests import Request
 from roost.api.responses import (
     Response,
@@ -100,6 +101,7 @@ def create(request: Request) -> Response:
 def replace_all(request: Request) -> Response:
     """Replace all inventories."""
     body = _body(request, schemas.REPLACE_ALL)
+    check_provider_members(request, len(body["inventories"]), "inventories")
     found = request.write(
         inventories.replace_inventories,
         request.parameters["uuid"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from roost.api.errors import HttpError
+from roost.api.limits import check_provider_members
 from roost.api.requests import Request
 from roost.api.responses import (
     Response,
@@ -97,6 +98,7 @@ def list_for_provider(request: Request) -> Response:
 def replace_for_provider(request: Request) -> Response:
     """Replace the traits of the provider. Here the body is looked at before the provider."""
     body = parse_body(request.body(), schemas.PROVIDER_TRAITS.at(request.version))
+    check_provider_members(request, len(body["traits"]), "traits")
     generation, found = request.write(
         traits.replace_provider_traits,
         request.parameters["uuid"],
