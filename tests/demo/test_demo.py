@@ -12,10 +12,10 @@ from roost.demo.world import demo_uuid
 from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
 from roost.service.allocations import get_consumer_allocations
 from roost.service.inventories import list_inventories, list_usages
-from roost.service.provider_list import list_providers
 from roost.service.providers import create_provider
 from roost.service.usages import list_usages_by_type
 from roost.store.database import Database
+from support.listing import all_providers
 from support.together import run_together
 
 ALL = ProviderFilter()
@@ -52,7 +52,7 @@ def demo(loaded: tuple[Database, DemoSummary]) -> Database:
 
 
 def _names(database: Database, wanted: ProviderFilter) -> list[str]:
-    return [provider.name for provider in database.read(list_providers, wanted)]
+    return [provider.name for provider in database.read(all_providers, wanted)]
 
 
 def _picture(database: Database) -> list[tuple[str, str, str | None, object]]:
@@ -64,7 +64,7 @@ def _picture(database: Database) -> list[tuple[str, str, str | None, object]]:
             provider.parent_uuid,
             database.read(list_usages, provider.uuid),
         )
-        for provider in database.read(list_providers, ALL)
+        for provider in database.read(all_providers, ALL)
     ]
 
 
@@ -85,7 +85,7 @@ def _hosts_only(names: list[str]) -> list[str]:
 
 def test_documentation_can_print_uuids(demo: Database) -> None:
     def uuid(name: str) -> str:
-        (provider,) = demo.read(list_providers, ProviderFilter(name=name))
+        (provider,) = demo.read(all_providers, ProviderFilter(name=name))
         return provider.uuid
 
     assert uuid("sharing/CN1") == "f8111404-40bd-5e9a-b3b0-82147670b90a"
@@ -96,7 +96,7 @@ def test_documentation_can_print_uuids(demo: Database) -> None:
 def test_the_summary_counts_what_is_there(loaded: tuple[Database, DemoSummary]) -> None:
     database, summary = loaded
     assert summary.loaded
-    assert summary.providers == len(database.read(list_providers, ALL))
+    assert summary.providers == len(database.read(all_providers, ALL))
     consumers = [
         usage
         for project in PROJECTS
@@ -125,7 +125,7 @@ def test_of_two_processes_one_loads_and_the_other_says_that_it_did_not(
 ) -> None:
     database = open_database(database_url)
     ended = run_together(SCRIPT, 2, database_url, "drawings")
-    number = len(database.read(list_providers, ALL))
+    number = len(database.read(all_providers, ALL))
     database.close()
     assert number == 58
     assert sorted(ended) == [(0, "0 0\n", ""), (0, "58 0\n", "")]
@@ -145,14 +145,14 @@ def test_another_process_loads_the_same_cloud_and_prints_nothing_without_a_termi
 def test_there_are_a_hundred_hosts_of_two_numa_nodes_with_network_functions(
     demo: Database,
 ) -> None:
-    hosts = demo.read(list_providers, ProviderFilter(traits=_having("COMPUTE_NODE")))
+    hosts = demo.read(all_providers, ProviderFilter(traits=_having("COMPUTE_NODE")))
     assert [host.name for host in hosts] == [f"demo-host-{number:03}" for number in range(100)]
     assert all(host.parent_uuid is None for host in hosts)
-    functions = demo.read(list_providers, ProviderFilter(traits=_having("HW_NIC_SRIOV")))
+    functions = demo.read(all_providers, ProviderFilter(traits=_having("HW_NIC_SRIOV")))
     with_functions = {provider.parent_uuid for provider in functions}
     for host in hosts:
         wanted = ProviderFilter(in_tree=host.uuid, traits=_having("HW_NUMA_ROOT"))
-        nodes = demo.read(list_providers, wanted)
+        nodes = demo.read(all_providers, wanted)
         assert [node.name for node in nodes] == [f"{host.name}_NUMA0", f"{host.name}_NUMA1"]
         assert {node.parent_uuid for node in nodes} == {host.uuid}
         assert {node.uuid for node in nodes} <= with_functions
@@ -163,14 +163,14 @@ def test_hosts_are_of_several_shapes(demo: Database) -> None:
         return tuple(
             sorted(
                 (resource_class, inventory.total)
-                for provider in list_providers(connection, ProviderFilter(in_tree=host.uuid))
+                for provider in all_providers(connection, ProviderFilter(in_tree=host.uuid))
                 for resource_class, inventory in list_inventories(
                     connection, provider.uuid
                 ).inventories.items()
             )
         )
 
-    hosts = demo.read(list_providers, ProviderFilter(traits=_having("COMPUTE_NODE")))
+    hosts = demo.read(all_providers, ProviderFilter(traits=_having("COMPUTE_NODE")))
     assert len({demo.read(shape, host) for host in hosts}) == 6
 
 
@@ -199,7 +199,7 @@ def test_no_provider_gives_more_than_it_has_and_some_are_partly_full(demo: Datab
     def read(connection: Connection) -> list[tuple[int, float]]:
         return [
             (used, inventories[resource_class].capacity)
-            for provider in list_providers(connection, ALL)
+            for provider in all_providers(connection, ALL)
             for inventories in [list_inventories(connection, provider.uuid).inventories]
             for resource_class, used in list_usages(connection, provider.uuid)[1].items()
         ]
@@ -218,9 +218,7 @@ def test_an_instance_lives_on_one_host_and_its_migration_on_another(demo: Databa
         used = [
             provider.name.partition("_")[0]
             for allocation in held.allocations
-            for provider in list_providers(
-                connection, ProviderFilter(uuid=allocation.provider_uuid)
-            )
+            for provider in all_providers(connection, ProviderFilter(uuid=allocation.provider_uuid))
         ]
         return set(_hosts_only(used)), held.project, held.consumer_type
 

@@ -24,9 +24,9 @@ from roost.demo.world import World
 from roost.model.providers import AggregateFilter, ProviderFilter, TraitFilter
 from roost.service.aggregates import list_aggregates
 from roost.service.inventories import list_inventories
-from roost.service.provider_list import list_providers
 from roost.service.traits import list_provider_traits
 from roost.store.database import Database
+from support.listing import all_providers
 
 Show = Callable[[str], object]
 
@@ -41,7 +41,7 @@ def _load(database: Database, world: World) -> Show:
 
     def read(connection: Connection, name: str) -> object:
         uuid = uuids[name]
-        (provider,) = list_providers(connection, ProviderFilter(uuid=uuid))
+        (provider,) = all_providers(connection, ProviderFilter(uuid=uuid))
         return (
             provider.parent_uuid and drawn[provider.parent_uuid],
             {
@@ -66,7 +66,7 @@ def test_each_drawing_loads_into_a_database_of_its_own(empty: Database, world: W
         for name in (provider.name, f"{world.name}/{provider.name}")
     }
     found = {
-        provider.uuid: provider.name for provider in empty.read(list_providers, ProviderFilter())
+        provider.uuid: provider.name for provider in empty.read(all_providers, ProviderFilter())
     }
     assert found == {uuids[p.name]: f"{world.name}/{p.name}" for p in world.providers}
 
@@ -167,7 +167,7 @@ def test_the_three_trees_share_as_drawn(empty: Database) -> None:
 
     def members(aggregate: str) -> set[str]:
         wanted = ProviderFilter(aggregates=AggregateFilter(((world.uuid(aggregate),),)))
-        found = empty.read(list_providers, wanted)
+        found = empty.read(all_providers, wanted)
         return {provider.name.removeprefix("update-provider-tree/") for provider in found}
 
     assert members("agg1") == {"CN1/NUMA2", "SSP", "CN2/NUMA1"}
@@ -176,7 +176,7 @@ def test_the_three_trees_share_as_drawn(empty: Database) -> None:
 
     def tree(root: str) -> dict[str, str]:
         wanted = ProviderFilter(in_tree=world.uuid(root))
-        found = {provider.uuid: provider for provider in empty.read(list_providers, wanted)}
+        found = {provider.uuid: provider for provider in empty.read(all_providers, wanted)}
         return {
             provider.name.rpartition("/")[2]: found[provider.parent_uuid].name.rpartition("/")[2]
             for provider in found.values()
@@ -189,7 +189,7 @@ def test_the_three_trees_share_as_drawn(empty: Database) -> None:
     assert tree("SHR_ROOT") == {"SSP": "SHR_ROOT", "BW1": "SHR_ROOT", "BW2": "SHR_ROOT"}
 
     sharing = ProviderFilter(traits=TraitFilter(required=("MISC_SHARES_VIA_AGGREGATE",)))
-    found = empty.read(list_providers, sharing)
+    found = empty.read(all_providers, sharing)
     assert [provider.uuid for provider in found] == [
         world.uuid(name) for name in ("SSP", "BW1", "BW2")
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TypeAlias
 
 from sqlalchemy import Connection
@@ -16,23 +17,45 @@ from roost.store.provider_search import Condition
 Part: TypeAlias = list[Condition]
 
 
-def list_providers(connection: Connection, wanted: ProviderFilter) -> list[Provider]:
-    """The providers for which every part of the filter holds.
+# What a provider has to fulfil to be listed; none if no provider can.
+Conditions: TypeAlias = tuple[Condition, ...] | None
+
+
+def list_providers(
+    connection: Connection, wanted: ProviderFilter, at_most: int
+) -> tuple[list[Provider], Conditions]:
+    """The first of the providers for which every part of the filter holds.
+
+    With them come the conditions by which `list_more_providers` finds the others.
 
     Unknown traits and classes are errors, unless a part before them is one that nobody in the
     whole cloud passes: the reference gives up there, and so does this.
     """
     identity = _identity(connection, wanted)
     if identity is None:
-        return []
+        return [], None
     parts: list[Part] = []
     for conditions_of in (_required_traits, _forbidden_traits, _aggregates, _resources):
         part = conditions_of(connection, wanted, parts)
         if part is None:
-            return []
+            return [], None
         parts.append(part)
-    everything = [condition for part in (identity, *parts) for condition in part]
-    return provider_search.find_providers(connection, everything)
+    conditions = tuple(condition for part in (identity, *parts) for condition in part)
+    return provider_search.find_providers(connection, conditions, at_most), conditions
+
+
+def list_more_providers(
+    connection: Connection, conditions: Conditions, at_most: int, after: Provider
+) -> list[Provider]:
+    """The next of the providers behind one of the list."""
+    if conditions is None:
+        return []
+    return provider_search.find_providers(connection, conditions, at_most, after.id)
+
+
+def newest_change(connection: Connection, conditions: Conditions) -> datetime | None:
+    """When the last provider of the whole list was written."""
+    return None if conditions is None else provider_search.newest_change(connection, conditions)
 
 
 def _identity(connection: Connection, wanted: ProviderFilter) -> Part | None:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, false, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    bindparam,
+    exists,
+    false,
+    func,
+    select,
+)
 
 from roost.model.inventory import INTEGER_MAX
 from roost.model.providers import Provider
@@ -19,6 +29,13 @@ from roost.store.tables import (
 )
 
 Condition = ColumnElement[bool]
+
+
+def _among(column: Column[int], ids: Collection[int]) -> Condition:
+    """The column is one of the ids, of which a query may name more than parameters are allowed."""
+    return column.in_(
+        bindparam("ids", list(ids), unique=True, expanding=True, literal_execute=True)
+    )
 
 
 def has_name(name: str) -> Condition:
@@ -41,7 +58,7 @@ def has_any_trait(trait_ids: Collection[int]) -> Condition:
     association = resource_provider_traits
     return exists().where(
         association.c.resource_provider_id == resource_providers.c.id,
-        association.c.trait_id.in_(list(trait_ids)),
+        _among(association.c.trait_id, trait_ids),
     )
 
 
@@ -53,7 +70,7 @@ def has_all_traits(trait_ids: Collection[int]) -> Condition:
         select(func.count())
         .where(
             association.c.resource_provider_id == resource_providers.c.id,
-            association.c.trait_id.in_(list(trait_ids)),
+            _among(association.c.trait_id, trait_ids),
         )
         .scalar_subquery()
     )
@@ -65,7 +82,7 @@ def in_any_aggregate(aggregate_ids: Collection[int]) -> Condition:
     association = resource_provider_aggregates
     return exists().where(
         association.c.resource_provider_id == resource_providers.c.id,
-        association.c.aggregate_id.in_(list(aggregate_ids)),
+        _among(association.c.aggregate_id, aggregate_ids),
     )
 
 
@@ -94,10 +111,23 @@ def has_room(class_id: int, amount: int) -> Condition:
     )
 
 
-def find_providers(connection: Connection, conditions: Iterable[Condition]) -> list[Provider]:
-    """All providers for which every condition holds, by internal id."""
-    query = PROVIDERS.where(*conditions).order_by(resource_providers.c.id)
-    return [provider_from_row(row) for row in connection.execute(query)]
+def find_providers(
+    connection: Connection, conditions: Iterable[Condition], at_most: int, after_id: int = 0
+) -> list[Provider]:
+    """The first providers behind `after_id` for which every condition holds, by internal id."""
+    columns = resource_providers.c
+    query = PROVIDERS.where(*conditions, columns.id > after_id)
+    rows = connection.execute(query.order_by(columns.id).limit(at_most))
+    return [provider_from_row(row) for row in rows]
+
+
+def newest_change(connection: Connection, conditions: Iterable[Condition]) -> datetime | None:
+    """When the last of the providers was written for which every condition holds."""
+    columns = resource_providers.c
+    moments = func.coalesce(columns.updated_at, columns.created_at)
+    query = select(func.max(moments)).where(*conditions, columns.root_provider_id.is_not(None))
+    found: datetime | None = connection.execute(query).scalar()
+    return found
 
 
 def any_provider(connection: Connection, conditions: Iterable[Condition]) -> bool:

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    distinct,
+    func,
+    literal_column,
+    null,
+    select,
+    union_all,
+)
 
 from roost.model.consumers import ALL_CONSUMER_TYPES, UNKNOWN_CONSUMER_TYPE, TypeUsage
 from roost.store.tables import (
@@ -22,6 +35,10 @@ _JOINED = (
     .join(users, users.c.id == consumers.c.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
 )
+
+
+_USED = func.sum(allocations.c.used)
+_CONSUMERS = func.count(distinct(consumers.c.id))
 
 
 def _owned_by(project: str, user: str | None) -> list[ColumnElement[bool]]:
@@ -54,30 +71,41 @@ def project_usages_by_type(
         conditions.append(consumers.c.consumer_type_id.is_(None))
     elif consumer_type not in (None, ALL_CONSUMER_TYPES):
         conditions.append(consumer_types.c.name == consumer_type)
-    query = (
+    # One statement for both, so that they are of one moment; the counts are of no class.
+    query = union_all(
+        _grouped(conditions, resource_classes.c.id, resource_classes.c.name, _USED),
+        _grouped(conditions, literal_column("-1"), null(), _CONSUMERS),
+    ).order_by("class_id")
+    counts: dict[str, int] = defaultdict(int)
+    used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    together = consumer_type == ALL_CONSUMER_TYPES
+    for type_name, _, class_name, number in connection.execute(query):
+        group = ALL_CONSUMER_TYPES if together else type_name or UNKNOWN_CONSUMER_TYPE
+        if class_name is None:
+            counts[group] += int(number)
+        else:
+            used[group][class_name] += int(number)
+    return [TypeUsage(group, counts[group], dict(used[group])) for group in used]
+
+
+def _grouped(
+    conditions: Sequence[ColumnElement[bool]],
+    class_id: ColumnElement[Any],
+    class_name: ColumnElement[Any],
+    number: ColumnElement[Any],
+) -> Select[Any]:
+    """A number for each consumer type and, unless that is a constant, each class."""
+    keys = [key for key in (class_id, class_name) if isinstance(key, Column)]
+    return (
         select(
             consumer_types.c.name.label("consumer_type"),
-            resource_classes.c.name,
-            allocations.c.consumer_id,
-            func.sum(allocations.c.used).label("used"),
+            class_id.label("class_id"),
+            class_name.label("class_name"),
+            number.label("number"),
         )
         .select_from(
             _JOINED.join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
         )
         .where(*conditions)
-        .group_by(
-            consumer_types.c.name,
-            resource_classes.c.id,
-            resource_classes.c.name,
-            allocations.c.consumer_id,
-        )
-        .order_by(resource_classes.c.id)
+        .group_by(consumer_types.c.name, *keys)
     )
-    members: dict[str, set[str]] = defaultdict(set)
-    used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    together = consumer_type == ALL_CONSUMER_TYPES
-    for row in connection.execute(query):
-        group = ALL_CONSUMER_TYPES if together else row.consumer_type or UNKNOWN_CONSUMER_TYPE
-        members[group].add(row.consumer_id)
-        used[group][row.name] += int(row.used)
-    return [TypeUsage(group, len(members[group]), dict(used[group])) for group in used]

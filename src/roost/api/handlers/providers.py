@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import orjson
 
 from roost.api.provider_query import parse_provider_query
 from roost.api.requests import Request
@@ -12,6 +15,8 @@ from roost.api.responses import (
     newest,
     no_content,
     now,
+    streamed_members,
+    streamed_response,
     with_cache_headers,
     with_location,
 )
@@ -20,7 +25,12 @@ from roost.api.validation import parse_body
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
 from roost.service import providers
-from roost.service.provider_list import list_providers
+from roost.service.provider_list import (
+    Conditions,
+    list_more_providers,
+    list_providers,
+    newest_change,
+)
 
 # Which parts of a provider have links, and since when.
 _LINKS = (
@@ -32,34 +42,69 @@ _LINKS = (
 )
 
 
+# A larger list is sent in pieces of about 256 KB. Each page of it is a statement of its own.
+_AT_ONCE_MAX = 4000
+_PAGE_LENGTH = 1000
+_PIECE_LENGTH = 250
+
+
 def _representation(request: Request, provider: Provider) -> dict[str, Any]:
-    base = f"{request.prefix}/resource_providers/{provider.uuid}"
-    body: dict[str, Any] = {
-        "uuid": provider.uuid,
-        "name": provider.name,
-        "generation": provider.generation,
-        "links": [
-            {"rel": "self", "href": base},
-            *(
-                {"rel": part, "href": f"{base}/{part}"}
-                for part, since in _LINKS
-                if request.version >= since
-            ),
-        ],
-    }
-    if request.at_least(1, 14):
-        body["parent_provider_uuid"] = provider.parent_uuid
-        body["root_provider_uuid"] = provider.root_uuid
+    (body,) = _representations(request, [provider])
     return body
+
+
+def _representations(request: Request, found: Sequence[Provider]) -> list[dict[str, Any]]:
+    prefix = request.prefix
+    parts = [part for part, since in _LINKS if request.version >= since]
+    nested = request.at_least(1, 14)
+    bodies = []
+    for provider in found:
+        base = f"{prefix}/resource_providers/{provider.uuid}"
+        links = [{"rel": "self", "href": base}]
+        links += [{"rel": part, "href": f"{base}/{part}"} for part in parts]
+        body: dict[str, Any] = {
+            "uuid": provider.uuid,
+            "name": provider.name,
+            "generation": provider.generation,
+            "links": links,
+        }
+        if nested:
+            body["parent_provider_uuid"] = provider.parent_uuid
+            body["root_provider_uuid"] = provider.root_uuid
+        bodies.append(body)
+    return bodies
 
 
 def list_all(request: Request) -> Response:
     """The providers that pass the filters of the query."""
     wanted = parse_provider_query(request.query(), request.version)
-    found = request.read(list_providers, wanted)
-    body = {"resource_providers": [_representation(request, provider) for provider in found]}
+    found, conditions = request.read(list_providers, wanted, _AT_ONCE_MAX + 1)
+    if len(found) > _AT_ONCE_MAX:
+        modified_at = request.read(newest_change, conditions) if request.at_least(1, 15) else None
+        pages = _pages(request, found[:_PAGE_LENGTH], conditions)
+        stream = streamed_members(
+            b'{"resource_providers":[',
+            (orjson.dumps(_representations(request, piece))[1:-1] for piece in pages),
+            b"]}",
+        )
+        return with_cache_headers(streamed_response(stream), request, modified_at or now())
+    body = {"resource_providers": _representations(request, found)}
     modified_at = newest(provider.modified_at for provider in found) or now()
     return with_cache_headers(json_response(body), request, modified_at)
+
+
+def _pages(
+    request: Request, page: Sequence[Provider], conditions: Conditions
+) -> Iterator[Sequence[Provider]]:
+    """All providers of a long list, a few at a time.
+
+    Between two pages no connection is held, so a slow client costs none. Ids never change and
+    pages go by them: a provider that exists all the time is in the list exactly once.
+    """
+    while page:
+        for start in range(0, len(page), _PIECE_LENGTH):
+            yield page[start : start + _PIECE_LENGTH]
+        page = request.read(list_more_providers, conditions, _PAGE_LENGTH, page[-1])
 
 
 def create(request: Request) -> Response:

@@ -1,0 +1,89 @@
+"""Long lists of a live server: its memory, and what a client sees of a list that breaks off."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from roost.store.database import Database, DatabaseOptions
+from support.live_server import LiveServer
+from support.rows import write_providers
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+MB = 1024 * 1024
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+
+Ask = Callable[[str], http.client.HTTPResponse]
+
+
+@pytest.fixture
+def server(database_url: str, tmp_path: Path) -> Iterator[LiveServer]:
+    with LiveServer(database_url, tmp_path, workers=1) as server:
+        yield server
+
+
+@pytest.fixture
+def written(server: LiveServer, database_url: str) -> Iterator[Database]:
+    """The server's database, to which tests write past the server."""
+    assert server.process is not None
+    database = Database(DatabaseOptions(url=database_url, sqlite_synchronous=False))
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def ask(server: LiveServer) -> Iterator[Ask]:
+    """Asks the server, and leaves its answer to be read."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+
+    def asked(path: str) -> http.client.HTTPResponse:
+        connection.request("GET", path, headers=HEADERS)
+        return connection.getresponse()
+
+    yield asked
+    connection.close()
+
+
+def peak_bytes(server: LiveServer) -> int:
+    """The largest memory that the worker ever had."""
+    (worker,) = server.worker_ids()
+    status = Path(f"/proc/{worker}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.long
+def test_a_list_of_hundreds_of_thousands_of_providers_needs_little_memory(
+    server: LiveServer, written: Database, ask: Ask
+) -> None:
+    assert ask("/resource_providers").read()
+    before = peak_bytes(server)
+    written.write(write_providers, range(200_000))
+    answer = ask("/resource_providers")
+    assert answer.status == 200
+    found = 0
+    while piece := answer.read(MB):
+        found += piece.count(b'"generation"')
+    assert found == pytest.approx(200_000, rel=0.01)
+    assert peak_bytes(server) - before < 60 * MB
+
+
+def test_a_list_that_breaks_off_is_not_taken_for_whole(written: Database, ask: Ask) -> None:
+    written.write(write_providers, range(60_000))
+    answer = ask("/resource_providers")
+    assert answer.status == 200
+    body = answer.read(1000)
+    with written.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE resource_providers RENAME TO elsewhere"))
+    try:
+        body += answer.read()
+    except (http.client.HTTPException, ConnectionError):
+        return
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(body)
