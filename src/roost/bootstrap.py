@@ -11,6 +11,7 @@ from collections.abc import Callable
 from roost.api.application import Application
 from roost.configuration.settings import Settings
 from roost.store.database import Database
+from roost.store.driver_errors import explained
 from roost.store.errors import DatabaseAway, DatabaseUnusable
 from roost.store.files import make_room
 from roost.store.schema import prepare_schema, shown_url
@@ -28,7 +29,8 @@ def open_database(settings: Settings) -> Database:
     database = Database(settings.database)
     make_room(database)
     try:
-        _patiently(settings, database, lambda: _prepare(settings, database))
+        with explained(database.url):
+            _patiently(settings, database, lambda: _prepare(settings, database))
     finally:
         # Servers that load the application before they fork must not share connections.
         database.close()
@@ -40,7 +42,8 @@ def create_application(settings: Settings) -> Application:
     database = open_database(settings)
     application = Application(settings, database)
     try:
-        _patiently(settings, database, application.prepare)
+        with explained(database.url):
+            _patiently(settings, database, application.prepare)
     except BaseException:
         database.close()
         raise

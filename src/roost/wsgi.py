@@ -6,10 +6,15 @@ fails the import, with the reason.
 
 from __future__ import annotations
 
+import os
+
 from roost.bootstrap import create_application
-from roost.configuration.logs import set_up_logging
-from roost.configuration.settings import load_settings
+from roost.configuration.logs import log_unknown_names, set_up_logging
+from roost.configuration.settings import CONFIG_FILES_VARIABLE, load_settings
 
 _settings = load_settings()
 set_up_logging(_settings)
+# `roost serve` has named them already, once for all its workers.
+if CONFIG_FILES_VARIABLE not in os.environ:
+    log_unknown_names(_settings)
 application = create_application(_settings)

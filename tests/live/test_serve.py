@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -21,8 +22,13 @@ from support.live_server import LiveServer, clean_environment
 sqlite_only = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
-def serve_and_fail(*arguments: str, **environment: str) -> str:
-    """What a server that refuses to start says."""
+def serve_and_fail(*arguments: str, file_bytes: int | None = None, **environment: str) -> str:
+    """What a server that refuses to start says, perhaps with a limit to the size of its files."""
+
+    def set_limit() -> None:
+        if file_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+
     done = subprocess.run(
         [str(Path(sys.executable).with_name("roost")), "serve", *arguments],
         capture_output=True,
@@ -30,6 +36,7 @@ def serve_and_fail(*arguments: str, **environment: str) -> str:
         timeout=60,
         check=False,
         env=clean_environment(environment),
+        preexec_fn=set_limit,
     )
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
@@ -44,7 +51,7 @@ def test_a_request_in_flight_is_finished_when_the_server_stops(
         answers: list[Answer] = []
         # Whoever holds this lock keeps all writers waiting.
         gate = os.open(database_url.removeprefix("sqlite:///") + "-writer", os.O_RDWR)
-        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.lockf(gate, fcntl.LOCK_EX)
         body = {"name": "patient", "uuid": new_uuid()}
         request = threading.Thread(
             target=lambda: answers.append(server.client().post("/resource_providers", body))
@@ -192,3 +199,33 @@ def test_a_signal_to_everybody_as_a_terminal_sends_it_stops_the_server(
         os.killpg(server.process.pid, signal.Signals[name])
         assert server.process.wait(20) == 0
         assert "ERROR" not in server.log
+
+
+@pytest.mark.parametrize("file_bytes", [0, 5_000, 20_000, 100_000, 200_000])
+def test_a_disk_that_is_full_at_start_is_named(tmp_path: Path, file_bytes: int) -> None:
+    said = serve_and_fail("--demo", "--db", f"sqlite:///{tmp_path}/x.db", file_bytes=file_bytes)
+    assert "Make room on that disk" in said
+    sentences = [line for line in said.splitlines() if line.startswith("roost: ")]
+    assert len(sentences) == 1
+
+
+@sqlite_only
+def test_misspelt_options_are_named_once_for_all_workers(database_url: str, tmp_path: Path) -> None:
+    class Configured(LiveServer):
+        def _command(self) -> list[str]:
+            return [*super()._command(), "--config-file", str(tmp_path / "placement.conf")]
+
+    (tmp_path / "placement.conf").write_text(
+        "[DEFAULT]\ndebgu = true\n[api]\nauth_strategy = noauth2\n[placment]\nx = 1\n"
+    )
+    with Configured(database_url, tmp_path) as server:
+        assert server.client().get("/resource_providers").status in (200, 403)
+        assert server.log.count("debgu") == 1
+        assert server.log.count("Did you mean debug?") == 1
+        assert server.log.count("Did you mean [placement]?") == 1
+
+
+def test_a_dollar_sign_in_the_url_reaches_the_workers(tmp_path: Path) -> None:
+    with LiveServer(f"sqlite:///{tmp_path}/a$b.db", tmp_path) as server:
+        assert server.client().get("/resource_providers").status == 200
+    assert (tmp_path / "a$b.db").exists()

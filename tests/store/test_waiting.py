@@ -17,12 +17,12 @@ from support.client import ApiClient
 def test_the_queue_of_writers_is_left_after_a_while(tmp_path: Path) -> None:
     path = str(tmp_path / "gate")
     first, second = WriteGate(path, 10), WriteGate(path, 0.05)
-    with first:
+    with first.passed():
         began = time.monotonic()
-        with pytest.raises(Busy), second:
+        with pytest.raises(Busy), second.passed():
             pass
         assert 0.05 <= time.monotonic() - began < 5
-    with second:
+    with second.passed():
         pass
     for gate in (first, second):
         gate.close()
@@ -34,12 +34,12 @@ def test_threads_of_one_process_queue_at_their_gate_as_well(tmp_path: Path) -> N
 
     def enter() -> None:
         try:
-            with gate:
+            with gate.passed():
                 pass
         except Busy as error:
             failures.append(error)
 
-    with gate:
+    with gate.passed():
         thread = threading.Thread(target=enter)
         thread.start()
         thread.join()
@@ -51,7 +51,7 @@ def test_threads_of_one_process_queue_at_their_gate_as_well(tmp_path: Path) -> N
 def test_a_writer_that_is_not_let_through_is_told_so_while_readers_are_answered(
     api: ApiClient, database_gate: WriteGate
 ) -> None:
-    with database_gate:
+    with database_gate.passed():
         refused = api.post("/resource_providers", {"name": "late", "uuid": new_uuid()})
         assert refused.status == 503
         assert "Nothing was written" in refused.detail

@@ -64,7 +64,7 @@ def snapshot(database: Database) -> Iterator[Connection]:
 @contextmanager
 def writing(database: Database) -> Iterator[Connection]:
     """A transaction that is committed in the end; not run again, whatever happens."""
-    with database.gate, database.engine.connect() as connection, connection.begin():
+    with database.turn(), database.engine.connect() as connection, connection.begin():
         yield connection
 
 

@@ -12,11 +12,12 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from roost.cli.options import configuration_options
+from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import echo, echo_line, plain
-from roost.configuration.settings import Settings, load_settings
+from roost.configuration.settings import Settings
 from roost.store.checks import Finding, Level, check_database
 from roost.store.database import Database
+from roost.store.driver_errors import explained
 from roost.store.errors import DatabaseUnusable
 from roost.store.files import make_room, require_file
 from roost.store.schema import connect_or_explain, inspect_schema, shown_url, sync_schema
@@ -38,7 +39,8 @@ def _open(settings: Settings, *, may_make: bool = False) -> Iterator[Database]:
     with closing(Database(patient)) as database:
         (make_room if may_make else require_file)(database)
         connect_or_explain(database)
-        yield database
+        with explained(database.url):
+            yield database
 
 
 @db.command(epilog="Example: roost db sync --db postgresql://roost@db.example/placement")
@@ -53,7 +55,7 @@ def sync(
     dry_run: bool, repair: bool, config_files: tuple[str, ...], database_url: str | None
 ) -> None:
     """Bring the schema to what this version needs. Repeating it is harmless."""
-    settings = load_settings(config_files, database_url)
+    settings = read_settings(config_files, database_url)
     with _open(settings, may_make=not dry_run) as database:
         _sync(database, settings, dry_run=dry_run, repair=repair)
 
@@ -71,7 +73,7 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
 
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
-    with database.gate, database.engine.connect() as connection:
+    with database.turn(), database.engine.connect() as connection:
         repaired = repair_online_data(
             connection, settings.incomplete_project, settings.incomplete_user
         )
@@ -88,7 +90,7 @@ def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
 @configuration_options
 def version(as_json: bool, config_files: tuple[str, ...], database_url: str | None) -> None:
     """Print the revisions that the schema is at."""
-    with _open(load_settings(config_files, database_url)) as database:
+    with _open(read_settings(config_files, database_url)) as database:
         status = inspect_schema(database)
     if as_json:
         click.echo(
@@ -114,7 +116,7 @@ def check(as_json: bool, config_files: tuple[str, ...], database_url: str | None
     Exit status 0: all well, 1: warnings, 2: at least one failure, or nothing could be looked at.
     """
     try:
-        with _open(load_settings(config_files, database_url)) as database:
+        with _open(read_settings(config_files, database_url)) as database:
             findings = database.read(check_database)
     except DatabaseUnusable as error:
         echo(f"roost: {error}", err=True)

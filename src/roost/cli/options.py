@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from roost.cli.terminal import echo_line
+from roost.configuration.settings import Settings, load_settings
+from roost.configuration.unknown_names import unknown_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,3 +32,11 @@ def configuration_options(command: F) -> F:
         help="A placement.conf; may be repeated. [default: OS_PLACEMENT_CONFIG_DIR, ~/.placement, "
         "/etc/placement]",
     )(command)
+
+
+def read_settings(config_files: tuple[str, ...], database_url: str | None) -> Settings:
+    """The settings that these options give; what is misspelt among them is named."""
+    settings = load_settings(config_files, database_url)
+    for sentence in unknown_names(settings.config_files, os.environ):
+        echo_line(f"roost: warning: {sentence}", err=True)
+    return settings

@@ -15,19 +15,20 @@ from rich.console import Console
 from roost.api.application import Application
 from roost.api.authentication import strategy as check_strategy
 from roost.bootstrap import open_database
-from roost.cli.options import configuration_options
+from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import plain
+from roost.configuration.logs import set_up_logging
 from roost.configuration.settings import (
     CONFIG_FILES_VARIABLE,
     ConfigurationError,
     Settings,
-    load_settings,
 )
 from roost.demo.load import DemoSummary, load_demo
 from roost.model.limits import Limits
 from roost.server.supervisor import Supervisor
 from roost.server.worker import bind, run_worker
 from roost.store.database import Database
+from roost.store.driver_errors import explained
 from roost.store.schema import shown_url
 
 _WORKERS_MAX = 4
@@ -70,7 +71,8 @@ def serve(
     database_url: str | None,
 ) -> None:
     """Serve the Placement API until SIGTERM or Ctrl-C, which let requests in flight finish."""
-    settings = load_settings(config_files, database_url)
+    settings = read_settings(config_files, database_url)
+    set_up_logging(settings)
     strategy = settings.auth_strategy or "noauth2"
     if strategy == "noauth2" and not _is_loopback(host) and not open_to_all:
         raise ConfigurationError(
@@ -84,7 +86,9 @@ def serve(
     Application(replace(settings, auth_strategy=strategy), database)
     console = Console(stderr=True)
     if demo:
-        console.print(plain(_demo_line(load_demo(database), database)), soft_wrap=True)
+        with explained(database.url):
+            loaded = load_demo(database)
+        console.print(plain(_demo_line(loaded, database)), soft_wrap=True)
     line = plain("Roost", "bold")
     line.append_text(plain(f" at http://{host}:{port} on {shown_url(database)}, ", "not bold"))
     line.append_text(plain(f"{workers} worker{'s' if workers > 1 else ''}, {strategy}", "not bold"))
@@ -121,17 +125,18 @@ def _check_port(host: str, port: int) -> None:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "that is no name of a host"
         raise ConfigurationError(
-            f"Roost cannot listen at {host}:{port}: {error.strerror}. Choose another --host or "
-            "--port."
+            f"Roost cannot listen at {host}:{port}: {why}. Choose another --host or --port."
         ) from None
 
 
 def _tell_workers(settings: Settings, strategy: str) -> None:
     """Workers import `roost.wsgi` like under any other server: through the environment."""
     os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
-    os.environ["OS_PLACEMENT_DATABASE__CONNECTION"] = settings.database.url
+    # A dollar sign begins the name of another option.
+    os.environ["OS_PLACEMENT_DATABASE__CONNECTION"] = settings.database.url.replace("$", "$$")
     os.environ["OS_API__AUTH_STRATEGY"] = strategy
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 
 from oslo_log import log
 
+from roost.configuration.errors import ConfigurationError
 from roost.configuration.settings import Settings, options_without_effect
+from roost.configuration.unknown_names import unknown_names
+
+_LOG = logging.getLogger(__name__)
 
 
 def set_up_logging(settings: Settings) -> None:
@@ -14,6 +19,19 @@ def set_up_logging(settings: Settings) -> None:
     conf = settings.oslo
     if not (conf.log_file or conf.log_dir or conf.use_syslog or conf.use_journal):
         conf.set_default("use_stderr", True)
-    log.setup(conf, "roost")
+    conf.set_default("default_log_levels", [*log.get_default_log_levels(), "alembic=WARN"])
+    try:
+        log.setup(conf, "roost")
+    except (OSError, log.LogConfigError) as error:
+        raise ConfigurationError(
+            f"The log cannot be written: {error}. Check log_file, log_dir and log_config_append in "
+            "[DEFAULT]."
+        ) from error
     for name in options_without_effect(settings):
-        logging.getLogger(__name__).info("%s is set, but has no effect in Roost", name)
+        _LOG.info("%s is set, but has no effect in Roost", name)
+
+
+def log_unknown_names(settings: Settings) -> None:
+    """Name in the log what has no effect because it is misspelt."""
+    for sentence in unknown_names(settings.config_files, os.environ):
+        _LOG.warning("%s", sentence)

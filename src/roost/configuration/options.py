@@ -15,12 +15,21 @@ DATABASE = (
     cfg.StrOpt("connection_parameters", default="", help="Appended to the URL: a=b&c=d."),
     cfg.BoolOpt("sqlite_synchronous", default=True, help="False: faster, loses data on a crash."),
     cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="The session's SQL mode on MySQL."),
-    cfg.IntOpt("connection_recycle_time", default=3600, help="Seconds a connection is kept."),
-    cfg.IntOpt("max_pool_size", help="Connections kept by each worker."),
-    cfg.IntOpt("max_overflow", help="Connections on top of these under load."),
-    cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
-    cfg.IntOpt("max_retries", default=10, help="Attempts to connect at start; -1: for ever."),
-    cfg.IntOpt("retry_interval", default=10, help="Seconds between these attempts."),
+    cfg.IntOpt(
+        "connection_recycle_time",
+        default=3600,
+        min=-1,
+        help="Seconds a connection is kept; -1: for ever.",
+    ),
+    cfg.IntOpt("max_pool_size", min=0, help="Connections kept by each worker; 0: no limit."),
+    cfg.IntOpt(
+        "max_overflow", min=-1, help="Connections on top of these under load; -1: no limit."
+    ),
+    cfg.IntOpt("pool_timeout", min=0, help="Seconds to wait for a free connection."),
+    cfg.IntOpt(
+        "max_retries", default=10, min=-1, help="Attempts to connect at start; -1: for ever."
+    ),
+    cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these attempts."),
     cfg.IntOpt("connection_debug", default=0, help="50 and more: log every statement."),
     cfg.BoolOpt("sync_on_startup", help="Upgrade an older schema at start. SQLite: true."),
 )
@@ -110,6 +119,18 @@ ROOST = (
         help="The largest body of a request; a larger one is answered with 413.",
     ),
     cfg.IntOpt(
+        "database_wait_seconds",
+        default=WAIT_SECONDS,
+        min=1,
+        help="Seconds to wait for a new connection and for the change journal; then 503.",
+    ),
+    cfg.IntOpt(
+        "database_silence_seconds",
+        default=SILENCE_SECONDS,
+        min=15,
+        help="Seconds to wait for the answer to any other statement; then 503.",
+    ),
+    cfg.IntOpt(
         "max_header_bytes",
         default=LIMITS.max_header_bytes,
         min=1024,
@@ -186,16 +207,20 @@ ROOST = (
 )
 
 # Options of the reference that change nothing here: accepted, and named in the log when set.
-WITHOUT_EFFECT = {
+WITHOUT_EFFECT: dict[str, tuple[cfg.Opt, ...]] = {
     "placement_database": (
         cfg.StrOpt("slave_connection", secret=True),
         cfg.BoolOpt("connection_trace"),
+    ),
+    "oslo_middleware": (
+        cfg.IntOpt("max_request_body_size"),
+        cfg.StrOpt("secure_proxy_ssl_header"),
     ),
     "workarounds": (cfg.BoolOpt("optimize_for_wide_provider_trees"),),
     "DEFAULT": (cfg.StrOpt("tempdir"), cfg.StrOpt("pybasedir"), cfg.StrOpt("state_path")),
 }
 
-GROUPS = {
+GROUPS: dict[str, tuple[cfg.Opt, ...]] = {
     "placement_database": DATABASE,
     "api": API,
     "placement": PLACEMENT,

@@ -14,7 +14,9 @@ from oslo_log import log
 from oslo_policy import opts as policy_opts
 
 from roost.configuration import options
-from roost.model.errors import OperatorError
+from roost.configuration.config_file import read_config_file
+from roost.configuration.errors import ConfigurationError
+from roost.configuration.unknown_names import known_options
 from roost.model.limits import Limits
 from roost.search.candidates import Order
 from roost.store.database import (
@@ -27,9 +29,15 @@ from roost.store.database import (
 # How `roost serve` tells its workers which files to read.
 CONFIG_FILES_VARIABLE = "ROOST_CONFIG_FILES"
 
-
-class ConfigurationError(OperatorError):
-    """The configuration cannot be used; the message names the option and the fix."""
+__all__ = [
+    "CONFIG_FILES_VARIABLE",
+    "ConfigurationError",
+    "CorsSettings",
+    "Settings",
+    "default_database_url",
+    "load_settings",
+    "options_without_effect",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +82,10 @@ def load_settings(
     directory, and `admin` may do everything.
     """
     files = list(config_files) if config_files else _default_files()
-    missing = [name for name in files if not Path(name).is_file()]
-    if missing:
-        raise ConfigurationError(f"There is no configuration file {missing[0]}.")
+    for name in files:
+        if not Path(name).exists():
+            raise ConfigurationError(f"There is no configuration file {name}.")
+        read_config_file(name)
     conf = _parse(files)
     url = database_url or conf.placement_database.connection or default_database_url()
     group = conf.placement_database
@@ -176,18 +185,33 @@ def _parse(files: Sequence[str]) -> Any:
         )
     except cfg.Error as error:
         raise ConfigurationError(f"{', '.join(files)}: {error}") from error
-    try:
-        _touch_all(conf)
-    except (ValueError, cfg.Error) as error:
-        raise ConfigurationError(f"{', '.join(files) or 'environment'}: {error}") from error
+    _touch_all(conf)
     return conf
 
 
 def _touch_all(conf: Any) -> None:
-    """Read every option once: a value of the wrong type shows now, not at a request."""
-    for group, members in options.GROUPS.items():
-        for option in members:
-            _value(conf, group, option.name)
+    """Read every option once: a value that cannot be used shows now, not at a request."""
+    for group, members in known_options().items():
+        registered = conf if group == "DEFAULT" else conf[group]
+        for name in members:
+            if name in registered:
+                _touch(conf, group, name)
+
+
+def _touch(conf: Any, group: str, name: str) -> None:
+    try:
+        _value(conf, group, name)
+    except (cfg.NoSuchOptError, cfg.NoSuchGroupError, cfg.TemplateSubstitutionError):
+        # What is behind the sign may be half of a password.
+        raise ConfigurationError(
+            f"The option {name} in [{group}] has a $, which begins the name of another option, "
+            "and there is no such option. Write $$ for a dollar sign."
+        ) from None
+    except (ValueError, cfg.Error) as error:
+        _, _, why = str(error).partition(" is not valid: ")
+        raise ConfigurationError(
+            f"The option {name} in [{group}] has a value that it cannot have: {why or error}."
+        ) from None
 
 
 def _limits(group: Any) -> Limits:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -68,6 +70,8 @@ def check_database(connection: Connection) -> tuple[Finding, ...]:
         findings.append(_check_standard_classes(connection))
         if connection.dialect.name == "postgresql":
             findings.append(_check_sequences(connection))
+        if connection.dialect.name == "sqlite":
+            findings.append(_check_file_mode(str(connection.engine.url.database)))
     return tuple(findings)
 
 
@@ -260,6 +264,19 @@ def _check_standard_classes(connection: Connection) -> Finding:
         "; ".join(sorted(wrong)),
         "Stop all services and correct the ids in resource_classes, or restore the database anew; "
         "MySQL needs NO_AUTO_VALUE_ON_ZERO in sql_mode for that, because VCPU has the id 0.",
+    )
+
+
+def _check_file_mode(path: str) -> Finding:
+    """Files that earlier versions or the reference made are readable by all users."""
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if not mode & stat.S_IRWXO:
+        return Finding("file mode", Level.OK, f"{mode:04o}")
+    return Finding(
+        "file mode",
+        Level.WARNING,
+        f"every user of this machine can open {path} (mode {mode:04o})",
+        f"Run: chmod o-rwx {path}*",
     )
 
 

@@ -28,6 +28,7 @@ from roost.store.errors import (
     reason_of,
 )
 from roost.store.sessions import Doorway, session
+from roost.store.sqlite_file import watch_file
 from roost.store.urls import parse_url
 from roost.store.watchdog import make_watchable
 from roost.store.write_gate import WriteGate
@@ -112,7 +113,7 @@ class Database:
         self.gate = (
             WriteGate(f"{self.url.database}-writer", _WRITE_SECONDS_MAX)
             if self.engine.dialect.name == "sqlite"
-            else nullcontext()
+            else None
         )
 
     def read(
@@ -151,7 +152,7 @@ class Database:
                 if time.monotonic() > deadline:
                     break
             try:
-                return self._write_once(work, *args, **kwargs)
+                return self._write_once(deadline, work, *args, **kwargs)
             except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
             except DBAPIError as error:
@@ -162,6 +163,10 @@ class Database:
             raise last
         _LOG.warning("A write was given up after %d attempts: %s", attempt, last)
         raise Contention("other writes were in the way of each attempt") from last
+
+    def turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
+        """The turn of this writer, where writers have to queue; `Busy` after the deadline."""
+        return nullcontext() if self.gate is None else self.gate.passed(deadline)
 
     def close(self) -> None:
         """Give all connections back."""
@@ -175,7 +180,7 @@ class Database:
         """
         self.engine.dispose()
         self.reader.dispose()
-        if isinstance(self.gate, WriteGate):
+        if self.gate is not None:
             self.follower.dispose()
             self.gate.close()
 
@@ -212,12 +217,16 @@ class Database:
             return work(connection, *args, **kwargs)
 
     def _write_once(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self,
+        deadline: float,
+        work: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         commits = False
         try:
             with (
-                self.gate,
+                self.turn(deadline),
                 self._session(self.writers) as connection,
                 connection.begin(),
             ):
@@ -317,6 +326,8 @@ def _with_charset(url: URL) -> URL:
 
 
 def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: bool) -> None:
+    watch_file(engine, str(engine.url.database))
+
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, _record: Any) -> None:
         # The driver must not begin transactions by itself: it would begin them as readers,

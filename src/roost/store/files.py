@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
 from roost.store.database import Database
+from roost.store.driver_errors import advice, reason
 from roost.store.errors import DatabaseUnusable
+from roost.store.migrations.histories import HISTORIES
+from roost.store.schema import SchemaState, SchemaStatus, read_status
+from roost.store.tables import metadata, resource_providers
 
 
 def database_file(database: Database) -> Path | None:
@@ -17,24 +26,100 @@ def database_file(database: Database) -> Path | None:
 
 
 def make_room(database: Database) -> None:
-    """Make the directory of a new file, and see that an existing one can be written."""
+    """Make the directory of a new file, and see that an existing one can be used."""
     file = database_file(database)
     if file is None:
         return
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise DatabaseUnusable(
-            f"The directory {file.parent} for the database cannot be made: {error.strerror}."
+            f"The directory {file.parent} for the database cannot be made: {error.strerror}. "
+            "Name another file, or let this user make the directory."
         ) from None
-    if file.exists() and not os.access(file, os.W_OK):
-        raise DatabaseUnusable(f"The database file {file} may not be written by this user.")
+    if file.exists():
+        _check_file(file)
+    elif not os.access(file.parent, os.W_OK | os.X_OK):
+        raise DatabaseUnusable(
+            f"The database file {file} cannot be made: this user may not write the directory "
+            f"{file.parent}. Let it, or name another file."
+        )
 
 
 def require_file(database: Database) -> None:
     """Refuse to look at a file that is not there, instead of making it by looking."""
     file = database_file(database)
-    if file is not None and not file.exists():
+    if file is None:
+        return
+    if not file.exists():
         raise DatabaseUnusable(
             f"There is no database at {file} yet; `roost serve` or `roost db sync` makes one."
         )
+    _check_file(file)
+
+
+def _check_file(file: Path) -> None:
+    """Refuse what is no database of ours. It is left as it is: a usual connection changes it."""
+    if not file.is_file():
+        kind = "a directory" if file.is_dir() else "no regular file"
+        raise DatabaseUnusable(f"The database file {file} is {kind}. Name a file.")
+    if not os.access(file, os.R_OK | os.W_OK):
+        raise DatabaseUnusable(
+            f"The database file {file} may not be written by this user. Run Roost as the owner of "
+            "the file, or let this user write it."
+        )
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        raise DatabaseUnusable(
+            f"The directory {file.parent} may not be written by this user, and SQLite keeps its "
+            f"log beside {file.name}. Let this user write the directory."
+        )
+    foreign = _foreign_tables(file)
+    if foreign:
+        raise DatabaseUnusable(
+            f"The database file {file} belongs to another application: it has tables "
+            f"({', '.join(sorted(foreign)[:3])}), but no revision of Placement's schema. Name "
+            "another file."
+        )
+
+
+def _foreign_tables(file: Path) -> set[str]:
+    """The tables of another application; none if the file is empty or a database of Placement."""
+    try:
+        status, tables = _look(file, leave_no_trace=True)
+    except DBAPIError:
+        # Another process may have written just now.
+        status, tables = _look_or_explain(file)
+    recorded = status.placement_revision is not None or status.roost_revision is not None
+    if recorded and status.state is not SchemaState.UNKNOWN:
+        return set()
+    foreign = tables - {*metadata.tables, *(history.version_table for history in HISTORIES)}
+    if resource_providers.name in tables:
+        return set() if recorded else foreign
+    # `users` and `projects` are names that other applications use as well.
+    return tables - {history.version_table for history in HISTORIES} or foreign
+
+
+def _look_or_explain(file: Path) -> tuple[SchemaStatus, set[str]]:
+    try:
+        return _look(file, leave_no_trace=False)
+    except DBAPIError as error:
+        url = sa.make_url(f"sqlite:///{file}")
+        said = reason(error, url)
+        raise DatabaseUnusable(
+            f"The database file {file} cannot be read: {said}. {advice(said, url)}"
+        ) from None
+
+
+def _look(file: Path, *, leave_no_trace: bool) -> tuple[SchemaStatus, set[str]]:
+    """What is in the file, without a change to it; if wanted, also without files beside it."""
+    path = file.resolve()
+    # Where no log lies beside it, the file is complete, and SQLite need not make a log.
+    complete = leave_no_trace and not Path(f"{path}-wal").exists()
+    address = f"{path.as_uri()}?{'immutable=1' if complete else 'mode=ro'}"
+    engine = sa.create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(address, uri=True, timeout=10),
+        poolclass=NullPool,
+    )
+    with engine.connect() as connection:
+        return read_status(connection), set(sa.inspect(connection).get_table_names())

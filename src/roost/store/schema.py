@@ -11,8 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from roost.store import driver_errors
 from roost.store.database import Database
-from roost.store.errors import DatabaseUnusable, WriteRefused, reason_of
+from roost.store.driver_errors import advice, known_advice, reason
+from roost.store.errors import DatabaseUnusable, WriteRefused
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.tables import metadata
 
@@ -20,10 +22,6 @@ LOG = logging.getLogger(__name__)
 
 SYNC_COMMAND = "roost db sync"
 
-_ADVICE = {
-    "file": "Check that it is an SQLite file and that this user may read and write it.",
-    "server": "Check the URL and that the server runs and lets this user in.",
-}
 # What servers say when waiting will not help.
 _PERMANENT = (
     "does not exist",
@@ -92,9 +90,10 @@ def sync_schema(database: Database) -> SchemaStatus:
     try:
         upgrade_database(database)
     except (DBAPIError, WriteRefused) as error:
+        said = reason(error, database.url)
         raise DatabaseUnusable(
-            f"The schema of {shown_url(database)} could not be upgraded: {reason_of(error)}. When "
-            f"that is mended, continue with: {SYNC_COMMAND}"
+            f"The schema of {shown_url(database)} could not be upgraded: {said}. "
+            f"{known_advice(said) or 'Mend that.'} Then continue with: {SYNC_COMMAND}"
         ) from error
     return inspect_schema(database)
 
@@ -132,18 +131,20 @@ def connect_or_explain(
     `max_retries` attempts (-1: for ever), `retry_interval` seconds apart. A file does not appear
     by waiting, so SQLite is tried once.
     """
-    kind = "file" if database.engine.dialect.name == "sqlite" else "server"
-    attempts = 1 if kind == "file" else max_retries
+    attempts = 1 if database.engine.dialect.name == "sqlite" else max_retries
     attempt = 1
     while True:
         try:
             with database.reader.connect():
                 return
-        except DBAPIError as error:
-            reason = reason_of(error)
-        if attempt >= attempts >= 0 or _is_permanent(reason):
+        except (DBAPIError, ConnectionError, TimeoutError) as error:
+            said = reason(error, database.url)
+        except (TypeError, ValueError, AttributeError, RuntimeError, OSError) as error:
+            raise _refused_options(database, error) from error
+        if attempt >= attempts >= 0 or _is_permanent(said):
             raise DatabaseUnusable(
-                f"The database {shown_url(database)} cannot be reached: {reason}. {_ADVICE[kind]}"
+                f"The database {shown_url(database)} cannot be reached: {said}. "
+                f"{advice(said, database.url)}"
             )
         LOG.warning(
             "The database %s cannot be reached (attempt %d of %s), trying again in %s seconds: %s",
@@ -151,10 +152,19 @@ def connect_or_explain(
             attempt,
             attempts if attempts >= 0 else "any number",
             retry_interval,
-            reason,
+            said,
         )
         time.sleep(retry_interval)
         attempt += 1
+
+
+def _refused_options(database: Database, error: Exception) -> DatabaseUnusable:
+    """What drivers say by other errors than those of a database: they cannot use an option."""
+    given = ", ".join(sorted(database.url.query)) or "none"
+    return DatabaseUnusable(
+        f"The driver of {shown_url(database)} refuses to connect: "
+        f"{reason(error, database.url)}. Check the options of the database URL ({given})."
+    )
 
 
 def _is_permanent(reason: str) -> bool:
@@ -163,7 +173,7 @@ def _is_permanent(reason: str) -> bool:
 
 def shown_url(database: Database) -> str:
     """The URL as it may be printed: without password, and without options, which may hold one."""
-    return database.url.set(query={}).render_as_string(hide_password=True)
+    return driver_errors.shown_url(database.url)
 
 
 def _recorded_revision(connection: Connection, history: History, tables: set[str]) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from roost.store.errors import DatabaseUnusable
+from roost.store.url_options import check_options, known_options, read_options
 
 # URL scheme -> (drivers in the order of preference with their modules, extra that brings one).
 # The first driver named is kept if it is installed; the others stand in for it.
@@ -18,6 +20,16 @@ _DRIVERS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     "mariadb": ((("mysqldb", "MySQLdb"), ("pymysql", "pymysql")), "mysql"),
 }
 
+# What comes after user and password, if there is a password, else after the slashes.
+_PLACE = re.compile(
+    r"[^:/]*://(?P<login>[^:/?]*:[^@]*@)?(?P<place>[^?]*)\??(?P<options>.*)", re.DOTALL
+)
+# Options that name a database, or a file that does.
+_NAMING_OPTIONS = frozenset({"dbname", "database", "db", "service", "read_default_file"})
+_ENCODE = (
+    "In user and password, write @ as %40, / as %2F, : as %3A, ? as %3F, # as %23 and % as %25."
+)
+
 
 def parse_url(text: str, extra_parameters: str = "") -> URL:
     """The URL with the driver it is going to be used with, or `DatabaseUnusable` and the fix.
@@ -25,14 +37,17 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
     >>> parse_url("sqlite:////var/lib/roost.db").drivername
     'sqlite+pysqlite'
     """
-    if extra_parameters:
-        text += ("&" if "?" in text else "?") + extra_parameters
+    if any(not sign.isprintable() for sign in text):
+        raise DatabaseUnusable(
+            "The database URL goes on in a second line. In a configuration file, a line that "
+            "begins with a space continues the value before it: remove that space."
+        )
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise DatabaseUnusable(
             "The database URL cannot be read. Write it like sqlite:////var/lib/roost/roost.db or "
-            "postgresql://user:password@host/placement."
+            f"postgresql://user:password@host/placement. {_ENCODE}"
         ) from None
     backend, _, driver = url.drivername.partition("+")
     backend = {"postgres": "postgresql"}.get(backend, backend)
@@ -41,7 +56,7 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
             f"The database URL begins with {url.drivername!r}; sqlite, postgresql, mysql and "
             "mariadb are known."
         )
-    if backend == "sqlite" and url.host:
+    if backend == "sqlite" and (url.host or url.username or url.port):
         raise DatabaseUnusable(
             "An SQLite URL has three slashes before a relative path and four before an absolute "
             "one: sqlite:///roost.db, sqlite:////var/lib/roost/roost.db"
@@ -51,7 +66,39 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
             "An SQLite database in memory cannot be shared by workers; name a file: "
             "sqlite:////path/to/roost.db"
         )
-    return url.set(drivername=f"{backend}+{_installed_driver(backend, driver)}")
+    if backend == "sqlite" and ("uri" in url.query or str(url.database).startswith("file:")):
+        raise DatabaseUnusable(
+            "An SQLite URL names a path, not a `file:` URI: sqlite:////var/lib/roost/roost.db"
+        )
+    url = url.set(drivername=f"{backend}+{_installed_driver(backend, driver)}")
+    _check_password(text, url.get_driver_name())
+    url = url.update_query_dict(read_options(extra_parameters))
+    check_options(url)
+    if not url.database and _NAMING_OPTIONS.isdisjoint(url.query):
+        raise DatabaseUnusable(
+            f"The database URL names no database. Write it like {backend}://user:password@host/"
+            "placement."
+        )
+    return url
+
+
+def _check_password(text: str, driver: str) -> None:
+    """Refuse a password that ends too early: its rest would be taken for a host, and shown.
+
+    Such a URL has a second `@`, which otherwise only values of known options have.
+    """
+    parts = _PLACE.match(text)
+    if parts is None:
+        return
+    if parts["login"] and ("@" in parts["place"] or _hides_host(parts["options"], driver)):
+        raise DatabaseUnusable(f"The password in the database URL holds an `@`. {_ENCODE}")
+    read_options(parts["options"])
+
+
+def _hides_host(options: str, driver: str) -> bool:
+    known = known_options(driver)
+    names = {option.partition("=")[0] for option in options.split("&")}
+    return "@" in options and known is not None and not names <= known
 
 
 def _installed_driver(backend: str, wanted: str) -> str:

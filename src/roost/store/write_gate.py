@@ -1,87 +1,213 @@
-"""Who may write next: SQLite has one writer at a time and no queue of its own."""
+"""Which writer is next: SQLite has one writer at a time and no queue of its own."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import struct
 import threading
 import time
-from types import TracebackType
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from roost.store.errors import Busy, DatabaseUnusable
+from roost.store.sqlite_file import Identity, identity
 
 _POLL_SECONDS = 0.001
+# After so many looks at an open gate, the waiters in front count as asleep: their process is
+# stopped, or too busy to come.
+_OPEN_LOOKS_MAX = 30
+_LOOK_AT_FILE_SECONDS = 1
+_OPEN = os.O_RDWR | os.O_CLOEXEC
+# The system's structure `flock`: type, whence, first byte, number of bytes, process.
+_FLOCK = struct.Struct("hhqqi0q")
 
 
 class WriteGate:
-    """Lets one thread of one process pass, by a lock on a file beside the database.
+    """Lets one thread of one process pass at a time: first come, first served.
 
-    Without it, SQLite makes waiting writers sleep and try again: the unlucky one waits for
-    seconds, and in the end fails. The system frees the lock of a process that was killed.
+    All of it is locks on the bytes of a file beside the database. A waiter locks the byte whose
+    number is the nanosecond of its coming; a writer locks all bytes up to that one, which it can
+    when no other lock is before it. Processes share the clock. The system frees the locks of a
+    process that was killed.
+
+    Without a queue, SQLite makes waiting writers sleep and try again: the unlucky one waits for
+    seconds, and in the end fails.
     """
 
     def __init__(self, path: str, seconds_max: float) -> None:
+        """A gate at the file of this path, which is beside the file of the database."""
         self._path = path
         self._seconds_max = seconds_max
-        self._threads = threading.Lock()
+        # Protects the members below.
+        self._lock = threading.Lock()
+        # The threads of this process, in order; only the first of them looks at the file.
+        self._waiters: deque[_Waiter] = deque()
         self._file: int | None = None
+        self._identity: Identity | None = None
+        self._look_at = 0.0
         self._process_id: int | None = None
+        # Waiters of other processes that came before this moment were found asleep.
+        self._awake_from = 0
 
-    def __enter__(self) -> None:
-        deadline = time.monotonic() + self._seconds_max
-        if not self._threads.acquire(timeout=self._seconds_max):
-            raise self._busy()
+    @contextmanager
+    def passed(self, deadline: float | None = None) -> Iterator[None]:
+        """Be the only writer; `Busy` after the deadline, which is a moment of `time.monotonic`."""
+        began = time.monotonic()
+        latest = began + self._seconds_max
+        deadline = latest if deadline is None else min(deadline, latest)
+        waiter = self._queue_up()
         try:
-            self._lock_file(deadline)
-        except BaseException:
-            self._threads.release()
-            raise
-
-    def _lock_file(self, deadline: float) -> None:
-        # The system's own waiting has no time limit, and a signal to interrupt it only the main
-        # thread could get: hence asking again and again.
-        file = self._opened()
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not waiter.is_first.acquire(timeout=max(0, deadline - began)):
+                raise _busy(began)
+            while not self._try(waiter):
                 if time.monotonic() > deadline:
-                    raise self._busy() from None
+                    raise _busy(began)
                 time.sleep(_POLL_SECONDS)
-            else:
-                return
-
-    def _busy(self) -> Busy:
-        return Busy(f"other writers have not let this one through for {self._seconds_max} seconds")
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if self._file is not None:
-                fcntl.flock(self._file, fcntl.LOCK_UN)
+            yield
         finally:
-            self._threads.release()
+            self._leave(waiter)
 
     def close(self) -> None:
         """Give the file back; the next writer opens it again."""
-        with self._threads:
-            if self._file is not None and self._process_id == os.getpid():
-                os.close(self._file)
-            self._file = None
+        with self._lock:
+            self._forget_file()
+
+    def _queue_up(self) -> _Waiter:
+        with self._lock:
+            file = self._opened()
+            alone = not self._waiters
+            while True:
+                came = time.monotonic_ns()
+                is_inside = alone and _lock_bytes(file, 0, came)
+                # A writer may have come in this very moment; its bytes end before the next.
+                if is_inside or _lock_bytes(file, came, came):
+                    break
+            waiter = _Waiter(file, came, is_inside)
+            if not alone:
+                waiter.is_first.acquire()
+            self._waiters.append(waiter)
+            return waiter
+
+    def _try(self, waiter: _Waiter) -> bool:
+        """Whether the first waiter of this process is inside now."""
+        if waiter.is_inside:
+            return True
+        # The system's own waiting has no time limit, and a signal to interrupt it only the main
+        # thread could get: hence asking again and again.
+        if _lock_bytes(waiter.file, 0, waiter.came):
+            self._awake_from = 0
+            waiter.is_inside = True
+        elif _is_locked(waiter.file, 0):
+            waiter.open_looks = 0
+        elif 0 < self._awake_from <= waiter.came or waiter.open_looks >= _OPEN_LOOKS_MAX:
+            self._overtake(waiter)
+        else:
+            waiter.open_looks += 1
+        return waiter.is_inside
+
+    def _overtake(self, waiter: _Waiter) -> None:
+        """Go in before those that sleep: byte 0 keeps them out when they wake."""
+        if waiter.open_looks >= _OPEN_LOOKS_MAX:
+            self._awake_from = waiter.came
+        if _lock_bytes(waiter.file, 0, 0):
+            if _lock_bytes(waiter.file, self._awake_from, waiter.came):
+                waiter.is_inside = True
+            else:
+                _unlock_bytes(waiter.file, 0, 0)
+
+    def _leave(self, waiter: _Waiter) -> None:
+        with self._lock:
+            _unlock_bytes(waiter.file, 0 if waiter.is_inside else waiter.came, waiter.came)
+            is_first = self._waiters[0] is waiter
+            self._waiters.remove(waiter)
+            if is_first and self._waiters:
+                self._waiters[0].is_first.release()
+            if waiter.file != self._file:
+                self._close(waiter.file)
 
     def _opened(self) -> int:
-        # A file that was opened before a fork is locked for parent and child together.
-        if self._file is None or self._process_id != os.getpid():
-            try:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o660)
-            except OSError as error:
-                raise DatabaseUnusable(
-                    f"{self._path} cannot be opened: {error.strerror}. It orders the writers of "
-                    "the SQLite database beside it and must belong to the user of the service."
-                ) from error
+        if self._process_id != os.getpid():
+            # After a fork, the file is locked for parent and child together.
+            self._waiters.clear()
+            self._forget_file()
             self._process_id = os.getpid()
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_AT_FILE_SECONDS
+            if self._identity != identity(self._path):
+                self._forget_file()
+        if self._file is None:
+            self._file = _open_beside_database(self._path)
+            self._identity = identity(self._path)
         return self._file
+
+    def _forget_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            self._close(file)
+
+    def _close(self, file: int) -> None:
+        """Close the file unless a waiter needs it."""
+        if all(waiter.file != file for waiter in self._waiters):
+            os.close(file)
+
+
+class _Waiter:
+    """A thread at the gate."""
+
+    __slots__ = ("came", "file", "is_first", "is_inside", "open_looks")
+
+    def __init__(self, file: int, came: int, is_inside: bool) -> None:
+        self.file = file
+        self.came = came
+        self.is_inside = is_inside
+        self.is_first = threading.Lock()
+        self.open_looks = 0
+
+
+def _busy(began: float) -> Busy:
+    waited = time.monotonic() - began
+    return Busy(f"other writers have not let this one through for {waited:.1f} seconds")
+
+
+def _lock_bytes(file: int, first: int, last: int) -> bool:
+    """Lock these bytes unless another process has locked any of them."""
+    wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, first, last - first + 1, 0)
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, wanted)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _unlock_bytes(file: int, first: int, last: int) -> None:
+    free = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, first, last - first + 1, 0)
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, free)
+
+
+def _is_locked(file: int, byte: int) -> bool:
+    """Whether another process has locked this byte."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+    kind, *_ = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked))
+    return bool(kind != fcntl.F_UNLCK)
+
+
+def _open_beside_database(path: str) -> int:
+    try:
+        try:
+            file = os.open(path, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return os.open(path, _OPEN)
+    except OSError as error:
+        raise DatabaseUnusable(
+            f"{path} cannot be opened: {error.strerror}. It orders the writers of the SQLite "
+            "database beside it and must belong to the user of the service."
+        ) from error
+    # Whichever user makes it, those that may write the database may wait at its gate.
+    with suppress(OSError):
+        database = os.stat(path.removesuffix("-writer"))
+        os.fchmod(file, database.st_mode & 0o666)
+        os.fchown(file, database.st_uid, database.st_gid)
+    return file

@@ -1,0 +1,59 @@
+"""The groups and options that a configuration file sets, without their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oslo_config import iniparser
+
+from roost.configuration.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """What one file sets, in the order of its lines."""
+
+    path: str
+    groups: list[str] = field(default_factory=list)
+    options: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_config_file(path: str) -> ConfigFile:
+    """Read one file; `ConfigurationError` names the line that is wrong, but shows nothing of it.
+
+    The line may hold a password.
+    """
+    found = ConfigFile(path)
+    try:
+        with open(path, encoding="utf-8") as lines:
+            _Parser(found).parse(lines)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The configuration file {path} cannot be read: {error.strerror}. Let this user read "
+            "it, or name another one."
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(
+            f"The configuration file {path} is not a text in UTF-8. Save it as one."
+        ) from None
+    except iniparser.ParseError as error:
+        raise ConfigurationError(
+            f"The configuration file {path} cannot be read: {error.msg}, in line {error.lineno}. "
+            "Write [group], and below it option = value, at the beginning of lines."
+        ) from None
+    return found
+
+
+class _Parser(iniparser.BaseParser):
+    """Notes names as it comes across them."""
+
+    def __init__(self, found: ConfigFile) -> None:
+        self._found = found
+
+    def new_section(self, section: str) -> None:
+        self._found.groups.append(section)
+
+    def assignment(self, key: str, value: list[str]) -> None:
+        if not self._found.groups:
+            raise self.parse_exc("there is no group before the first option", self.lineno, "")
+        self._found.options.append((self._found.groups[-1], key))

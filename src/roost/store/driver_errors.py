@@ -1,0 +1,91 @@
+"""What a driver's error means for the operator: the reason in one line, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from roost.store.errors import Busy, DatabaseUnusable, WriteRefused, reason_of
+
+_PASSWORDS = ("password", "passwd", "sslpassword", "ssl_key_password", "oauth_client_secret")
+
+# What the messages of all databases say, and what helps; the first that fits.
+_ADVICE = (
+    (("disk is full", "no space left", "disk full", "is full"), "Make room on that disk."),
+    (("disk i/o error",), "Make room on that disk, or see whether it is broken."),
+    (
+        ("not a database", "malformed"),
+        "Restore the file from a backup, or name another one.",
+    ),
+    (
+        ("readonly", "read-only", "unable to open"),
+        "Let this user write the file and its directory.",
+    ),
+    (
+        ("authentication failed", "access denied", "no password supplied"),
+        "Check user and password; in a URL, write @ / : ? # % in them percent-encoded.",
+    ),
+)
+_GENERAL_ADVICE = {
+    "sqlite": "Check that it is an SQLite file and that this user may read and write it.",
+    "server": "Check the URL and that the server runs and lets this user in.",
+}
+
+
+def shown_url(url: URL) -> str:
+    """The URL as it may be printed: without password, and without options, which may hold one."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def reason(error: BaseException, url: URL) -> str:
+    """What the driver says, in one line and without passwords."""
+    text = reason_of(error)
+    for secret in _secrets(url):
+        text = text.replace(secret, "***")
+    return text
+
+
+def advice(text: str, url: URL) -> str:
+    """What the operator can do about an error with this text."""
+    return (
+        known_advice(text)
+        or _GENERAL_ADVICE["sqlite" if url.get_backend_name() == "sqlite" else "server"]
+    )
+
+
+def known_advice(text: str) -> str | None:
+    """What helps against an error with this text, if that is known.
+
+    >>> known_advice("database or disk is full")
+    'Make room on that disk.'
+    """
+    lower = text.lower()
+    fitting = (sentence for words, sentence in _ADVICE if any(word in lower for word in words))
+    return next(fitting, None)
+
+
+@contextmanager
+def explained(url: URL) -> Iterator[None]:
+    """Turn what the database refuses into one sentence for the operator of a command."""
+    try:
+        yield
+    except (DBAPIError, PoolTimeout, WriteRefused) as error:
+        said = reason(error, url)
+        raise DatabaseUnusable(
+            f"The database {shown_url(url)} cannot be used: {said}. {advice(said, url)}"
+        ) from error
+    except Busy as error:
+        raise DatabaseUnusable(
+            f"The database {shown_url(url)} cannot be written: {error}. End the process that "
+            "writes, or try again."
+        ) from error
+
+
+def _secrets(url: URL) -> Iterator[str]:
+    values: list[Any] = [url.password, *(url.query.get(name) for name in _PASSWORDS)]
+    return (str(value) for value in values if value)

@@ -1,0 +1,108 @@
+"""The file behind connections to SQLite: made for its owner alone, and watched for replacement."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import InvalidatePoolError
+
+_LOG = logging.getLogger(__name__)
+
+_OPENED = "roost.opened"
+
+Identity = tuple[int, int]
+"""Device and inode."""
+
+
+def watch_file(engine: Engine, path: str) -> None:
+    """Let no connection of the engine outlive its file: each is compared with the path first.
+
+    SQLite goes on reading and writing a file that was replaced or removed, and says nothing. The
+    comparison costs about two microseconds.
+    """
+    file = _WatchedFile(path)
+    event.listen(engine, "do_connect", file.before_connect)
+    event.listen(engine, "checkout", file.before_use)
+
+
+def make_file(path: str) -> None:
+    """Make an empty file that no other user can read; SQLite gives `-wal` and `-shm` its mode.
+
+    SQLite says better why a file cannot be made.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def identity(path: str) -> Identity | None:
+    """What tells one file from another that has its name later; `None` if there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+class _WatchedFile:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._log_path = f"{os.path.realpath(path)}-wal"
+        self._lock = threading.Lock()
+        # Of what the engine opened last.
+        self._file: Identity | None = None
+        self._log: Identity | None = None
+        # The write-ahead log of an earlier file. While it is open, no new file is the same inode.
+        self._stale_log: int | None = None
+
+    def before_connect(self, _dialect: Any, record: Any, _args: Any, _parameters: Any) -> None:
+        """Make the file if it is the first time; note which one is about to be opened."""
+        with self._lock:
+            if self._file is None:
+                make_file(self._path)
+            found = self._usable_file()
+            if self._file not in (None, found):
+                _LOG.warning("The file %s was replaced, and is opened anew", self._path)
+            self._file, self._log = found, None
+        if record is not None:
+            record.info[_OPENED] = found
+
+    def before_use(self, _connection: Any, record: Any, _proxy: Any) -> None:
+        """Have the connection closed if its file is no longer the one of that name."""
+        if record.info.get(_OPENED) == identity(self._path):
+            if self._log is None:
+                self._log = identity(self._log_path)
+            return
+        with self._lock:
+            self._note_stale_log()
+        raise InvalidatePoolError
+
+    def _usable_file(self) -> Identity | None:
+        found = identity(self._path)
+        if found is None and self._file is not None:
+            raise sqlite3.OperationalError(
+                f"the file {self._path} is gone. Put it back, or start the service anew"
+            )
+        if self._stale_log is not None:
+            status = os.fstat(self._stale_log)
+            left = identity(self._log_path) == (status.st_dev, status.st_ino)
+            if left and found != self._file:
+                raise sqlite3.OperationalError(
+                    f"{self._path} was replaced, but {self._log_path} still belongs to the earlier "
+                    f"file. Remove {self._log_path} and {self._path}-shm"
+                )
+            os.close(self._stale_log)
+            self._stale_log = None
+        return found
+
+    def _note_stale_log(self) -> None:
+        """See whether the log of the earlier file is still there: it would spoil the new one."""
+        if self._log is None or self._log != identity(self._log_path):
+            return
+        if self._stale_log is None and os.path.getsize(self._log_path):
+            self._stale_log = os.open(self._log_path, os.O_RDONLY | os.O_CLOEXEC)
