@@ -51,6 +51,8 @@ def _sqlite_cannot_grow(database: Database) -> Iterator[None]:
     def limit(connection: Connection) -> None:
         connection.exec_driver_sql("PRAGMA max_page_count = 1")
 
+    # Pages that are free would be used first.
+    database.read(lambda connection: connection.exec_driver_sql("VACUUM").close())
     event.listen(database.engine, "begin", limit)
     yield
     event.remove(database.engine, "begin", limit)

@@ -68,6 +68,7 @@ class Housekeeping:
 
     def __init__(self, database: Database, replica: Replica) -> None:
         self._database = database
+        self._starting = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._process_id: int | None = None
@@ -85,9 +86,14 @@ class Housekeeping:
         """Start the thread, unless it runs. Threads do not come along with a fork."""
         if self._process_id == os.getpid():
             return
-        self._process_id = os.getpid()
-        self._thread = threading.Thread(target=self._run, name="roost-housekeeping", daemon=True)
-        self._thread.start()
+        with self._starting:
+            if self._process_id == os.getpid():
+                return
+            self._process_id = os.getpid()
+            self._thread = threading.Thread(
+                target=self._run, name="roost-housekeeping", daemon=True
+            )
+            self._thread.start()
 
     def close(self) -> None:
         """Stop for good, after the chore that is being done."""

@@ -101,10 +101,10 @@ class Replica:
                     f"a look into the journal takes longer than {self._wait_seconds} seconds"
                 )
             self._turn.wait(rest)
-            if self._failures != failures:
-                raise DatabaseAway(f"the look into the journal failed: {self._failure}")
             if self._state is not None and self._seen_at > came:
                 return self._state[0]
+            if self._failures != failures:
+                raise DatabaseAway(f"the look into the journal failed: {self._failure}")
         return None
 
     def _look(self, *, tidies: bool = False) -> Forest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ from sqlalchemy import Engine, event
 from roost.store.errors import DatabaseAway, DatabaseSilent
 from roost.store.watchdog import end_silent
 
+# A server that refuses a connection does so at once; the time-outs of drivers are longer.
+REFUSAL_SECONDS = 0.9
 # For so long a thread waits for another one's probe, which usually takes a few milliseconds.
 _PROBE_SECONDS = 0.25
 
@@ -53,11 +56,15 @@ class Availability:
                 raise self._silent()
 
     def _find_out(self) -> None:
+        began = time.monotonic()
         try:
             self._probe()
         except DatabaseAway:
-            # The database itself is silent, and not a single connection: others wait in vain.
-            end_silent(self._wait_seconds)
+            # A refusal is an answer, too.
+            self._is_silent = time.monotonic() - began > REFUSAL_SECONDS
+            if self._is_silent:
+                # The database is silent, and not a single connection: others wait in vain.
+                end_silent(self._wait_seconds)
             raise
         self._is_silent = False
 

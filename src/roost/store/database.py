@@ -161,7 +161,8 @@ class Database:
                 last = error
         if isinstance(last, ConnectionLost):
             raise last
-        _LOG.warning("A write was given up after %d attempts: %s", attempt, last)
+        assert last is not None, "there is at least one attempt"
+        _LOG.warning("A write was given up, the last time because of: %s", reason_of(last))
         raise Contention("other writes were in the way of each attempt") from last
 
     def turn(self, deadline: float | None = None) -> AbstractContextManager[None]:

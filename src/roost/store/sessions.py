@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from roost.store.availability import Availability
+from roost.store.availability import REFUSAL_SECONDS, Availability
 from roost.store.errors import (
     ConnectionLost,
     DatabaseAway,
@@ -21,9 +21,6 @@ from roost.store.errors import (
     reason_of,
 )
 from roost.store.watchdog import watched
-
-# A server that refuses a connection does so at once; the time-outs of drivers are longer.
-_REFUSAL_SECONDS = 0.9
 
 
 class Doorway:
@@ -96,7 +93,7 @@ def _connect(engine: Engine, availability: Availability | None) -> Connection:
     except PoolTimeout as error:
         raise DatabaseAway("other requests use all connections to the database") from error
     except (DBAPIError, OSError) as error:
-        if availability is not None and time.monotonic() - began > _REFUSAL_SECONDS:
+        if availability is not None and time.monotonic() - began > REFUSAL_SECONDS:
             availability.doubt()
         raise DatabaseAway(f"no connection could be opened: {reason_of(error)}") from error
 

@@ -41,10 +41,20 @@ class Watch:
 
     def end(self) -> None:
         """Shut the socket down, unless its number belongs to another socket by now."""
-        with suppress(OSError), socket.socket(fileno=os.dup(self.number)) as handle:
-            if os.fstat(handle.fileno()).st_ino == self.inode:
-                self.expired = True
-                handle.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            # From here on the number cannot pass to another socket.
+            handle = os.dup(self.number)
+            try:
+                if os.fstat(handle).st_ino == self.inode:
+                    self.expired = True
+                    _shut_down(handle)
+            finally:
+                os.close(handle)
+
+
+def _shut_down(number: int) -> None:
+    with socket.socket(fileno=os.dup(number)) as opened:
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 class _Watchdog:
