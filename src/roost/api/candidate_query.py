@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from roost.api.errors import HttpError
@@ -29,7 +29,9 @@ _NO_TRAITS = TraitFilter()
 _NO_AGGREGATES = AggregateFilter()
 
 
-def parse_candidate_query(pairs: list[tuple[str, str]], version: Microversion) -> CandidateQuery:
+def parse_candidate_query(
+    pairs: list[tuple[str, str]], version: Microversion, groups_max: int
+) -> CandidateQuery:
     """What a query asks for; 400 with the reason if it cannot be understood.
 
     Clients can rely on which of several mistakes is told: the query as a whole comes first, then
@@ -41,6 +43,7 @@ def parse_candidate_query(pairs: list[tuple[str, str]], version: Microversion) -
     for key, value in pairs:
         values.setdefault(key, []).append(value)
     _check_repeated(values, schema)
+    _check_group_count(values, groups_max)
     root_required = _parse_root_required(values.get("root_required", ()))
     same_subtrees = _parse_same_subtrees(values.get("same_subtree", ()))
     groups = _parse_groups(pairs, values, version)
@@ -71,6 +74,17 @@ def _check_repeated(values: Mapping[str, list[str]], schema: Schema) -> None:
         for value in values.get(key, ())[:-1]:
             # The smallest query that is one in every version.
             check_query([("resources", ""), (key, value)], schema)
+
+
+def _check_group_count(keys: Iterable[str], groups_max: int) -> None:
+    """Every group is one more provider to be chosen in every candidate."""
+    found = map(_GROUP_KEY.match, keys)
+    groups = len({match[2] for match in found if match is not None})
+    if groups > groups_max:
+        raise _bad_value(
+            f"{groups} request groups are more than the {groups_max} that a query may have "
+            "([roost]max_request_groups). Ask for less at a time, or raise the limit."
+        )
 
 
 def _parse_root_required(values: Sequence[str]) -> TraitFilter:

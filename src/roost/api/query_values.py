@@ -11,6 +11,8 @@ from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import AggregateFilter, TraitFilter
 
 _REPETITIONS_MAX = 200
+# More than there are standard ones.
+_NAMES_MAX = 1000
 _INVALID = "Invalid query string parameters: "
 _ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
@@ -24,6 +26,14 @@ def check_repetitions(key: str, values: Sequence[str]) -> None:
     if len(values) > _REPETITIONS_MAX:
         raise HttpError(
             400, f"{_INVALID}'{key}' is given {len(values)} times; {_REPETITIONS_MAX} are allowed."
+        )
+
+
+def _check_names(key: str, count: int, kind: str) -> None:
+    """Each name is a condition of its own, to be held and looked at for every provider."""
+    if count > _NAMES_MAX:
+        raise HttpError(
+            400, f"{_INVALID}'{key}' names {count} {kind}; {_NAMES_MAX} are allowed at once."
         )
 
 
@@ -88,6 +98,7 @@ def parse_required(
         traits = parse_traits(value, negation=version >= (1, 22))
         required += traits.required
         forbidden += traits.forbidden
+    _check_names(key, len(required) + sum(map(len, any_of)) + len(forbidden), "traits")
     return TraitFilter(tuple(required), tuple(any_of), tuple(forbidden))
 
 
@@ -143,6 +154,7 @@ def parse_resources(value: str) -> dict[str, int]:
                 f"form: ?resources=VCPU:2,MEMORY_MB:1024. Got: {got}.",
             )
         resources[name] = _amount(name, amounts[0])
+    _check_names("resources", len(resources), "resource classes")
     return resources
 
 

@@ -119,18 +119,6 @@ ROOST = (
         help="The largest body of a request; a larger one is answered with 413.",
     ),
     cfg.IntOpt(
-        "database_wait_seconds",
-        default=WAIT_SECONDS,
-        min=1,
-        help="Seconds to wait for a new connection and for the change journal; then 503.",
-    ),
-    cfg.IntOpt(
-        "database_silence_seconds",
-        default=SILENCE_SECONDS,
-        min=15,
-        help="Seconds to wait for the answer to any other statement; then 503.",
-    ),
-    cfg.IntOpt(
         "max_header_bytes",
         default=LIMITS.max_header_bytes,
         min=1024,
@@ -203,6 +191,12 @@ ROOST = (
         min=1000,
         help="The most allocations that one request writes, for all its consumers together; a "
         "request with more is answered with 400.",
+    ),
+    cfg.IntOpt(
+        "max_request_groups",
+        default=LIMITS.max_request_groups,
+        min=1,
+        help="The most groups that a query for candidates may have; more are answered with 400.",
     ),
 )
 

@@ -36,3 +36,6 @@ class Limits:
     # The amounts that consumers get, one for each provider and class; an emptied consumer is one.
     # Nova claims for two consumers at most, and reshapes the servers of one host.
     max_allocations: int = 10_000
+    # The request groups of a query for candidates. Nova sends one for the flavor and one or two
+    # for each numbered group, port and device: some dozens for the largest server.
+    max_request_groups: int = 256
