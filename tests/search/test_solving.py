@@ -5,78 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 from math import factorial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search import solving
+from roost.search import effort, solving
 from roost.search.candidates import Order, find_candidates
 from roost.search.feasibility import can_flow
-from roost.search.forest import Forest
-from roost.search.rows import (
-    NO_PARENT,
-    ForestRows,
-    InventoryRows,
-    MembershipRows,
-    ProviderRows,
-    UsageRows,
-    Vocabulary,
-    column,
-)
-
-CLASSES = {"VCPU": 0, "MEMORY_MB": 1, "SRIOV_NET_VF": 8}
-
+from support.search_forest import CLASSES, Node, forest_of
 
 Parts: TypeAlias = list[tuple[str, Mapping[str, int]]]
 
 
-class Node(NamedTuple):
-    """A provider of a tree: the number of its parent, and what it has."""
-
-    parent: int | None
-    totals: dict[str, int]
-
-
-def forest_of(tree: list[Node]) -> Forest:
-    nobody = column([])
-    stock = [
-        (number, CLASSES[name], total)
-        for number, node in enumerate(tree, 1)
-        for name, total in node.totals.items()
-    ]
-    ids, classes, totals = (column(list(values)) for values in zip(*stock, strict=True))
-    one = np.ones(len(stock), np.int64)
-    rows = ForestRows(
-        ProviderRows(
-            column(range(1, len(tree) + 1)),
-            [f"{number:036d}".encode() for number in range(len(tree))],
-            column([NO_PARENT if node.parent is None else node.parent + 1 for node in tree]),
-            one[:1].repeat(len(tree)),
-        ),
-        InventoryRows(
-            ids,
-            classes,
-            totals,
-            one * 0,
-            one,
-            one * 2**31,
-            one,
-            allocation_ratio=np.ones(len(stock)),
-        ),
-        UsageRows(nobody, nobody, nobody),
-        MembershipRows(nobody, []),
-        MembershipRows(nobody, []),
-    )
-    return Forest.of(rows, Vocabulary.of(CLASSES, {}))
-
-
-def found(tree: list[Node], query: CandidateQuery) -> list[tuple[int, ...]]:
+def found(
+    tree: list[Node], query: CandidateQuery, *, depth_first: bool = False
+) -> list[tuple[int, ...]]:
     """For each part of the query, in its order, who serves it."""
-    answer = find_candidates(forest_of(tree), query, Order(10**6))
+    answer = find_candidates(forest_of([tree]), query, Order(10**6, depth_first=depth_first))
     assert not answer.truncated
     return [batch.solution for batch in answer.batches for _ in batch.trees]
 
@@ -168,15 +116,23 @@ def queries(draw: st.DrawFn) -> CandidateQuery:
     return CandidateQuery(tuple(groups), isolate=draw(st.booleans()), same_subtrees=tuple(subtrees))
 
 
-@given(tree=trees(), query=queries(), remembers=st.booleans())
+@given(
+    tree=trees(),
+    query=queries(),
+    remembers=st.booleans(),
+    impatient=st.booleans(),
+    depth_first=st.booleans(),
+)
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 def test_every_solution_is_found_once(
-    tree: list[Node], query: CandidateQuery, remembers: bool
+    tree: list[Node], query: CandidateQuery, remembers: bool, impatient: bool, depth_first: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if remembers:
             patch.setattr(solving, "_IDLE_STEPS_BEFORE_MEMORY", -1)
-        solutions = found(tree, query)
+        if impatient:
+            patch.setattr(solving, "_UNITS_AT_ONCE", 0)
+        solutions = found(tree, query, depth_first=depth_first)
     assert set(solutions) == expected(tree, query)
     assert len(set(solutions)) == len(solutions)
 
@@ -224,8 +180,7 @@ def test_siblings_are_alike_below_a_same_subtree() -> None:
 
 
 def test_a_search_that_leads_nowhere_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solving, "_IDLE_STEPS_FREE", 10)
-    monkeypatch.setattr("roost.search.problem._STEPS_MAX", 10)
+    monkeypatch.setattr(effort, "UNITS_MAX", 1000)
     # One 7 for each room leaves too little for six 5s, which counting does not see.
     host = [Node(None, {"VCPU": 1})]
     host += [Node(0, {"SRIOV_NET_VF": 10 + number % 3}) for number in range(12)]
@@ -233,7 +188,7 @@ def test_a_search_that_leads_nowhere_ends_and_says_so(monkeypatch: pytest.Monkey
     groups = tuple(
         group(f"_{number}", SRIOV_NET_VF=amount) for number, amount in enumerate(amounts)
     )
-    answer = find_candidates(forest_of(host), CandidateQuery(groups), Order(1000))
+    answer = find_candidates(forest_of([host]), CandidateQuery(groups), Order(1000))
     assert answer.count == 0
     assert answer.truncated
 
@@ -258,4 +213,4 @@ def test_a_flow_is_found_where_one_by_one_assignment_is(
         )
         for assignment in product(*(choices[chooser] for chooser in units))
     )
-    assert can_flow(needs, choices, room) == possible
+    assert can_flow(needs, choices, room, effort.Effort()) == possible

@@ -7,15 +7,18 @@ is kept until the tree changes. Going through dictionaries would cost fifty time
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
+
+import numpy as np
 
 from roost.api.candidate_template import Piece, Template, Templates
 from roost.api.microversions import Microversion
 from roost.api.provider_summaries import summaries
-from roost.search.candidates import Batch, Found
-from roost.search.forest import ProviderRef, TreeRef
+from roost.search.batches import Batch
+from roost.search.candidates import Found
+from roost.search.effort import no_pause
+from roost.search.rows import BoolColumn
 
 _BIT_BYTES = 256 * 1024
 
@@ -24,9 +27,15 @@ _BIT_BYTES = 256 * 1024
 Pieces: TypeAlias = list[Piece]
 
 
-def candidate_body(found: Found, version: Microversion) -> bytes:
-    """The whole body."""
-    return b"".join(chain.from_iterable(_body(found, version)))
+def candidate_body(
+    found: Found, version: Microversion, pause: Callable[[], None] = no_pause
+) -> bytes:
+    """The whole body; `pause` is called again and again while it is made."""
+    waiting: Pieces = []
+    for pieces in _body(found, version):
+        waiting += pieces
+        pause()
+    return b"".join(waiting)
 
 
 def streamed_body(found: Found, version: Microversion) -> Iterator[bytes]:
@@ -49,7 +58,7 @@ def _body(found: Found, version: Microversion) -> Iterator[Pieces]:
     yield from _separated(_candidates(found, version, givers))
     yield [b'],"provider_summaries":{']
     classes = frozenset(name for part in found.parts for name in part.resources)
-    members = summaries(found.forest, givers.trees, givers.providers, classes, version)
+    members = summaries(found.forest, givers.by_block(), classes, version)
     yield from _separated(members)
     yield [b"}}"]
 
@@ -79,25 +88,35 @@ class _Givers:
     def __init__(self, found: Found, *, nested: bool) -> None:
         self._found = found
         self._nested = nested
-        # Sets that keep their order: of trees, by block, and of providers.
-        self.trees: dict[int, dict[int, None]] = {}
-        self.providers: dict[ProviderRef, None] = {}
+        # By block, for each of its trees or providers whether it is one: a byte each, since an
+        # answer that is sent slowly holds them for long.
+        self._marks: dict[int, BoolColumn] = {}
 
     def add(self, batch: Batch, template: Template) -> None:
         """Note from whom the candidates of a batch take."""
+        marks = self._of(batch.block)
         if self._nested:
             if template.members:
-                self.trees.setdefault(batch.block, {}).update(dict.fromkeys(batch.trees))
-            for number in template.lenders:
-                self._add_tree(self._found.lenders[number].home)
-            return
-        starts = self._found.forest.blocks[batch.block].starts
-        for tree in batch.trees:
-            start = int(starts[tree])
+                marks[batch.trees] = True
+        else:
+            starts = self._found.forest.blocks[batch.block].starts[batch.trees]
             for member in template.members:
-                self.providers[ProviderRef(batch.block, start + member)] = None
+                marks[starts + member] = True
         for number in template.lenders:
-            self.providers[self._found.lenders[number].provider] = None
+            lender = self._found.lenders[number]
+            self._of(lender.home.block)[
+                lender.home.tree if self._nested else lender.provider.place
+            ] = True
 
-    def _add_tree(self, tree: TreeRef) -> None:
-        self.trees.setdefault(tree.block, {})[tree.tree] = None
+    def by_block(self) -> Iterator[tuple[int, list[int]]]:
+        """The numbers of the trees, or the places of the providers, of each block."""
+        for block, marks in self._marks.items():
+            yield block, np.flatnonzero(marks).tolist()
+
+    def _of(self, block: int) -> BoolColumn:
+        marks = self._marks.get(block)
+        if marks is None:
+            members = self._found.forest.blocks[block]
+            size = members.tree_count if self._nested else len(members)
+            marks = self._marks[block] = np.zeros(size, np.bool_)
+        return marks

@@ -9,16 +9,17 @@ import numpy as np
 import orjson
 
 from roost.api.microversions import Microversion
+from roost.search.batches import Solution
 from roost.search.block import Block, IndexColumn
 from roost.search.plan import Part
-from roost.search.solving import Solution
 from roost.search.uuid_column import UUID_LENGTH, ByteMatrix
 
 # Stamping uuids into many records at once pays from so many on: 20 take 40 us in either way.
 _STAMPED_MIN = 20
 
-# An answer without bounds has any number of them.
-_TEMPLATES_MAX = 10_000
+# What the templates of an answer may take: they are for the trees that are built alike, and the
+# same solution for other trees comes soon or not at all.
+_TEMPLATES_BYTES_MAX = 1 << 20
 
 _HOLE = b"%b"
 
@@ -45,6 +46,11 @@ class Template:
         # From whom something is taken.
         self.members = [giver for giver in givers if giver >= 0]
         self.lenders = [~giver for giver in givers if giver < 0]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes, with its solution and what is taken from each."""
+        return 2 * len(self._text) + 40 * len(self._holes) + 500
 
     def filled(self, block: Block, trees: list[int]) -> Piece:
         """The candidates of these trees of a block, with commas between them."""
@@ -106,14 +112,18 @@ class Templates:
         # What is taken from a provider that serves certain parts.
         self._allocations: dict[tuple[int, ...], bytes] = {}
         self._known: dict[Solution, Template] = {}
+        self._bytes = 0
 
     def of(self, solution: Solution) -> Template:
         """The template for a solution."""
         found = self._known.get(solution)
         if found is None:
-            if len(self._known) >= _TEMPLATES_MAX:
+            if self._bytes > _TEMPLATES_BYTES_MAX:
                 self._known.clear()
+                self._allocations.clear()
+                self._bytes = 0
             found = self._known[solution] = self._make(solution)
+            self._bytes += found.size
         return found
 
     def _make(self, solution: Solution) -> Template:

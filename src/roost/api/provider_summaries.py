@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,13 @@ import orjson
 from roost.api.candidate_template import Piece
 from roost.api.microversions import Microversion
 from roost.search.block import Block
-from roost.search.forest import Forest, ProviderRef
+from roost.search.forest import Forest
 
 # All that a process keeps of rendered trees: those of 70,000 providers or more.
 KEPT_BYTES_MAX = 48 * 1024 * 1024
 
-# So many trees make a piece of a few hundred kilobytes.
-_TREES_TOGETHER = 256
+# So many providers make a piece of a few hundred kilobytes; a tree is never divided.
+_PROVIDERS_TOGETHER = 2000
 # Up to so many trees of a block are read one by one, more of them together.
 _SINGLE_TREES_MAX = 8
 
@@ -38,8 +38,7 @@ class _Look:
 
 def summaries(
     forest: Forest,
-    trees: Mapping[int, Iterable[int]],
-    providers: Iterable[ProviderRef],
+    givers: Iterable[tuple[int, list[int]]],
     requested: Collection[str],
     version: Microversion,
 ) -> Iterator[list[Piece]]:
@@ -48,21 +47,23 @@ def summaries(
     Since 1.29 those of whole trees, which are given by block; before, of single providers.
     """
     if version >= (1, 29):
-        for number, members in trees.items():
-            yield from _trees_of_block(forest, forest.blocks[number], list(members))
+        for number, trees in givers:
+            yield from _trees_of_block(forest, forest.blocks[number], trees)
         return
     look = _Look(
         with_traits=version >= (1, 17),
         classes=None if version >= (1, 27) else requested,
     )
-    for number, place in providers:
-        yield [_provider(forest, forest.blocks[number], place, look)]
+    for number, places in givers:
+        for place in places:
+            yield [_provider(forest, forest.blocks[number], place, look)]
 
 
 def _trees_of_block(forest: Forest, block: Block, trees: list[int]) -> Iterator[list[Piece]]:
     kept = block.fragments
-    for first in range(0, len(trees), _TREES_TOGETHER):
-        several = trees[first : first + _TREES_TOGETHER]
+    together = max(1, _PROVIDERS_TOGETHER * block.tree_count // len(block))
+    for first in range(0, len(trees), together):
+        several = trees[first : first + together]
         fragments = [kept[tree] for tree in several]
         missing = [index for index, fragment in enumerate(fragments) if fragment is None]
         rendered = _render_trees(forest, block, [several[index] for index in missing])

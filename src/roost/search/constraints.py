@@ -177,37 +177,41 @@ class _Subtrees(Constraint):
     """`same_subtree`: one of the providers is above all the others, or is all of them."""
 
     def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
-        self._subtrees = rules.plan.subtrees
+        subtrees = rules.plan.subtrees
+        # For each part the numbers of the subtrees that it is in.
+        self._of_part: list[list[int]] = [[] for _ in order]
+        for number, parts in enumerate(subtrees):
+            for part in parts:
+                self._of_part[part].append(number)
         self._above = _ancestors(rules, problem)
         self._leaves = {_bit(leaf): leaf for leaf in leaves_of(problem)}
         self._leaf_bits = sum(self._leaves)
         # For each subtree and depth: whom the parts that come later could still choose.
         self._later: list[list[int]] = []
-        for parts in self._subtrees:
+        choices = [
+            sum(map(_bit, problem.providers[demand])) for demand in range(len(problem.providers))
+        ]
+        for members in map(frozenset, subtrees):
             later = [0] * len(order)
             for depth in range(len(order) - 2, -1, -1):
+                part = order[depth + 1]
                 later[depth] = later[depth + 1]
-                if order[depth + 1] in parts:
-                    for provider in problem.providers[rules.demands[order[depth + 1]]]:
-                        later[depth] |= _bit(provider)
+                if part in members:
+                    later[depth] |= choices[rules.demands[part]]
             self._later.append(later)
         everybody = -1
         # For each subtree: who is above all that were chosen, and who was chosen.
-        self._states: list[tuple[tuple[int, int], ...]] = [
-            tuple((everybody, 0) for _ in self._subtrees)
-        ]
+        self._states: list[tuple[tuple[int, int], ...]] = [tuple((everybody, 0) for _ in subtrees)]
 
     def take(self, depth: int, part: int, provider: int) -> bool:
-        after = []
-        for parts, state, later in zip(self._subtrees, self._states[-1], self._later, strict=True):
-            if part not in parts:
-                after.append(state)
-                continue
-            above = state[0] & self._above[provider]
-            chosen = state[1] | _bit(provider)
-            if not above & (chosen | later[depth]):
+        after = list(self._states[-1])
+        for number in self._of_part[part]:
+            above, chosen = after[number]
+            above &= self._above[provider]
+            chosen |= _bit(provider)
+            if not above & (chosen | self._later[number][depth]):
                 return False
-            after.append((above, chosen))
+            after[number] = above, chosen
         self._states.append(tuple(after))
         return True
 
@@ -263,7 +267,8 @@ def _ancestors(rules: Rules, problem: Problem) -> dict[int, int]:
     above: dict[int, int] = {}
     for provider in {provider for several in problem.providers for provider in several}:
         if provider < 0:
-            above[provider] = _lender_ancestors(rules, ~provider)
+            # Lenders are above one another only within their own tree.
+            above[provider] = sum(_bit(~number) for number in rules.lenders.above(~provider))
             continue
         place, mask = provider, 0
         # Trees have no loops, but who knows what others wrote into the database.
@@ -272,15 +277,3 @@ def _ancestors(rules: Rules, problem: Problem) -> dict[int, int]:
             place = problem.parents[place]
         above[provider] = mask
     return above
-
-
-def _lender_ancestors(rules: Rules, number: int) -> int:
-    """Lenders are above one another only within their own tree."""
-    lenders = rules.lenders
-    block = lenders.members[number].provider.block
-    places = lenders.ancestors(lenders.members[number])
-    return sum(
-        _bit(~other)
-        for other, lender in enumerate(lenders.members)
-        if lender.provider.block == block and lender.provider.place in places
-    )

@@ -70,6 +70,8 @@ def _with_room(block: Block, demand: Demand, report: _Report) -> IndexColumn:
         found = np.empty(0, np.int32) if stock is None else stock.places[stock.fits(need.amount)]
         places = found if places is None else _both(places, found, len(block))
         report.left(f"room for {need.amount} of class {need.class_id}", places)
+        if report.account is None and not len(places):
+            break
     assert places is not None
     return places
 

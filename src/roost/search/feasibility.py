@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
+from roost.search.effort import Effort
 from roost.search.problem import Problem, Rules
 
 
@@ -43,6 +44,7 @@ def _room_is_enough(rules: Rules, problem: Problem) -> bool:
             list(needed.values()),
             [problem.providers[demand] for demand in needed],
             room_of[contest.class_id],
+            rules.effort,
         ):
             return False
     return True
@@ -53,17 +55,22 @@ def _can_be_isolated(rules: Rules, problem: Problem) -> bool:
     wanted = Counter(rules.demands[part] for part in rules.plan.isolated)
     choices = [problem.providers[demand] for demand in wanted]
     one_each = {provider: 1 for providers in choices for provider in providers}
-    return can_flow(list(wanted.values()), choices, one_each)
+    return can_flow(list(wanted.values()), choices, one_each, rules.effort)
 
 
 def can_flow(
-    needs: Sequence[int], choices: Sequence[Sequence[int]], room: Mapping[int, int]
+    needs: Sequence[int],
+    choices: Sequence[Sequence[int]],
+    room: Mapping[int, int],
+    effort: Effort,
 ) -> bool:
     """Whether what is needed can be divided among the choices so that nobody gets too much.
 
-    >>> can_flow([1, 1, 1], [(1, 2), (1,), (2, 3)], {1: 1, 2: 1, 3: 1})
+    If the effort does not suffice, it may be so.
+
+    >>> can_flow([1, 1, 1], [(1, 2), (1,), (2, 3)], {1: 1, 2: 1, 3: 1}, Effort())
     True
-    >>> can_flow([1, 1, 1], [(1, 2), (1,), (2,)], {1: 1, 2: 1})
+    >>> can_flow([1, 1, 1], [(1, 2), (1,), (2,)], {1: 1, 2: 1}, Effort())
     False
     """
     left = dict(room)
@@ -79,7 +86,9 @@ def can_flow(
                 left[choice] -= amount
                 rest -= amount
         while rest:
-            moved = _make_way(chooser, rest, choices, given, left)
+            moved = _make_way(chooser, rest, choices, given, left, effort=effort)
+            if effort.exhausted:
+                return True
             if not moved:
                 return False
             rest -= moved
@@ -92,6 +101,8 @@ def _make_way(
     choices: Sequence[Sequence[int]],
     given: Sequence[dict[int, int]],
     left: dict[int, int],
+    *,
+    effort: Effort,
 ) -> int:
     """Let others move on to where there is room, along the shortest way; how much that gains."""
     came_from: dict[int, tuple[int, int | None]] = {}
@@ -99,12 +110,14 @@ def _make_way(
     seen = {chooser}
     while queue:
         asker, through = queue.popleft()
+        effort.spend(1 + len(choices[asker]) // 8)
         for choice in choices[asker]:
             if choice in came_from:
                 continue
             came_from[choice] = asker, through
             if left[choice] > 0:
                 return _shift(choice, wanted, came_from, given, left)
+            effort.spend(1 + len(given) // 16)
             for holder, held in enumerate(given):
                 if holder not in seen and held.get(choice):
                     seen.add(holder)

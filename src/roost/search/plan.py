@@ -7,12 +7,11 @@ demand, so eight equal groups cost what one costs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain
 from typing import NamedTuple, TypeAlias
-
-import numpy as np
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
@@ -121,11 +120,11 @@ def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
         root_traits=_trait_table(forest, query.root_required, with_required=True),
         root_aggregates=None if plain is None else _forbidden_table(forest, plain.aggregates),
         anchor=None if plain is None or plain.in_tree is None else trees[plain.in_tree],
-        items=() if plain is None else _items(forest, plain.traits),
+        items=() if plain is None else tuple(_items(forest, plain.traits)),
         isolated=tuple(suffixes.values()) if query.isolate and len(suffixes) > 1 else (),
         subtrees=tuple(
             tuple(sorted(suffixes[suffix] for suffix in together))
-            for together in query.same_subtrees
+            for together in dict.fromkeys(query.same_subtrees)
             if len(together) > 1
         ),
     )
@@ -193,23 +192,25 @@ def _conditions(forest: Forest, group: RequestGroup, home: TreeRef | None) -> Co
     )
 
 
-def _items(forest: Forest, wanted: TraitFilter) -> tuple[BoolColumn, ...]:
+def _items(forest: Forest, wanted: TraitFilter) -> Iterator[BoolColumn]:
     """A table for each thing required: one trait, or one of several."""
     ids = forest.vocabulary.trait_ids
-    alternatives = [(name,) for name in dict.fromkeys(wanted.required)] + list(wanted.any_of)
-    return tuple(forest.trait_sets.with_any(ids[name] for name in names) for names in alternatives)
+    for names in dict.fromkeys(chain(zip(wanted.required, strict=True), wanted.any_of)):
+        yield forest.trait_sets.with_any(ids[name] for name in names)
 
 
 def _trait_table(forest: Forest, wanted: TraitFilter, *, with_required: bool) -> Table:
     ids = forest.vocabulary.trait_ids
-    tables = list(_items(forest, wanted)) if with_required else []
-    if wanted.forbidden:
-        tables.append(~forest.trait_sets.with_any(ids[name] for name in wanted.forbidden))
-    return _all_of(tables)
+    forbidden = (
+        [~forest.trait_sets.with_any(ids[name] for name in wanted.forbidden)]
+        if wanted.forbidden
+        else []
+    )
+    return _all_of(chain(_items(forest, wanted) if with_required else (), forbidden))
 
 
 def _member_table(forest: Forest, wanted: AggregateFilter) -> Table:
-    return _all_of([forest.aggregate_sets.with_any(uuids) for uuids in wanted.any_of])
+    return _all_of(forest.aggregate_sets.with_any(uuids) for uuids in dict.fromkeys(wanted.any_of))
 
 
 def _forbidden_table(forest: Forest, wanted: AggregateFilter) -> Table:
@@ -218,9 +219,15 @@ def _forbidden_table(forest: Forest, wanted: AggregateFilter) -> Table:
     return ~forest.aggregate_sets.with_any(wanted.forbidden)
 
 
-def _all_of(tables: list[BoolColumn]) -> Table:
-    if not tables:
-        return None
+def _all_of(tables: Iterable[BoolColumn]) -> Table:
+    """What is in all of the tables, one of which is held at a time."""
+    return reduce(_both, tables, None)
+
+
+def _both(first: Table, second: BoolColumn) -> BoolColumn:
+    if first is None:
+        return second
     # A set that was seen between two of the tables is in none of the blocks that are searched.
-    shortest = min(map(len, tables))
-    return reduce(np.logical_and, (table[:shortest] for table in tables))
+    shortest = min(len(first), len(second))
+    both: BoolColumn = first[:shortest] & second[:shortest]
+    return both

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd, inf
+from itertools import chain
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
 
 from roost.search.block import IndexColumn
 from roost.search.building import CAPACITY_MAX
+from roost.search.effort import Effort
 from roost.search.plan import Plan
 from roost.search.rows import IntColumn
 from roost.search.sharing import Lenders
 
-# Steps in vain, of some ten microseconds each: one or two seconds. What people ask needs none.
-_STEPS_MAX = 20_000
 # So many required items fit into a number of a column.
 _WORD_ITEMS = 62
 
@@ -37,6 +37,17 @@ class Problem(NamedTuple):
     items: tuple[tuple[int, ...], ...] = ()
     # The place of each provider's parent in the tree, if same_subtree asks.
     parents: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many numbers it consists of."""
+        columns = chain(self.providers, self.rooms, self.items)
+        return sum(map(len, columns)) + len(self.parents)
+
+    @property
+    def words(self) -> int:
+        """What it takes in memory, in words of eight bytes: a tuple has seven of its own."""
+        return 7 * (len(self.providers) + len(self.rooms) + len(self.items)) + self.size
 
     def only(self, provider: int, rules: Rules) -> Problem:
         """The same problem, if everything came from this provider, who could serve everything."""
@@ -58,26 +69,6 @@ class Problem(NamedTuple):
         )
 
 
-class Effort:
-    """How much trying in vain a search may still do; all its problems share it.
-
-    To pack different amounts into different rooms is hard in a way that no counting helps: there
-    are clouds and queries for which the exact answer would take years.
-    """
-
-    def __init__(self, steps: float) -> None:
-        self._steps = steps
-        # Whether something was given up.
-        self.exhausted = False
-
-    def spend(self) -> bool:
-        """Whether one more step may be tried."""
-        self._steps -= 1
-        if self._steps < 0:
-            self.exhausted = True
-        return not self.exhausted
-
-
 @dataclass(frozen=True, slots=True)
 class Contest:
     """A class that several parts demand, who may meet on one provider."""
@@ -96,7 +87,7 @@ class Contest:
 class Rules:
     """What holds between the parts of a plan, the same for every tree."""
 
-    def __init__(self, plan: Plan, lenders: Lenders, *, bounded: bool = True) -> None:
+    def __init__(self, plan: Plan, lenders: Lenders, effort: Effort) -> None:
         self.plan = plan
         self.lenders = lenders
         # For each part the number of its demand.
@@ -116,7 +107,7 @@ class Rules:
             for first in range(0, len(plan.items), _WORD_ITEMS)
         ]
         self.all_items = (1 << len(plan.items)) - 1
-        self.effort = Effort(_STEPS_MAX if bounded else inf)
+        self.effort = effort
         self.one_provider_a_tree = not plan.query.nested and len(plan.parts) > 1
 
     @property

@@ -48,10 +48,14 @@ def scan_block(
     for demand in range(len(plan.demands)):
         if account is None and not alive.any():
             return
+        rules.effort.pause()
         places = eligible_places(plan, demand, block, number, account=account)
         columns.append(places)
         alive &= _trees_with(block, places, rules.lenders.tables[demand])
     for item in range(len(plan.items)):
+        if account is None and not alive.any():
+            return
+        rules.effort.pause()
         alive &= _trees_with_item(block, rules, columns, item)
     trees = np.flatnonzero(alive).astype(np.int32)
     if account is not None:
@@ -134,6 +138,7 @@ def _groups(
     for first, last in ((0, _FIRST_TREES), (_FIRST_TREES, len(trees))):
         members = trees[first:last].tolist()
         for key, alike in _alike(slices, first, last, members):
+            rules.effort.pause()
             problem = _problem(rules, key)
             if rules.lenders:
                 yield from _with_lenders(block, number, rules, problem, alike)

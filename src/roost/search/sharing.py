@@ -6,6 +6,7 @@ depends on nothing but the set of all aggregates in a tree, and few trees differ
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -36,12 +37,14 @@ class Lender:
 class Lenders:
     """All lenders for one plan."""
 
-    def __init__(self, forest: Forest, plan: Plan) -> None:
+    def __init__(self, forest: Forest, plan: Plan, pause: Callable[[], None]) -> None:
         self._forest = forest
         self._demand_count = len(plan.demands)
-        self.members = _lenders(forest, plan)
+        self.members = tuple(_lenders(forest, plan, pause))
         self.tables = tuple(self._table(number) for number in range(self._demand_count))
+        self.numbers = {lender.provider: number for number, lender in enumerate(self.members)}
         self._serving: dict[int, Serving] = {}
+        self._above: dict[int, list[int]] = {}
         self.homes = frozenset(lender.home for lender in self.members)
 
     def __bool__(self) -> bool:
@@ -53,13 +56,11 @@ class Lenders:
         row = int(np.searchsorted(stock.places, lender.provider.place))
         return int(stock.room[row])
 
-    def ancestors(self, lender: Lender) -> set[int]:
-        """The places of the lender and all above it, in its own block."""
-        block, place = self._block(lender), lender.provider.place
-        found: set[int] = set()
-        while place >= 0 and place not in found:
-            found.add(place)
-            place = int(block.parents[place])
+    def above(self, number: int) -> list[int]:
+        """The numbers of the lenders above this one, and its own."""
+        found = self._above.get(number)
+        if found is None:
+            found = self._above[number] = self._find_above(self.members[number])
         return found
 
     def serving(self, tree: TreeRef, aggregates: int) -> Serving:
@@ -73,6 +74,18 @@ class Lenders:
                 tuple(number for number in numbers if self.members[number].home != tree)
                 for numbers in found
             )
+        return found
+
+    def _find_above(self, lender: Lender) -> list[int]:
+        block, place = self._block(lender), lender.provider.place
+        seen: set[int] = set()
+        found: list[int] = []
+        while place >= 0 and place not in seen:
+            seen.add(place)
+            number = self.numbers.get(ProviderRef(lender.provider.block, place))
+            if number is not None:
+                found.append(number)
+            place = int(block.parents[place])
         return found
 
     def _block(self, lender: Lender) -> Block:
@@ -99,15 +112,13 @@ class Lenders:
         )
 
 
-def _lenders(forest: Forest, plan: Plan) -> tuple[Lender, ...]:
+def _lenders(forest: Forest, plan: Plan, pause: Callable[[], None]) -> Iterator[Lender]:
     by_block: dict[int, list[int]] = {}
     for block_number, place in forest.sharing:
         by_block.setdefault(block_number, []).append(place)
-    return tuple(
-        lender
-        for number, places in by_block.items()
-        for lender in _lenders_of_block(forest, plan, number, places)
-    )
+    for number, places in by_block.items():
+        pause()
+        yield from _lenders_of_block(forest, plan, number, places)
 
 
 def _lenders_of_block(forest: Forest, plan: Plan, number: int, places: list[int]) -> list[Lender]:

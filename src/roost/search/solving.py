@@ -2,6 +2,9 @@
 
 Lazy: who wants ten solutions pays for ten. A branch that cannot lead anywhere is left as early
 as the rules allow, and one that is like another in which nothing was found is not entered.
+
+A search that has tried much in vain says so between two solutions, so that other problems can
+have their turn before it goes on.
 """
 
 from __future__ import annotations
@@ -12,22 +15,27 @@ from functools import cached_property
 from itertools import chain, product
 from typing import TypeAlias
 
+from roost.search.batches import Solution
 from roost.search.constraints import Likeness, constraints_of
 from roost.search.feasibility import may_have_solution
 from roost.search.problem import Problem, Rules
 
-# For each part the provider that serves it.
-Solution: TypeAlias = tuple[int, ...]
+# A solution, or nothing if none was found yet and the search would have to go on.
+Step: TypeAlias = Solution | None
 
-# So many steps without a solution are nothing to worry about.
-_IDLE_STEPS_FREE = 1000
+# Units of work without a solution after which other problems have their turn.
+_UNITS_AT_ONCE = 4000
 # Remembering costs more than trying until there is this much to remember.
 _IDLE_STEPS_BEFORE_MEMORY = 64
-_MEMORY_MAX = 100_000
+# What a state takes in memory, in words of eight bytes: by itself, for each part that was chosen
+# for, and for each same_subtree.
+_STATE_WORDS, _PART_WORDS, _SUBTREE_WORDS = 60, 60, 15
+# What a solution may cost without being dear: to try twice for every part.
+_TRIES_A_PART = 2
 
 
-def solve(rules: Rules, problem: Problem) -> Iterator[Solution]:
-    """All solutions, each once."""
+def solve(rules: Rules, problem: Problem) -> Iterator[Step]:
+    """All solutions, each once, unless the effort does not suffice."""
     if rules.free or _is_free(rules, problem):
         return product(*[problem.providers[demand] for demand in rules.demands])
     if rules.one_provider_a_tree and not _has_lenders(problem):
@@ -37,9 +45,13 @@ def solve(rules: Rules, problem: Problem) -> Iterator[Solution]:
     return _search(rules, problem)
 
 
-def _search(rules: Rules, problem: Problem) -> Iterator[Solution]:
-    if may_have_solution(rules, problem):
-        return _Search(rules, problem).solutions()
+def _search(rules: Rules, problem: Problem) -> Iterator[Step]:
+    effort = rules.effort
+    # Every number of a problem is looked at a few times.
+    units = 8 + problem.size // 2
+    effort.spend(units)
+    if not effort.exhausted and may_have_solution(rules, problem):
+        return _Search(rules, problem, units).steps()
     return iter(())
 
 
@@ -67,8 +79,9 @@ def _is_free(rules: Rules, problem: Problem) -> bool:
 class _Search:
     """One depth-first walk through the choices of all parts."""
 
-    def __init__(self, rules: Rules, problem: Problem) -> None:
+    def __init__(self, rules: Rules, problem: Problem, units: int) -> None:
         self._rules = rules
+        self._effort = rules.effort
         self._choices = [problem.providers[demand] for demand in rules.demands]
         # The part with the fewest choices first: what fails, fails early.
         self._order = sorted(range(len(self._choices)), key=lambda part: len(self._choices[part]))
@@ -78,25 +91,35 @@ class _Search:
         self._dead: set[Hashable] = set()
         # Steps since the last solution.
         self._idle = 0
+        # What a try costs; what was spent since the last solution, and how much of that is
+        # nothing to worry about.
+        self._try_units = 2 + len(rules.plan.subtrees) // 8
+        self._units = units
+        self._units_free = units + _TRIES_A_PART * len(self._order) * self._try_units
 
-    def solutions(self) -> Iterator[Solution]:
-        """All solutions, unless that takes too long."""
+    def steps(self) -> Iterator[Step]:
+        """All solutions, unless that takes too long, and nothing after every long while."""
         order, choices = self._order, self._choices
         last = len(order) - 1
         chosen = [0] * len(order)
         walks = [iter(choices[order[0]])]
         # How many solutions there were when each walk began.
         found, found_before = 0, [0]
-        while walks:
+        turn_ends = _UNITS_AT_ONCE
+        while walks and not self._effort.exhausted:
             depth = len(walks) - 1
             part = order[depth]
+            tries = 1
             for provider in walks[depth]:
+                tries += 1
                 if not self._take(depth, part, provider):
                     continue
                 chosen[part] = provider
                 if depth == last:
                     found += 1
-                    self._idle = 0
+                    self._spend(tries * self._try_units)
+                    self._succeed()
+                    tries, turn_ends = 0, _UNITS_AT_ONCE
                     yield tuple(chosen)
                     self._release(part, provider)
                     continue
@@ -114,17 +137,30 @@ class _Search:
                         self._remember_failure(depth - 1)
                     part = order[depth - 1]
                     self._release(part, chosen[part])
-            if self._is_hopeless():
-                return
+            self._idle += 1
+            self._spend(tries * self._try_units)
+            if self._units > turn_ends:
+                turn_ends = self._units + _UNITS_AT_ONCE
+                yield None
 
-    def _is_hopeless(self) -> bool:
-        """Whether so much was tried in vain that it is time to give up."""
-        self._idle += 1
-        return self._idle > _IDLE_STEPS_FREE and not self._rules.effort.spend()
+    def _spend(self, units: int) -> None:
+        self._units += units
+        self._effort.spend(units)
+
+    def _succeed(self) -> None:
+        """Begin to count anew: what led to a solution was not in vain."""
+        self._effort.regain(min(self._units, self._units_free))
+        self._units = 0
+        self._idle = 0
 
     def _remember_failure(self, depth: int) -> None:
-        if self._idle > _IDLE_STEPS_BEFORE_MEMORY and len(self._dead) < _MEMORY_MAX:
-            self._dead.add(self._state(depth))
+        if self._idle > _IDLE_STEPS_BEFORE_MEMORY:
+            state = self._state(depth)
+            subtrees = len(self._rules.plan.subtrees)
+            if self._effort.remember(
+                _STATE_WORDS + _PART_WORDS * (depth + 1) + _SUBTREE_WORDS * subtrees
+            ):
+                self._dead.add(state)
 
     def _take(self, depth: int, part: int, provider: int) -> bool:
         """Choose the provider for the part, if all constraints allow."""
@@ -152,6 +188,7 @@ class _Search:
         for constraint in self._constraints:
             for provider, fact in constraint.held():
                 held.setdefault(provider, []).append(fact)
+        self._spend(6 + 2 * len(held) + len(self._rules.plan.subtrees) // 2)
         kind = self._alike.kind
         return (
             depth,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from roost.model.candidates import CandidateQuery
 from roost.search.candidates import Found, Order, find_candidates
@@ -11,10 +11,12 @@ from roost.search.rows import Vocabulary
 from roost.service.errors import Invalid
 
 
-def list_candidates(forest: Forest, query: CandidateQuery, order: Order) -> Found:
+def list_candidates(
+    forest: Forest, query: CandidateQuery, order: Order, pause: Callable[[], None]
+) -> Found:
     """The candidates for a query; unknown names in it are errors, whatever the forest holds."""
     check_names(forest.vocabulary, query)
-    return find_candidates(forest, query, order)
+    return find_candidates(forest, query, order, pause=pause)
 
 
 def check_names(vocabulary: Vocabulary, query: CandidateQuery) -> None:

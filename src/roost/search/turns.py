@@ -1,0 +1,159 @@
+"""Large searches take turns, so that small requests do not wait for them.
+
+All threads of a process share one interpreter: if sixteen searches worked at once, every small
+request would wait for sixteen threads again and again. So a search that has worked for some
+milliseconds stands in line. Two searches of the line work at a time, and go to the end of the
+line after every slice. Of the very large ones few are in line at once, since each holds memory.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+Piece = TypeVar("Piece")
+
+# The work that a search does without standing in line: nearly all searches are shorter.
+_FREE_SECONDS = 0.01
+# How long a search works before the next one has its turn.
+_SLICE_SECONDS = 0.02
+# How many work at once: while one thread is being woken, which takes long on a busy machine, the
+# other one has the interpreter.
+_WORKING_MAX = 2
+# After so long a search lets other threads have the interpreter. It sleeps for that, because a
+# thread that only gives the interpreter up is the first to take it again.
+_BREATH_SECONDS, _SLEEP_SECONDS = 0.002, 0.00005
+# A search that has worked for so long is very large, and how many of these there are at once.
+_LARGE_SECONDS = 0.2
+_LARGE_MAX = 4
+
+
+class Line:
+    """Threads that wait for some places, first come, first served."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: deque[threading.Lock] = deque()
+        self._lock = threading.Lock()
+
+    def enter(self) -> None:
+        """Take a place as soon as one is free and all threads that came before have theirs."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            called = threading.Lock()
+            called.acquire()
+            self._waiting.append(called)
+        # The thread that leaves hands its place over.
+        called.acquire()
+
+    def leave(self) -> None:
+        """Give the place to the thread that waits longest."""
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._free += 1
+
+    def let_pass(self) -> None:
+        """Let all threads that wait now have the place first."""
+        if self._waiting:
+            self.leave()
+            self.enter()
+
+
+class Turns:
+    """All searches of a process that are not small."""
+
+    def __init__(self) -> None:
+        self.working = Line(_WORKING_MAX)
+        self.large = Line(_LARGE_MAX)
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """A search that waits for others as soon as it is not small."""
+        turn = Turn(self)
+        try:
+            yield turn
+        finally:
+            turn.end()
+
+
+class Turn:
+    """One search among all of the process; for one thread at a time."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._works = False
+        self._is_large = False
+        # The time of the thread that searches; other threads may send what was found.
+        self._began: float | None = time.thread_time()
+        self._pause_at = time.perf_counter() + _FREE_SECONDS
+        self._slice_ends = 0.0
+
+    def pause(self) -> None:
+        """Let others have their turn, if it is time; called between two pieces of work."""
+        now = time.perf_counter()
+        if now < self._pause_at:
+            return
+        if not self._works:
+            if self._has_worked(_FREE_SECONDS):
+                self._start()
+        elif now < self._slice_ends:
+            time.sleep(_SLEEP_SECONDS)
+        else:
+            self._wait_in_line()
+        self._pause_at = time.perf_counter() + _BREATH_SECONDS
+
+    def end(self) -> None:
+        """Leave the line; the search is done."""
+        if self._works:
+            self._stop()
+        if self._is_large:
+            self._is_large = False
+            self._turns.large.leave()
+
+    def pieces(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        """The pieces of a large answer: each is made in turn, and none before it is asked for."""
+        self._began = None
+        while True:
+            self._start()
+            try:
+                piece = next(pieces)
+            except StopIteration:
+                return
+            finally:
+                self._stop()
+            yield piece
+
+    def _wait_in_line(self) -> None:
+        if not self._is_large and self._has_worked(_LARGE_SECONDS):
+            self._stop()
+            self._turns.large.enter()
+            self._is_large = True
+            self._start()
+        else:
+            self._turns.working.let_pass()
+            self._slice_ends = time.perf_counter() + _SLICE_SECONDS
+
+    def _has_worked(self, seconds: float) -> bool:
+        """Whether the search took so long; time that its thread only waited is not work."""
+        return self._began is not None and time.thread_time() - self._began >= seconds
+
+    def _start(self) -> None:
+        self._turns.working.enter()
+        self._works = True
+        self._slice_ends = time.perf_counter() + _SLICE_SECONDS
+
+    def _stop(self) -> None:
+        self._works = False
+        self._turns.working.leave()
+
+
+# A process has one interpreter, so it has one line for it.
+TURNS = Turns()

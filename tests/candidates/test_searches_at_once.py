@@ -1,0 +1,78 @@
+"""Several large questions at once: small requests go on being answered quickly."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from roost.search import effort
+from roost.store.database import Database
+from support.client import ApiClient, in_process_client
+from support.worlds import build_world
+
+on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+# Packing these into the devices of a host is hard: there is hardly more room than needed.
+ROOMS = (24, 29, 31, 17, 38, 26, 21, 33, 28, 19, 35, 22)
+AMOUNTS = (12, 17, 9, 14, 11, 16, 13, 18, 7, 15, 10, 17, 12, 9, 14, 16, 11, 13, 18, 8, 15, 12, 10)
+HARD_HOST = "H(VCPU 8), " + ", ".join(f"D{n}<H(GOLD {room})" for n, room in enumerate(ROOMS))
+WIDE_HOST = "W(), " + ", ".join(f"N{n}<W(VCPU 4, MEM 4, DISK 4)" for n in range(47))
+LARGE_AT_ONCE = 16
+# What the smallest request may take in the middle, while sixteen large ones are answered. On an
+# idle machine it takes a few milliseconds; without turns, more than a second.
+SMALL_SECONDS = 0.2
+
+
+def hard_question(number: int) -> str:
+    groups = [f"resources_{number}_{n}=CUSTOM_GOLD:{amount}" for n, amount in enumerate(AMOUNTS)]
+    return "/allocation_candidates?group_policy=none&" + "&".join(groups)
+
+
+def long_question(number: int) -> str:
+    return f"/allocation_candidates?resources=VCPU:1,MEMORY_MB:1,DISK_GB:1&limit={20_000 - number}"
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    "question", [hard_question, pytest.param(long_question, marks=pytest.mark.long)]
+)
+def test_small_requests_do_not_wait_for_large_ones(
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    question: Callable[[int], str],
+) -> None:
+    # A tenth of the usual effort, so that the test is short.
+    monkeypatch.setattr(effort, "UNITS_MAX", effort.UNITS_MAX // 10)
+    api = in_process_client(database, tmp_path)
+    build_world(api, f"{HARD_HOST}, {WIDE_HOST}")
+    statuses: list[int] = []
+    threads = [
+        threading.Thread(target=lambda n=n: statuses.append(api.get(question(n)).status))
+        for n in range(LARGE_AT_ONCE)
+    ]
+    for thread in threads:
+        thread.start()
+    seconds = small_requests(api, threads)
+    for thread in threads:
+        thread.join()
+    assert statuses == [200] * LARGE_AT_ONCE
+    assert len(seconds) >= 5
+    assert statistics.median(seconds) < SMALL_SECONDS
+
+
+def small_requests(api: ApiClient, meanwhile: list[threading.Thread]) -> list[float]:
+    """How long each of many small requests takes, as long as most of the threads work."""
+    seconds: list[float] = []
+    while sum(thread.is_alive() for thread in meanwhile) > LARGE_AT_ONCE // 2:
+        began = time.perf_counter()
+        assert api.get("/traits?name=in:HW_CPU_X86_VMX").status == 200
+        assert api.get(f"/allocation_candidates?resources=VCPU:{1 + len(seconds) % 8}&limit=1")
+        seconds.append(time.perf_counter() - began)
+        time.sleep(0.01)
+    return seconds

@@ -1,0 +1,129 @@
+"""The work and the memory of one search are bounded, whatever is asked of whatever cloud."""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.search import effort
+from roost.search.batches import Batch, Batches
+from roost.search.candidates import Found, Order, find_candidates
+from roost.search.forest import Forest
+from support.search_forest import Node, forest_of
+
+DEVICE = "SRIOV_NET_VF"
+MAXIMUM = 100_000
+UP_TO_MAXIMUM = Order(MAXIMUM)
+# Some times what a search takes on an idle machine.
+SECONDS = 10
+
+
+def cloud(hosts: list[list[int]]) -> Forest:
+    """Hosts with devices below their root, each with so many units."""
+    return forest_of(
+        [[Node(None, {"VCPU": 1})] + [Node(0, {DEVICE: n}) for n in devices] for devices in hosts]
+    )
+
+
+def asking(amounts: list[int], *, isolate: bool = False) -> CandidateQuery:
+    groups = [RequestGroup(f"_{number}", {DEVICE: amount}) for number, amount in enumerate(amounts)]
+    return CandidateQuery(tuple(groups), isolate=isolate)
+
+
+def timed(forest: Forest, query: CandidateQuery, order: Order = UP_TO_MAXIMUM) -> Found:
+    """What a search finds, if it does not take too long."""
+    began = time.process_time()
+    found = find_candidates(forest, query, order)
+    assert time.process_time() - began < SECONDS
+    return found
+
+
+def tight_host(seed: int, amounts: list[int], devices: int) -> list[int]:
+    """Devices of many sizes that have hardly more room than all amounts together."""
+    weights = random.Random(seed).choices(range(20, 40), k=devices)
+    total = sum(amounts) + 3
+    rooms = [weight * total // sum(weights) for weight in weights]
+    return [rooms[0] + total - sum(rooms), *rooms[1:]]
+
+
+AMOUNTS = random.Random(9).choices(range(7, 19), k=24)
+
+
+def test_candidates_times_groups_are_bounded() -> None:
+    found = timed(cloud([[10_000] * 20]), asking([1] * 200))
+    assert found.count == 5000
+    assert found.truncated
+    assert sum(len(batch.trees) for batch in found.batches) == found.count
+
+
+def test_few_groups_have_as_many_candidates_as_ever() -> None:
+    found = timed(cloud([[10_000] * 20]), asking([1] * 10))
+    assert found.count == MAXIMUM
+    assert found.truncated
+
+
+@pytest.mark.parametrize("depth_first", [False, True])
+@pytest.mark.parametrize("hosts", [1, 320])
+def test_hosts_share_what_is_tried_in_vain(hosts: int, depth_first: bool) -> None:
+    forest = cloud([tight_host(number, AMOUNTS, 12) for number in range(hosts)])
+    found = timed(forest, asking(AMOUNTS), Order(MAXIMUM, depth_first=depth_first))
+    assert found.truncated
+
+
+@pytest.mark.parametrize("depth_first", [False, True])
+def test_a_host_with_an_easy_answer_is_not_lost_behind_hard_ones(depth_first: bool) -> None:
+    hard = [tight_host(number, AMOUNTS, 12) for number in range(40)]
+    forest = cloud([*hard, [40] * 12])
+    found = timed(forest, asking(AMOUNTS), Order(100, depth_first=depth_first))
+    assert found.count == 100
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    forest = cloud([tight_host(number, AMOUNTS, 12) for number in range(20)] + [[30] * 14])
+    answers = [list(timed(forest, asking(AMOUNTS), Order(20)).batches) for _ in range(2)]
+    assert answers[0] == answers[1]
+
+
+def test_many_same_subtrees_are_bounded() -> None:
+    query = asking([1] * 30, isolate=True)
+    names = [group.suffix for group in query.groups]
+    pairs = random.Random(1).sample(list(permutations(names, 2)), 200)
+    query = CandidateQuery(query.groups, isolate=True, same_subtrees=tuple(map(frozenset, pairs)))
+    found = timed(cloud([[1] * 64] * 100), query)
+    assert found.count == 0
+
+
+def test_problems_that_cannot_all_be_held_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "WORDS_MAX", 2000)
+    hosts = [[4 + (number >> bit & 1) for bit in range(8)] for number in range(256)]
+    found = timed(cloud(hosts), asking([3, 2]))
+    # Each host has an answer, though not all of its answers.
+    assert {tree for batch in found.batches for tree in batch.trees} == set(range(256))
+    assert found.truncated
+
+
+def test_many_batches_come_back_as_they_were() -> None:
+    batches = [Batch(n % 7, [n, n + 1][: 1 + n % 2], (n, ~n, 0)) for n in range(10_000)]
+    kept = Batches()
+    for batch in batches:
+        kept.append(batch)
+    assert kept.count == sum(len(batch.trees) for batch in batches)
+    assert list(kept) == batches
+
+
+def test_a_search_pauses_again_and_again() -> None:
+    forest = cloud([tight_host(number, AMOUNTS, 12) for number in range(20)])
+    pauses = [time.perf_counter()]
+    find_candidates(
+        forest,
+        asking(AMOUNTS),
+        Order(MAXIMUM),
+        pause=lambda: pauses.append(time.perf_counter()),
+    )
+    assert float(np.median(np.diff(pauses))) < 0.05
+    assert len(pauses) > 1000

@@ -1,0 +1,134 @@
+"""Large searches take turns; small ones wait for nobody."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from roost.search import turns
+from roost.search.turns import Line, Turns
+
+SECONDS = 30
+
+
+def in_threads(works: list[Callable[[], None]]) -> list[threading.Thread]:
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def joined(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+
+
+def work_for(seconds: float) -> None:
+    """Use the processor for so long."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_a_line_serves_the_first_that_came() -> None:
+    line, order = Line(1), list[int]()
+    line.enter()
+    threads = []
+    for number in range(5):
+
+        def wait(number: int = number) -> None:
+            line.enter()
+            order.append(number)
+            line.leave()
+
+        threads += in_threads([wait])
+        time.sleep(0.05)
+    line.leave()
+    joined(threads)
+    assert order == [0, 1, 2, 3, 4]
+
+
+def test_few_large_searches_work_at_a_time_and_all_advance() -> None:
+    together = Turns()
+    working: set[int] = set()
+    seen: list[int] = []
+    ended: list[int] = []
+
+    def search(number: int) -> None:
+        with together.turn() as turn:
+            work_for(0.02)
+            turn.pause()
+            for _ in range(20):
+                working.add(number)
+                seen.append(len(working))
+                work_for(0.005)
+                working.discard(number)
+                turn.pause()
+        ended.append(number)
+
+    joined(in_threads([lambda number=number: search(number) for number in range(6)]))  # type: ignore[misc]
+    assert sorted(ended) == list(range(6))
+    assert max(seen) == turns._WORKING_MAX
+
+
+def test_a_small_search_does_not_wait_for_large_ones() -> None:
+    together = Turns()
+    for _ in range(turns._WORKING_MAX):
+        together.working.enter()
+
+    def search() -> None:
+        with together.turn() as turn:
+            turn.pause()
+
+    joined(in_threads([search]))
+
+
+def test_very_large_searches_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_LARGE_SECONDS", 0.02)
+    together = Turns()
+    large: set[int] = set()
+    seen: list[int] = []
+
+    def search(number: int) -> None:
+        with together.turn() as turn:
+            for _ in range(30):
+                work_for(0.005)
+                turn.pause()
+                if turn._is_large:
+                    large.add(number)
+                    seen.append(len(large))
+            large.discard(number)
+
+    joined(in_threads([lambda number=number: search(number) for number in range(8)]))  # type: ignore[misc]
+    assert 1 <= max(seen) <= turns._LARGE_MAX
+
+
+def test_an_answer_that_is_not_read_holds_no_turn() -> None:
+    together = Turns()
+
+    def pieces() -> Iterator[int]:
+        yield from range(3)
+
+    with together.turn() as turn:
+        unread = [turn.pieces(pieces()) for _ in range(10)]
+    assert [next(stream) for stream in unread] == [0] * 10
+    with together.turn() as turn:
+        assert list(turn.pieces(pieces())) == [0, 1, 2]
+
+
+def test_a_search_that_fails_leaves_the_line() -> None:
+    together = Turns()
+
+    def search() -> None:
+        with together.turn() as turn:
+            work_for(0.02)
+            turn.pause()
+            raise ValueError("in the middle")
+
+    for _ in range(turns._WORKING_MAX + 1):
+        with pytest.raises(ValueError, match="in the middle"):
+            search()
