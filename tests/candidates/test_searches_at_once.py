@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.search import effort
+from roost.search import effort, turns
 from roost.store.database import Database
 from support.client import ApiClient, in_process_client
 from support.worlds import build_world
@@ -76,3 +76,19 @@ def small_requests(api: ApiClient, meanwhile: list[threading.Thread]) -> list[fl
         seconds.append(time.perf_counter() - began)
         time.sleep(0.01)
     return seconds
+
+
+@on_sqlite
+def test_a_search_too_many_is_told_to_come_again(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = in_process_client(database, tmp_path)
+    build_world(api, HARD_HOST)
+    # As if all threads that may wait for their turn did so already.
+    monkeypatch.setattr(turns, "_WAITING_MAX", 0)
+    monkeypatch.setattr(effort, "UNITS_MAX", effort.UNITS_MAX // 10)
+    refused = api.get(hard_question(0))
+    assert refused.status == 503
+    assert refused.headers["retry-after"] == "1"
+    assert "large searches" in refused.detail
+    assert api.get("/allocation_candidates?resources=VCPU:1").status == 200

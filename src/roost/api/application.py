@@ -39,6 +39,7 @@ from roost.configuration.settings import Settings
 from roost.model.printable import printable
 from roost.replica.housekeeping import Housekeeping
 from roost.replica.replica import Replica
+from roost.search.turns import TooManySearches
 from roost.service.errors import DomainError, ErrorCode
 from roost.store.database import Database
 from roost.store.errors import (
@@ -189,6 +190,8 @@ def _http_error(request: Request, error: Exception) -> HttpError:
         case Contention():
             text = f"update conflict: {error}. Try again."
             answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
+        case TooManySearches():
+            answer = HttpError(503, f"Too much is asked for at once: {error}. Try again.")
         case Busy():
             answer = HttpError(503, f"Nothing was written: {error}.")
         case OutcomeUnknown():

@@ -24,12 +24,18 @@ _SLICE_SECONDS = 0.02
 # How many work at once: while one thread is being woken, which takes long on a busy machine, the
 # other one has the interpreter.
 _WORKING_MAX = 2
+# So many may wait, each in a thread; the server has some more for small requests.
+_WAITING_MAX = 96
 # After so long a search lets other threads have the interpreter. It sleeps for that, because a
 # thread that only gives the interpreter up is the first to take it again.
 _BREATH_SECONDS, _SLEEP_SECONDS = 0.002, 0.00005
 # A search that has worked for so long is very large, and how many of these there are at once.
 _LARGE_SECONDS = 0.2
 _LARGE_MAX = 4
+
+
+class TooManySearches(Exception):
+    """So many large searches wait for their turn that one more waits in vain."""
 
 
 class Line:
@@ -51,6 +57,11 @@ class Line:
             self._waiting.append(called)
         # The thread that leaves hands its place over.
         called.acquire()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a thread that need not wait here should not."""
+        return len(self._waiting) >= _WAITING_MAX
 
     def leave(self) -> None:
         """Give the place to the thread that waits longest."""
@@ -103,7 +114,7 @@ class Turn:
             return
         if not self._works:
             if self._has_worked(_FREE_SECONDS):
-                self._start()
+                self._join()
         elif now < self._slice_ends:
             time.sleep(_SLEEP_SECONDS)
         else:
@@ -144,6 +155,12 @@ class Turn:
     def _has_worked(self, seconds: float) -> bool:
         """Whether the search took so long; time that its thread only waited is not work."""
         return self._began is not None and time.thread_time() - self._began >= seconds
+
+    def _join(self) -> None:
+        """Stand in line for the first time."""
+        if self._turns.working.is_long or self._turns.large.is_long:
+            raise TooManySearches(f"{_WAITING_MAX} large searches wait for their turn")
+        self._start()
 
     def _start(self) -> None:
         self._turns.working.enter()

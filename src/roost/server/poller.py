@@ -37,8 +37,8 @@ _ACCEPTED_MAX = 64
 # How many idle connections make room when there are too many.
 _EVICTED = 16
 _EVENTS_MAX = 256
-# Requests mostly wait for the database: as many threads may wait at once.
-THREADS = 64
+# Requests mostly wait for the database or for their turn: as many may wait at once.
+THREADS = 128
 # Pieces of large answers are made by these, one piece of each answer in turn.
 STREAM_THREADS = 2
 # A stop waits as long for requests in flight.
