@@ -31,15 +31,23 @@ FIRST = int(os.environ.get("ROOST_PROPERTY_SEED", "0"))
 SMALL_BOUNDS = {
     "roost.api.candidate_body._BIT_BYTES": 64,
     "roost.api.candidate_template._STAMPED_MIN": 1,
-    "roost.api.candidate_template._TEMPLATES_MAX": 1,
+    "roost.api.candidate_template._TEMPLATES_BYTES_MAX": 1,
     "roost.api.handlers.candidates._CANDIDATES_AT_ONCE_MAX": 1,
+    "roost.api.provider_summaries._PROVIDERS_TOGETHER": 1,
     "roost.replica.reading._IDS_MAX": 2,
     "roost.replica.replica._REBUILD_PROVIDERS_MIN": 2,
-    "roost.search.forest._FEW_IDS": 0,
+    "roost.search.batches._PACKED_MIN": 1,
     "roost.search.building.BLOCK_PROVIDERS": 4,
+    "roost.search.candidates._SOLUTIONS_HELD_MAX": 1,
     "roost.search.forest.BLOCK_PROVIDERS": 4,
+    "roost.search.forest._FEW_IDS": 0,
     "roost.search.scan._FIRST_TREES": 1,
     "roost.search.solving._IDLE_STEPS_BEFORE_MEMORY": -1,
+    "roost.search.solving._UNITS_AT_ONCE": 0,
+    "roost.search.turns._BREATH_SECONDS": 0,
+    "roost.search.turns._FREE_SECONDS": 0,
+    "roost.search.turns._LARGE_SECONDS": 0,
+    "roost.search.turns._SLICE_SECONDS": 0,
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search import effort
+from roost.search import candidates, effort, solving
 from roost.search.batches import Batch, Batches
 from roost.search.candidates import Found, Order, find_candidates
 from roost.search.forest import Forest
@@ -127,3 +127,20 @@ def test_a_search_pauses_again_and_again() -> None:
     )
     assert float(np.median(np.diff(pauses))) < 0.05
     assert len(pauses) > 1000
+
+
+@pytest.mark.parametrize("held", [1, 1000])
+@pytest.mark.parametrize("units", [0, 20, 4000])
+def test_alike_hosts_have_alike_answers_in_either_order(
+    monkeypatch: pytest.MonkeyPatch, held: int, units: int
+) -> None:
+    monkeypatch.setattr(candidates, "_SOLUTIONS_HELD_MAX", held)
+    monkeypatch.setattr(solving, "_UNITS_AT_ONCE", units)
+    forest = cloud([[3, 4, 5]] * 3)
+    orders = (Order(MAXIMUM), Order(MAXIMUM, depth_first=True))
+    breadth, depth = (
+        sorted((tree, batch.solution) for batch in found.batches for tree in batch.trees)
+        for found in (timed(forest, asking([2, 2, 3]), order) for order in orders)
+    )
+    assert breadth == depth
+    assert len(set(depth)) == len(depth) > 30

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search import effort, solving
+from roost.search import candidates, effort, solving
 from roost.search.candidates import Order, find_candidates
 from roost.search.feasibility import can_flow
 from support.search_forest import CLASSES, Node, forest_of
@@ -132,6 +132,7 @@ def test_every_solution_is_found_once(
             patch.setattr(solving, "_IDLE_STEPS_BEFORE_MEMORY", -1)
         if impatient:
             patch.setattr(solving, "_UNITS_AT_ONCE", 0)
+            patch.setattr(candidates, "_SOLUTIONS_HELD_MAX", 1)
         solutions = found(tree, query, depth_first=depth_first)
     assert set(solutions) == expected(tree, query)
     assert len(set(solutions)) == len(solutions)
