@@ -32,7 +32,7 @@ class RawClient:
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._received = b""
+        self._received = bytearray()
 
     def __enter__(self) -> RawClient:
         return self
@@ -76,13 +76,13 @@ class RawClient:
     def _until(self, mark: bytes) -> bytes:
         while mark not in self._received:
             self._receive()
-        found, _, self._received = self._received.partition(mark)
-        return found
+        return self._exactly(self._received.index(mark) + len(mark))[: -len(mark)]
 
     def _exactly(self, size: int) -> bytes:
         while len(self._received) < size:
             self._receive()
-        found, self._received = self._received[:size], self._received[size:]
+        found = bytes(self._received[:size])
+        del self._received[:size]
         return found
 
     def _chunks(self) -> bytes:
@@ -94,11 +94,9 @@ class RawClient:
         return b"".join(chunks)
 
     def _rest(self) -> bytes:
-        parts = [self._received]
         while part := self.socket.recv(1 << 20):
-            parts.append(part)
-        self._received = b""
-        return b"".join(parts)
+            self._received += part
+        return self._exactly(len(self._received))
 
     def _receive(self) -> None:
         data = self.socket.recv(1 << 20)

@@ -7,12 +7,12 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from roost.model.identifiers import new_uuid
 from support.live_server import LiveServer, Serve
+from support.processes import resident_megabytes, socket_count
 from support.raw_client import JSON, RawClient, request
 
 # More than a server has threads, and more than the usual number of open files.
@@ -52,12 +52,6 @@ def seconds_for(server: LiveServer, path: str = "/resource_providers") -> float:
         client.send(request("GET", path))
         assert client.answer().status == 200
     return time.monotonic() - began
-
-
-def resident_megabytes(server: LiveServer) -> float:
-    (worker,) = server.worker_ids()
-    status = Path(f"/proc/{worker}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
 @pytest.mark.parametrize(
@@ -119,7 +113,7 @@ def test_clients_that_do_not_read_hold_no_threads_and_are_let_go(serve: Serve) -
             client.connect(("127.0.0.1", server.port))
             client.sendall(LARGE_ANSWERS)
         assert max(seconds_for(server, "/") for _ in range(5)) < SECONDS_MAX
-        wait_until(lambda: connection_count(server) < 10)
+        wait_until(lambda: socket_count(server) < 10)
 
 
 def test_answers_that_no_client_reads_are_bounded(serve: Serve) -> None:
@@ -130,20 +124,8 @@ def test_answers_that_no_client_reads_are_bounded(serve: Serve) -> None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(("127.0.0.1", server.port))
             client.sendall(LARGE_ANSWERS)
-        wait_until(lambda: connection_count(server) < 30)
+        wait_until(lambda: socket_count(server) < 30)
         assert seconds_for(server, "/") < SECONDS_MAX
-
-
-def connection_count(server: LiveServer) -> int:
-    """How many sockets the worker has open."""
-    (worker,) = server.worker_ids()
-    found = 0
-    for entry in Path(f"/proc/{worker}/fd").iterdir():
-        try:
-            found += str(entry.readlink()).startswith("socket:")
-        except OSError:
-            continue
-    return found
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
