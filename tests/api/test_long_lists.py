@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection
 
+from roost.api import paging
 from roost.api.application import Application
 from roost.api.handlers import allocations, providers
 from roost.store import tables
@@ -27,8 +28,8 @@ on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let eleven be many."""
     for module in (providers, allocations):
-        monkeypatch.setattr(module, "_AT_ONCE_MAX", 10)
-        monkeypatch.setattr(module, "_PAGE_LENGTH", 4)
+        monkeypatch.setattr(module, "AT_ONCE_MAX", 10)
+    monkeypatch.setattr(paging, "PAGE_LENGTH", 4)
     monkeypatch.setattr(providers, "_PIECE_LENGTH", 3)
 
 

@@ -7,7 +7,7 @@ the route's own checks: version, media types, policy. A step that fails hides al
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -117,7 +117,7 @@ class Application:
         _log_request(request, response)
         start_response(_REASONS[response.status], response.headers)
         if response.stream is not None:
-            return response.stream
+            return _pieces(request, response.stream)
         return [response.body] if request.method != "HEAD" else []
 
     def _answer(self, request: Request) -> Response:
@@ -177,6 +177,15 @@ class Application:
             )
             self._policy.authorize(route.rule, request.context, target)
         return route.handler(request)
+
+
+def _pieces(request: Request, stream: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces of an answer. An error among them is logged here, and the server cuts it off."""
+    try:
+        yield from stream
+    except Exception as error:
+        _http_error(request, error)
+        raise
 
 
 def _http_error(request: Request, error: Exception) -> HttpError:

@@ -204,9 +204,9 @@ class Poller:
             send_piece(connection)
         except OSError:
             self._close(connection)
-        except Exception:
+        except Exception as error:
             # The client sees the end of the connection before the end of the answer.
-            _LOG.exception("An answer was cut off: its next piece could not be made")
+            _LOG.error("An answer was cut off, because its next piece was not made: %s", error)
             self._close(connection)
         else:
             self._settle(connection)

@@ -44,8 +44,13 @@ def list_provider_allocations(
     return ProviderAllocations(provider.id, provider.generation, *found)
 
 
+def measure_consumers(connection: Connection) -> tuple[int, int]:
+    """The first and the last id of all consumers."""
+    return allocations.consumer_extent(connection)
+
+
 def list_consumers(
-    connection: Connection, provider_id: int, after_id: int, at_most: int
-) -> tuple[Sequence[ProviderConsumer], int]:
-    """The next consumers of a provider with too many, and where those behind them begin."""
-    return allocations.next_consumers(connection, provider_id, after_id, at_most)
+    connection: Connection, provider_id: int, after_id: int, up_to_id: int
+) -> Sequence[ProviderConsumer]:
+    """The consumers of a provider whose ids lie in a range."""
+    return allocations.consumers_in_range(connection, provider_id, after_id, up_to_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import TypeAlias
 
 from sqlalchemy import Connection
@@ -11,22 +10,20 @@ from sqlalchemy import Connection
 from roost.model.providers import Provider, ProviderFilter
 from roost.service.errors import Invalid
 from roost.store import aggregates, provider_search, providers, vocabulary
-from roost.store.provider_search import Condition
+from roost.store.provider_search import Condition, Extent
 
 # The conditions of one part of the filter; none at all if nobody can pass it.
 Part: TypeAlias = list[Condition]
 
 
-# What a provider has to fulfil to be listed; none if no provider can.
+# What a provider has to fulfil to be listed; `None` if no provider can.
 Conditions: TypeAlias = tuple[Condition, ...] | None
 
 
 def list_providers(
     connection: Connection, wanted: ProviderFilter, at_most: int
 ) -> tuple[list[Provider], Conditions]:
-    """The first of the providers for which every part of the filter holds.
-
-    With them come the conditions by which `list_more_providers` finds the others.
+    """The first of the providers for which every part of the filter holds, and its conditions.
 
     Unknown traits and classes are errors, unless a part before them is one that nobody in the
     whole cloud passes: the reference gives up there, and so does this.
@@ -44,18 +41,20 @@ def list_providers(
     return provider_search.find_providers(connection, conditions, at_most), conditions
 
 
-def list_more_providers(
-    connection: Connection, conditions: Conditions, at_most: int, after: Provider
+def measure_list(connection: Connection, conditions: Conditions) -> Extent:
+    """Where the providers of a list lie."""
+    if conditions is None:
+        return Extent(0, 0, None)
+    return provider_search.find_extent(connection, conditions)
+
+
+def list_range(
+    connection: Connection, conditions: Conditions, after_id: int, up_to_id: int
 ) -> list[Provider]:
-    """The next of the providers behind one of the list."""
+    """The providers of a list whose ids lie in a range."""
     if conditions is None:
         return []
-    return provider_search.find_providers(connection, conditions, at_most, after.id)
-
-
-def newest_change(connection: Connection, conditions: Conditions) -> datetime | None:
-    """When the last provider of the whole list was written."""
-    return None if conditions is None else provider_search.newest_change(connection, conditions)
+    return provider_search.find_in_range(connection, conditions, after_id, up_to_id)
 
 
 def _identity(connection: Connection, wanted: ProviderFilter) -> Part | None:

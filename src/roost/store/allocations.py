@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, literal_column, select
+from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
 
 from roost.model.consumers import ConsumerAllocations, ProviderAllocation, ProviderConsumer
 from roost.model.identifiers import uuid_spellings
@@ -69,16 +69,27 @@ _BY_PROVIDER = (
 _MODIFIED_AT = select(
     func.max(func.coalesce(allocations.c.updated_at, allocations.c.created_at))
 ).where(allocations.c.resource_provider_id == bindparam("provider_id"))
-_NEXT_CONSUMERS = (
-    select(consumers.c.id)
-    .where(
-        consumers.c.id > bindparam("after_id"),
-        exists().where(
-            allocations.c.consumer_id == consumers.c.uuid,
-            allocations.c.resource_provider_id == bindparam("provider_id"),
-        ),
-    )
+_CONSUMERS_IN_RANGE = (
+    select(consumers.c.uuid, consumers.c.generation)
+    .where(consumers.c.id > bindparam("after_id"), consumers.c.id <= bindparam("up_to_id"))
     .order_by(consumers.c.id)
+)
+# Of one table, and the provider's id in a sum: otherwise MariaDB, or SQLite, reads all
+# allocations of a class, or of the provider, for each page.
+_HELD_OF_PROVIDER = Statement(
+    lambda uuids: select(
+        allocations.c.consumer_id, allocations.c.resource_class_id, allocations.c.used
+    ).where(
+        allocations.c.consumer_id.in_(uuids),
+        allocations.c.resource_provider_id + literal_column("0") == bindparam("provider_id"),
+    ),
+    lists=["uuids"],
+)
+_CLASS_NAMES = Statement(
+    lambda ids: select(resource_classes.c.id, resource_classes.c.name).where(
+        resource_classes.c.id.in_(ids)
+    ),
+    lists=["ids"],
 )
 _HELD = select(
     allocations.c.resource_provider_id,
@@ -187,20 +198,31 @@ def allocations_modified_at(connection: Connection, provider_id: int) -> datetim
     return found
 
 
-def next_consumers(
-    connection: Connection, provider_id: int, after_id: int, at_most: int
-) -> tuple[tuple[ProviderConsumer, ...], int]:
-    """The next consumers of the provider, by id, and the id of the last of them."""
-    place = {"provider_id": provider_id, "after_id": after_id}
-    ids = connection.execute(_NEXT_CONSUMERS.limit(at_most), place).scalars().all()
-    if not ids:
-        return (), after_id
-    # No others of its consumers lie between the first and the last.
-    query = _BY_PROVIDER.where(consumers.c.id.between(ids[0], ids[-1]))
-    rows = connection.execute(
-        query.order_by(consumers.c.id, allocations.c.id), {"provider_id": provider_id}
-    )
-    return _consumers(rows), ids[-1]
+def consumer_extent(connection: Connection) -> tuple[int, int]:
+    """The first and the last id of all consumers."""
+    query = select(func.min(consumers.c.id), func.max(consumers.c.id))
+    first_id, last_id = connection.execute(query).one()
+    return first_id or 0, last_id or 0
+
+
+def consumers_in_range(
+    connection: Connection, provider_id: int, after_id: int, up_to_id: int
+) -> list[ProviderConsumer]:
+    """The consumers of the provider whose ids lie in a range."""
+    place = {"after_id": after_id, "up_to_id": up_to_id}
+    generations = dict(map(tuple, connection.execute(_CONSUMERS_IN_RANGE, place)))
+    rows = _HELD_OF_PROVIDER.rows(connection, generations, {"provider_id": provider_id})
+    class_ids = {class_id for _, class_id, _ in rows}
+    names = dict(map(tuple, _CLASS_NAMES.rows(connection, class_ids)))
+    held: dict[str, dict[str, int]] = defaultdict(dict)
+    for consumer, class_id, used in rows:
+        if class_id in names:
+            held[consumer][names[class_id]] = used
+    return [
+        ProviderConsumer(consumer, generation, held[consumer])
+        for consumer, generation in generations.items()
+        if consumer in held
+    ]
 
 
 def _consumers(rows: Iterable[Any]) -> tuple[ProviderConsumer, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Column,
@@ -29,6 +29,14 @@ from roost.store.tables import (
 )
 
 Condition = ColumnElement[bool]
+
+
+class Extent(NamedTuple):
+    """The first and the last id of a list, and when a member of it was last written."""
+
+    first_id: int
+    last_id: int
+    modified_at: datetime | None
 
 
 def _among(column: Column[int], ids: Collection[int]) -> Condition:
@@ -112,22 +120,32 @@ def has_room(class_id: int, amount: int) -> Condition:
 
 
 def find_providers(
-    connection: Connection, conditions: Iterable[Condition], at_most: int, after_id: int = 0
+    connection: Connection, conditions: Iterable[Condition], at_most: int
 ) -> list[Provider]:
-    """The first providers behind `after_id` for which every condition holds, by internal id."""
-    columns = resource_providers.c
-    query = PROVIDERS.where(*conditions, columns.id > after_id)
-    rows = connection.execute(query.order_by(columns.id).limit(at_most))
-    return [provider_from_row(row) for row in rows]
+    """The first providers for which every condition holds, by internal id."""
+    query = PROVIDERS.where(*conditions).order_by(resource_providers.c.id).limit(at_most)
+    return [provider_from_row(row) for row in connection.execute(query)]
 
 
-def newest_change(connection: Connection, conditions: Iterable[Condition]) -> datetime | None:
-    """When the last of the providers was written for which every condition holds."""
+def find_in_range(
+    connection: Connection, conditions: Iterable[Condition], after_id: int, up_to_id: int
+) -> list[Provider]:
+    """All providers of a range of ids for which every condition holds, by internal id."""
+    id_ = resource_providers.c.id
+    query = PROVIDERS.where(id_ > after_id, id_ <= up_to_id, *conditions).order_by(id_)
+    return [provider_from_row(row) for row in connection.execute(query)]
+
+
+def find_extent(connection: Connection, conditions: Iterable[Condition]) -> Extent:
+    """Where the providers lie for which every condition holds."""
     columns = resource_providers.c
     moments = func.coalesce(columns.updated_at, columns.created_at)
-    query = select(func.max(moments)).where(*conditions, columns.root_provider_id.is_not(None))
-    found: datetime | None = connection.execute(query).scalar()
-    return found
+    query = select(
+        func.coalesce(func.min(columns.id), 0),
+        func.coalesce(func.max(columns.id), 0),
+        func.max(moments),
+    ).where(*conditions, columns.root_provider_id.is_not(None))
+    return Extent(*connection.execute(query).one())
 
 
 def any_provider(connection: Connection, conditions: Iterable[Condition]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Concatenate, ParamSpec
 
 import orjson
@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from roost.api.errors import HttpError
 from roost.api.handlers.inventories import parse_inventory
 from roost.api.limits import check_allocations, check_provider_members
+from roost.api.paging import AT_ONCE_MAX, pages
 from roost.api.requests import Request
 from roost.api.responses import (
     Response,
@@ -31,15 +32,12 @@ from roost.model.consumers import (
 )
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.service import allocations, claims
+from roost.service.allocations import ProviderAllocations
 from roost.service.errors import ErrorCode
 from roost.service.reshape import NewInventories, reshape
 from roost.store.errors import Contention
 
 P = ParamSpec("P")
-
-# A provider with more allocations is answered in pieces, each of a page of consumers.
-_AT_ONCE_MAX = 4000
-_PAGE_LENGTH = 1000
 
 
 def show(request: Request) -> Response:
@@ -68,17 +66,12 @@ def show(request: Request) -> Response:
 def list_for_provider(request: Request) -> Response:
     """Who holds what of a provider."""
     found = request.read(
-        allocations.list_provider_allocations, request.parameters["uuid"], _AT_ONCE_MAX
+        allocations.list_provider_allocations, request.parameters["uuid"], AT_ONCE_MAX
     )
     modified_at = found.modified_at or now()
     if found.consumers is None:
-        pages = _consumer_pages(request, found.provider_id)
-        stream = streamed_members(
-            b'{"allocations":{',
-            (orjson.dumps(_by_consumer(request, page))[1:-1] for page in pages),
-            b'},"resource_provider_generation":%d}' % found.generation,
-        )
-        return with_cache_headers(streamed_response(stream), request, modified_at)
+        response = streamed_response(_streamed(request, found))
+        return with_cache_headers(response, request, modified_at)
     body = {
         "allocations": _by_consumer(request, found.consumers),
         "resource_provider_generation": found.generation,
@@ -95,17 +88,18 @@ def _by_consumer(request: Request, consumers: Iterable[ProviderConsumer]) -> dic
     }
 
 
-def _consumer_pages(request: Request, provider_id: int) -> Iterator[Sequence[ProviderConsumer]]:
-    """All consumers of a provider, some at a time; no connection is held between two pages.
-
-    Ids never change: a consumer that holds something all the time is told exactly once.
-    """
-    before, after_id = -1, 0
-    while before != after_id:
-        before = after_id
-        page, after_id = request.read(allocations.list_consumers, provider_id, before, _PAGE_LENGTH)
-        if page:
-            yield page
+def _streamed(request: Request, found: ProviderAllocations) -> Iterator[bytes]:
+    consumers = pages(
+        lambda after_id, up_to_id: request.read(
+            allocations.list_consumers, found.provider_id, after_id, up_to_id
+        ),
+        *request.read(allocations.measure_consumers),
+    )
+    return streamed_members(
+        b'{"allocations":{',
+        (orjson.dumps(_by_consumer(request, page))[1:-1] for page in consumers),
+        b'},"resource_provider_generation":%d}' % found.generation,
+    )
 
 
 def replace(request: Request) -> Response:

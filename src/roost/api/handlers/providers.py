@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from roost.api.paging import AT_ONCE_MAX, pages
 from roost.api.provider_query import parse_provider_query
 from roost.api.requests import Request
 from roost.api.responses import (
@@ -25,12 +26,8 @@ from roost.api.validation import parse_body
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
 from roost.service import providers
-from roost.service.provider_list import (
-    Conditions,
-    list_more_providers,
-    list_providers,
-    newest_change,
-)
+from roost.service.provider_list import Conditions, list_providers, list_range, measure_list
+from roost.store.provider_search import Extent
 
 # Which parts of a provider have links, and since when.
 _LINKS = (
@@ -42,9 +39,7 @@ _LINKS = (
 )
 
 
-# A larger list is sent in pieces of about 256 KB. Each page of it is a statement of its own.
-_AT_ONCE_MAX = 4000
-_PAGE_LENGTH = 1000
+# About 256 KB.
 _PIECE_LENGTH = 250
 
 
@@ -78,33 +73,28 @@ def _representations(request: Request, found: Sequence[Provider]) -> list[dict[s
 def list_all(request: Request) -> Response:
     """The providers that pass the filters of the query."""
     wanted = parse_provider_query(request.query(), request.version)
-    found, conditions = request.read(list_providers, wanted, _AT_ONCE_MAX + 1)
-    if len(found) > _AT_ONCE_MAX:
-        modified_at = request.read(newest_change, conditions) if request.at_least(1, 15) else None
-        pages = _pages(request, found[:_PAGE_LENGTH], conditions)
-        stream = streamed_members(
-            b'{"resource_providers":[',
-            (orjson.dumps(_representations(request, piece))[1:-1] for piece in pages),
-            b"]}",
-        )
-        return with_cache_headers(streamed_response(stream), request, modified_at or now())
+    found, conditions = request.read(list_providers, wanted, AT_ONCE_MAX + 1)
+    if len(found) > AT_ONCE_MAX:
+        extent = request.read(measure_list, conditions)
+        response = streamed_response(_streamed(request, conditions, extent))
+        return with_cache_headers(response, request, extent.modified_at or now())
     body = {"resource_providers": _representations(request, found)}
     modified_at = newest(provider.modified_at for provider in found) or now()
     return with_cache_headers(json_response(body), request, modified_at)
 
 
-def _pages(
-    request: Request, page: Sequence[Provider], conditions: Conditions
-) -> Iterator[Sequence[Provider]]:
-    """All providers of a long list, a few at a time.
-
-    Between two pages no connection is held, so a slow client costs none. Ids never change and
-    pages go by them: a provider that exists all the time is in the list exactly once.
-    """
-    while page:
-        for start in range(0, len(page), _PIECE_LENGTH):
-            yield page[start : start + _PIECE_LENGTH]
-        page = request.read(list_more_providers, conditions, _PAGE_LENGTH, page[-1])
+def _streamed(request: Request, conditions: Conditions, extent: Extent) -> Iterator[bytes]:
+    found = pages(
+        lambda after_id, up_to_id: request.read(list_range, conditions, after_id, up_to_id),
+        extent.first_id,
+        extent.last_id,
+    )
+    pieces = (
+        orjson.dumps(_representations(request, page[start : start + _PIECE_LENGTH]))[1:-1]
+        for page in found
+        for start in range(0, len(page), _PIECE_LENGTH)
+    )
+    return streamed_members(b'{"resource_providers":[', pieces, b"]}")
 
 
 def create(request: Request) -> Response:
