@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+
+from support.client import Answer
 
 SECONDS_MAX = 30
-
-
-@dataclass(frozen=True)
-class RawAnswer:
-    """Status, headers and body, as they came."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 class RawClient:
@@ -52,19 +38,19 @@ class RawClient:
                 time.sleep(pause)
             self.socket.sendall(part)
 
-    def answer(self, method: str = "GET") -> RawAnswer:
+    def answer(self, method: str = "GET") -> Answer:
         """The next answer."""
         head = self._until(b"\r\n\r\n").decode("latin-1")
         first, *lines = head.rstrip().split("\r\n")
         headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
         status = int(first.split()[1])
         if method == "HEAD" or status in (100, 204):
-            return RawAnswer(status, headers, b"")
+            return Answer(status, headers, b"")
         if headers.get("transfer-encoding") == "chunked":
-            return RawAnswer(status, headers, self._chunks())
+            return Answer(status, headers, self._chunks())
         if "content-length" in headers:
-            return RawAnswer(status, headers, self._exactly(int(headers["content-length"])))
-        return RawAnswer(status, headers, self._rest())
+            return Answer(status, headers, self._exactly(int(headers["content-length"])))
+        return Answer(status, headers, self._rest())
 
     def is_closed(self) -> bool:
         """Whether the server has ended the connection, after waiting for it."""

@@ -110,62 +110,41 @@ MIDDLEWARE = (
     ),
 )
 
-# What the reference does not have: the limits of clients.
+
+def _limit(name: str, help_text: str, minimum: int = 1) -> cfg.IntOpt:
+    return cfg.IntOpt(name, default=getattr(LIMITS, name), min=minimum, help=help_text)
+
+
+# What the reference does not have: limits.
 ROOST = (
-    cfg.IntOpt(
-        "max_body_bytes",
-        default=LIMITS.max_body_bytes,
-        min=1024,
-        help="The largest body of a request; a larger one is answered with 413.",
+    _limit("max_body_bytes", "The largest body of a request; more is answered with 413.", 1024),
+    _limit("max_header_bytes", "The largest address and headers; more is answered with 431.", 1024),
+    _limit("max_request_groups", "Groups of a query for candidates; more is answered with 400."),
+    _limit(
+        "max_provider_members",
+        "Aggregates, traits or inventories that one request gives to a provider, and inventories "
+        "of one reshape; more is answered with 400.",
+        1000,
     ),
-    cfg.IntOpt(
-        "max_header_bytes",
-        default=LIMITS.max_header_bytes,
-        min=1024,
-        help="The largest address and headers of a request; larger ones are answered with 431.",
+    _limit(
+        "max_allocations",
+        "Allocations that one request writes, for all its consumers; more is answered with 400.",
+        1000,
     ),
-    cfg.IntOpt(
-        "max_connections",
-        default=LIMITS.max_connections,
-        min=1,
-        help="Connections of a worker; one more takes the place of the longest idle one.",
+    _limit("max_connections", "Connections of a worker; one more replaces the longest idle one."),
+    _limit(
+        "max_bodies_bytes", "All large bodies in a worker; one more is answered with 503.", 1024
     ),
-    cfg.IntOpt(
-        "max_bodies_bytes",
-        default=LIMITS.max_bodies_bytes,
-        min=1024,
-        help="All large bodies that a worker holds at once; a further one is answered with 503.",
-    ),
-    cfg.IntOpt(
+    _limit(
         "max_unread_bytes",
-        default=LIMITS.max_unread_bytes,
-        min=1024,
-        help="All answers that clients of a worker have not read; the slowest is disconnected.",
+        "All answers that clients of a worker have not read; beyond it, the slowest client is "
+        "disconnected.",
+        1024,
     ),
-    cfg.IntOpt(
-        "header_seconds",
-        default=LIMITS.header_seconds,
-        min=1,
-        help="Time for the headers of a request to come.",
-    ),
-    cfg.IntOpt(
-        "body_seconds",
-        default=LIMITS.body_seconds,
-        min=1,
-        help="Time for the body of a request to come.",
-    ),
-    cfg.IntOpt(
-        "idle_seconds",
-        default=LIMITS.idle_seconds,
-        min=1,
-        help="Time for which a connection is kept without a request.",
-    ),
-    cfg.IntOpt(
-        "unread_seconds",
-        default=LIMITS.unread_seconds,
-        min=1,
-        help="Time after which a client that reads nothing of its answer is disconnected.",
-    ),
+    _limit("header_seconds", "Time for the headers of a request to come."),
+    _limit("body_seconds", "Time for the body of a request to come."),
+    _limit("idle_seconds", "Time for which a connection is kept without a request."),
+    _limit("unread_seconds", "Time for a client to read something of its answer."),
     cfg.IntOpt(
         "database_wait_seconds",
         default=WAIT_SECONDS,
@@ -177,26 +156,6 @@ ROOST = (
         default=SILENCE_SECONDS,
         min=15,
         help="Seconds to wait for the answer to any other statement; then 503.",
-    ),
-    cfg.IntOpt(
-        "max_provider_members",
-        default=LIMITS.max_provider_members,
-        min=1000,
-        help="The most aggregates, traits or inventories that one request gives to a provider, and "
-        "the most inventories of one reshape; a request with more is answered with 400.",
-    ),
-    cfg.IntOpt(
-        "max_allocations",
-        default=LIMITS.max_allocations,
-        min=1000,
-        help="The most allocations that one request writes, for all its consumers together; a "
-        "request with more is answered with 400.",
-    ),
-    cfg.IntOpt(
-        "max_request_groups",
-        default=LIMITS.max_request_groups,
-        min=1,
-        help="The most groups that a query for candidates may have; more are answered with 400.",
     ),
 )
 

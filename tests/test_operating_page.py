@@ -1,0 +1,22 @@
+"""The page for operators names every limit that they can choose."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from roost.configuration.options import ROOST
+from roost.model.limits import Limits
+
+PAGE = (Path(__file__).parents[1] / "docs" / "operating.md").read_text()
+
+
+@pytest.mark.parametrize("name", [option.name for option in ROOST])
+def test_the_page_has_a_row_for_every_limit(name: str) -> None:
+    assert f"| `{name}` |" in PAGE
+
+
+def test_every_limit_is_an_option() -> None:
+    assert {field.name for field in fields(Limits)} <= {option.name for option in ROOST}
