@@ -21,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from roost.store.database import Database
 from roost.store.migrations.histories import HISTORIES, History
 from roost.store.migrations.lock import lock_transaction, named_lock
+from roost.store.migrations.placement import drop_indexes_a082b8bb98d0
 from roost.store.sessions import session
 from roost.store.watchdog import wait_for_ever
 
@@ -65,12 +66,23 @@ def _upgrade_mysql(database: Database) -> None:
                     upgrade_history(connection, history)
                     # Looking has begun a transaction if there was nothing to do.
                     connection.commit()
+                if not alone:
+                    _drop_late_indexes(connection)
                 return
             except (DBAPIError, CommandError) as error:
                 if alone or attempt + 1 == _CLUSTER_ATTEMPTS:
                     raise
                 LOG.info("Another process migrates at the same time; trying again: %s", error)
         time.sleep(random.uniform(0, 0.5))
+
+
+def _drop_late_indexes(connection: Connection) -> None:
+    """Drop what this process created after another process had dropped it.
+
+    Without the lock, a slow process is still in the first revision when others are past the last.
+    """
+    with connection.begin(), Operations.context(MigrationContext.configure(connection)):
+        drop_indexes_a082b8bb98d0.upgrade()
 
 
 def scripts(history: History) -> ScriptDirectory:
