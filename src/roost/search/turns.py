@@ -26,9 +26,8 @@ _SLICE_SECONDS = 0.02
 _WORKING_MAX = 2
 # So many may wait, each in a thread; the server has some more for small requests.
 _WAITING_MAX = 96
-# After so long a search lets other threads have the interpreter. It sleeps for that, because a
-# thread that only gives the interpreter up is the first to take it again.
-_BREATH_SECONDS, _SLEEP_SECONDS = 0.002, 0.00005
+# How often a search looks whether its slice is over.
+_LOOK_SECONDS = 0.002
 # A search that has worked for so long is very large, and how many of these there are at once.
 _LARGE_SECONDS = 0.2
 _LARGE_MAX = 4
@@ -115,11 +114,9 @@ class Turn:
         if not self._works:
             if self._has_worked(_FREE_SECONDS):
                 self._join()
-        elif now < self._slice_ends:
-            time.sleep(_SLEEP_SECONDS)
-        else:
+        elif now >= self._slice_ends:
             self._wait_in_line()
-        self._pause_at = time.perf_counter() + _BREATH_SECONDS
+        self._pause_at = time.perf_counter() + _LOOK_SECONDS
 
     def end(self) -> None:
         """Leave the line; the search is done."""
