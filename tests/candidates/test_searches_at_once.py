@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ def hard_question(number: int) -> str:
 
 def long_question(number: int) -> str:
     return f"/allocation_candidates?resources=VCPU:1,MEMORY_MB:1,DISK_GB:1&limit={20_000 - number}"
+
+
+@pytest.fixture(autouse=True)
+def _switch_as_in_the_service() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.001)
+    yield
+    sys.setswitchinterval(before)
 
 
 @on_sqlite
@@ -84,8 +93,8 @@ def test_a_search_too_many_is_told_to_come_again(
 ) -> None:
     api = in_process_client(database, tmp_path)
     build_world(api, HARD_HOST)
-    # As if all threads that may wait for their turn did so already.
-    monkeypatch.setattr(turns, "_WAITING_MAX", 0)
+    # As if as many searches as there may be were under way already.
+    monkeypatch.setattr(turns, "_SEARCHES_MAX", 0)
     monkeypatch.setattr(effort, "UNITS_MAX", effort.UNITS_MAX // 10)
     refused = api.get(hard_question(0))
     assert refused.status == 503

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from itertools import permutations
@@ -11,7 +12,7 @@ import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search import candidates, effort, solving
-from roost.search.batches import Batch, Batches
+from roost.search.batches import Batch, Batches, solution_key
 from roost.search.candidates import Found, Order, find_candidates
 from roost.search.forest import Forest
 from support.search_forest import Node, forest_of
@@ -144,3 +145,8 @@ def test_alike_hosts_have_alike_answers_in_either_order(
     )
     assert breadth == depth
     assert len(set(depth)) == len(depth) > 30
+
+
+def test_solutions_of_two_sharing_providers_do_not_collide() -> None:
+    solutions = list(itertools.product((~0, ~1), repeat=10))
+    assert len({hash(solution_key(solution)) for solution in solutions}) == len(solutions)

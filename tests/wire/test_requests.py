@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -204,4 +205,88 @@ def test_a_second_spelling_of_a_header_gives_no_rights(server: LiveServer, name:
         client.send(request("GET", "/resource_providers", {"X-Roles": "nobody", name: "admin"}))
         assert client.answer().status == 403
         client.send(request("GET", "/resource_providers", {name: "nobody", "X-Roles": "admin"}))
+        assert client.answer().status == 200
+
+
+def chunked(method: str, path: str, trailer: bytes, **headers: str) -> bytes:
+    sent = {"Transfer-Encoding": "chunked", "X-Auth-Token": "user:project", **headers}
+    return request(method, path, sent) + b"0\r\n" + trailer + b"\r\n"
+
+
+def test_what_comes_behind_a_body_gives_no_rights(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(chunked("GET", "/resource_providers", b"X-Roles: admin\r\n"))
+        assert client.answer().status == 403
+        client.send(chunked("GET", "/resource_providers", b"X-Auth-Token: admin\r\n"))
+        assert client.answer().status == 403
+
+
+@pytest.mark.parametrize(
+    "endless", [b"a: b\r\n" * 20_000, b"a: " + b"b" * 140_000], ids=["many", "long"]
+)
+def test_what_comes_behind_a_body_is_bounded(server: LiveServer, endless: bytes) -> None:
+    with RawClient(server.port) as client:
+        client.send(chunked("GET", "/", b"")[:-2], endless)
+        assert client.answer().status == 431
+
+
+def test_a_body_is_read_whatever_protocol_the_client_offers(server: LiveServer) -> None:
+    body = json.dumps({"name": "upgraded", "uuid": new_uuid()}).encode()
+    headers = {**JSON, "Content-Length": str(len(body)), "Connection": "Upgrade", "Upgrade": "h2c"}
+    with RawClient(server.port) as client:
+        client.send(request("POST", "/resource_providers", headers), body[:5], body[5:])
+        assert client.answer().status == 200
+
+
+def test_a_small_head_behind_a_large_body_is_small(server: LiveServer) -> None:
+    body = b'{"name": "x"' + b" " * 65_400 + b"}"
+    post = request("POST", "/resource_providers", {**JSON, "Content-Length": str(len(body))})
+    get = request("GET", "/", {"X-Filler": "x" * 600})
+    with RawClient(server.port) as client:
+        client.send(post + body + get[:10], get[10:200], get[200:])
+        assert client.answer().status in (200, 409)
+        assert client.answer().status == 200
+
+
+def test_too_many_requests_ahead_are_refused(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(b"GET / HTTP/1.1\r\n\r\n" * 200)
+        statuses: list[int] = []
+        while not statuses or statuses[-1] == 200:
+            statuses.append(client.answer().status)
+        assert statuses[-1] == 400
+        assert len(statuses) > 64
+
+
+def test_an_expectation_behind_another_request_is_met(server: LiveServer) -> None:
+    body = json.dumps({"name": "second", "uuid": new_uuid()}).encode()
+    expecting = {**JSON, "Expect": "100-continue", "Content-Length": str(len(body))}
+    with RawClient(server.port) as client:
+        first, second = request("GET", "/traits"), request("POST", "/resource_providers", expecting)
+        client.send(first + second)
+        assert [client.answer().status, client.answer().status] == [200, 100]
+        client.send(body)
+        assert client.answer().status == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, id="two-hosts"),
+        pytest.param(b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, id="http2-as-text"),
+        pytest.param(b"GET / HTTP/0.9\r\nHost: a\r\n\r\n", 505, id="http0.9"),
+    ],
+)
+def test_what_no_client_of_http_1_sends_is_refused(
+    server: LiveServer, sent: bytes, status: int
+) -> None:
+    with RawClient(server.port) as client:
+        client.send(sent)
+        assert client.answer().status == status
+
+
+def test_a_client_that_has_said_everything_still_gets_its_answer(server: LiveServer) -> None:
+    with RawClient(server.port) as client:
+        client.send(request("GET", "/"))
+        client.socket.shutdown(socket.SHUT_WR)
         assert client.answer().status == 200

@@ -152,9 +152,41 @@ def test_time_is_up_for_headers_bodies_and_idle_connections(serve: Serve) -> Non
         assert [half.answer().status, slow.answer().status] == [408, 408]
 
 
-def test_a_connection_too_many_takes_the_place_of_an_idle_one(serve: Serve) -> None:
-    server = serve("max_connections = 40")
+def test_a_connection_too_many_takes_the_place_of_the_longest_idle_one(serve: Serve) -> None:
+    server = serve("max_connections = 50")
     with ExitStack() as stack:
-        idle = [stack.enter_context(RawClient(server.port)) for _ in range(60)]
-        assert seconds_for(server) < SECONDS_MAX
+        idle = [stack.enter_context(RawClient(server.port)) for _ in range(45)]
+        for client in idle:
+            client.send(request("GET", "/"))
+            assert client.answer().status == 200
+        time.sleep(0.5)
+        late = [stack.enter_context(RawClient(server.port)) for _ in range(10)]
+        time.sleep(1.5)
         assert idle[0].is_closed()
+        for client in (*late, idle[-1]):
+            client.send(request("GET", "/"))
+            assert client.answer().status == 200
+        assert "closed to make room" in server.log
+
+
+def test_slow_readers_lock_no_client_out(serve: Serve) -> None:
+    server = serve("max_connections = 2", "--demo")
+    with ExitStack() as stack:
+        for _ in range(3):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", server.port))
+            client.sendall(LARGE_ANSWERS)
+            time.sleep(0.3)
+        for _ in range(3):
+            assert seconds_for(server, "/") < SECONDS_MAX
+
+
+def test_small_pieces_of_a_body_take_no_more_memory_than_large_ones(server: LiveServer) -> None:
+    before = resident_megabytes(server)
+    head = request("POST", "/resource_providers", {**JSON, "Transfer-Encoding": "chunked"})
+    with RawClient(server.port) as client:
+        client.send(head)
+        for _ in range(40):
+            client.send(b"2\r\n  \r\n" * 50_000)
+        assert resident_megabytes(server) - before < 60

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import orjson
 
 from roost.api.microversions import Microversion
-from roost.search.batches import Solution
+from roost.search.batches import Solution, solution_key
 from roost.search.block import Block, IndexColumn
 from roost.search.plan import Part
 from roost.search.uuid_column import UUID_LENGTH, ByteMatrix
@@ -111,18 +111,19 @@ class Templates:
         )
         # What is taken from a provider that serves certain parts.
         self._allocations: dict[tuple[int, ...], bytes] = {}
-        self._known: dict[Solution, Template] = {}
+        self._known: dict[Hashable, Template] = {}
         self._bytes = 0
 
     def of(self, solution: Solution) -> Template:
         """The template for a solution."""
-        found = self._known.get(solution)
+        key = solution_key(solution)
+        found = self._known.get(key)
         if found is None:
             if self._bytes > _TEMPLATES_BYTES_MAX:
                 self._known.clear()
                 self._allocations.clear()
                 self._bytes = 0
-            found = self._known[solution] = self._make(solution)
+            found = self._known[key] = self._make(solution)
             self._bytes += found.size
         return found
 

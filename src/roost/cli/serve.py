@@ -90,7 +90,10 @@ def serve(
             loaded = load_demo(database)
         console.print(plain(_demo_line(loaded, database)), soft_wrap=True)
     line = plain("Roost", "bold")
-    line.append_text(plain(f" at http://{host}:{port} on {shown_url(database)}, ", "not bold"))
+    shown_host = f"[{host}]" if ":" in host else host
+    line.append_text(
+        plain(f" at http://{shown_host}:{port} on {shown_url(database)}, ", "not bold")
+    )
     line.append_text(plain(f"{workers} worker{'s' if workers > 1 else ''}, {strategy}", "not bold"))
     console.print(line, soft_wrap=True)
     database.close()

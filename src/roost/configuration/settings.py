@@ -87,7 +87,9 @@ def load_settings(
             raise ConfigurationError(f"There is no configuration file {name}.")
         read_config_file(name)
     conf = _parse(files)
-    url = database_url or conf.placement_database.connection or default_database_url()
+    url = conf.placement_database.connection or default_database_url()
+    if database_url is not None:
+        url = database_url
     group = conf.placement_database
     upgrade = group.sync_on_startup
     return Settings(

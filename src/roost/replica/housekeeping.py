@@ -58,7 +58,12 @@ class Chore:
         if reason is None and self.reason is not None:
             _LOG.info("%s succeeds again", self.name)
         elif reason is not None and reason != self.reason:
-            _LOG.warning("%s fails, and is tried again: %s", self.name, reason)
+            _LOG.warning(
+                "%s fails, and is tried again (%d failures so far): %s",
+                self.name,
+                self.failures,
+                reason,
+            )
         self.reason = reason
         self.put_off()
 

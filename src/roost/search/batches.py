@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple, TypeAlias
 
 # For each part of the query the provider that serves it.
@@ -14,8 +14,19 @@ Solution: TypeAlias = tuple[int, ...]
 _PACKED_MIN = 4096
 
 
+def solution_key(solution: Solution) -> Hashable:
+    """What is equal for equal solutions, and nothing else.
+
+    Python hashes -1 and -2 alike, so tuples of two sharing providers would all collide.
+
+    >>> solution_key((0, 3)) == (0, 3), solution_key((~0, ~1)) == solution_key((~1, ~0))
+    (True, False)
+    """
+    return solution if min(solution) >= 0 else array("i", solution).tobytes()
+
+
 class Batch(NamedTuple):
-    """The same answer for some trees of a block: for each part of the query who serves it.
+    """The same answer for some trees of a block: for each part of the query its provider.
 
     Members of a tree by their place in it, lenders by `~number`. A candidate for each tree.
     """

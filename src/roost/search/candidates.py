@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from roost.model.candidates import CandidateQuery
 from roost.search.account import Account
-from roost.search.batches import Batch, Batches, Solution
+from roost.search.batches import Batch, Batches, Solution, solution_key
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, ProviderRef
 from roost.search.plan import Part, make_plan
@@ -293,7 +293,7 @@ class _Distinct:
         self._effort = rules.effort
         self._homes = rules.lenders.homes
         self._numbers = rules.lenders.numbers
-        self._seen: set[Solution] = set()
+        self._seen: set[Hashable] = set()
 
     def of(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """The batches without what was in earlier ones."""
@@ -317,9 +317,10 @@ class _Distinct:
             if max(names) >= 0:
                 return True
             solution = names
-        if solution in self._seen:
+        key = solution_key(solution)
+        if key in self._seen:
             return False
-        self._seen.add(solution)
+        self._seen.add(key)
         return True
 
     def _named(self, block: int, tree: int, solution: Solution) -> Solution:

@@ -24,8 +24,8 @@ _SLICE_SECONDS = 0.02
 # How many work at once: while one thread is being woken, which takes long on a busy machine, the
 # other one has the interpreter.
 _WORKING_MAX = 2
-# So many may wait, each in a thread; the server has some more for small requests.
-_WAITING_MAX = 96
+# So many work or wait, each in a thread; the server has some more for small requests.
+_SEARCHES_MAX = 96
 # How often a search looks whether its slice is over.
 _LOOK_SECONDS = 0.002
 # A search that has worked for so long is very large, and how many of these there are at once.
@@ -34,7 +34,7 @@ _LARGE_MAX = 4
 
 
 class TooManySearches(Exception):
-    """So many large searches wait for their turn that one more waits in vain."""
+    """So many large searches are under way that one more would wait in vain."""
 
 
 class Line:
@@ -57,11 +57,6 @@ class Line:
         # The thread that leaves hands its place over.
         called.acquire()
 
-    @property
-    def is_long(self) -> bool:
-        """Whether a thread that need not wait here should not."""
-        return len(self._waiting) >= _WAITING_MAX
-
     def leave(self) -> None:
         """Give the place to the thread that waits longest."""
         with self._lock:
@@ -83,6 +78,20 @@ class Turns:
     def __init__(self) -> None:
         self.working = Line(_WORKING_MAX)
         self.large = Line(_LARGE_MAX)
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def join(self) -> None:
+        """Count a search among those that are not small, if there are not too many."""
+        with self._lock:
+            if self._count >= _SEARCHES_MAX:
+                raise TooManySearches(f"{_SEARCHES_MAX} large searches are under way")
+            self._count += 1
+
+    def part(self) -> None:
+        """Count a search no longer."""
+        with self._lock:
+            self._count -= 1
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
@@ -101,6 +110,7 @@ class Turn:
         self._turns = turns
         self._works = False
         self._is_large = False
+        self._is_counted = False
         # The time of the thread that searches; other threads may send what was found.
         self._began: float | None = time.thread_time()
         self._pause_at = time.perf_counter() + _FREE_SECONDS
@@ -125,6 +135,9 @@ class Turn:
         if self._is_large:
             self._is_large = False
             self._turns.large.leave()
+        if self._is_counted:
+            self._is_counted = False
+            self._turns.part()
 
     def pieces(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         """The pieces of a large answer: each is made in turn, and none before it is asked for."""
@@ -155,8 +168,8 @@ class Turn:
 
     def _join(self) -> None:
         """Stand in line for the first time."""
-        if self._turns.working.is_long or self._turns.large.is_long:
-            raise TooManySearches(f"{_WAITING_MAX} large searches wait for their turn")
+        self._turns.join()
+        self._is_counted = True
         self._start()
 
     def _start(self) -> None:

@@ -6,6 +6,7 @@ to a thread of a pool while an answer is made. Only its owner touches it.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections import deque
 from collections.abc import Generator, Sequence
@@ -24,6 +25,10 @@ from roost.server.outgoing import CONTINUE
 _RECEIVE_BYTES = 64 * 1024
 # Bodies up to this size are always let in.
 _SMALL_BODY_BYTES = 64 * 1024
+# Complete requests that a client may send ahead, without waiting for answers.
+_AHEAD_MAX = 64
+_VERSIONS = frozenset({"1.0", "1.1"})
+_UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 # The kernel takes no more buffers in one call; answers have two or three.
 _BUFFERS_MAX = 64
 
@@ -55,11 +60,13 @@ class Connection:
 
     __slots__ = (
         "_body_began",
-        "_head_bytes",
+        "_has_progressed",
         "_incoming",
         "_large_bodies",
         "_limits",
+        "_owes_continue",
         "_parser",
+        "_unparsed_bytes",
         "deadline",
         "environ",
         "keep_alive",
@@ -69,6 +76,7 @@ class Connection:
         "state",
         "stream",
         "unsent",
+        "waits_since",
         "wants_lingering",
     )
 
@@ -85,6 +93,8 @@ class Connection:
         self.requests: deque[Incoming] = deque()
         self.state = State.READING
         self.deadline = 0.0
+        # When it began to wait for what it waits for now.
+        self.waits_since = 0.0
         self.unsent: list[memoryview] = []
         # The pieces of an answer that follow those in `unsent`.
         self.stream: Generator[bytes] | None = None
@@ -96,13 +106,18 @@ class Connection:
         self._large_bodies = large_bodies
         self._parser = httptools.HttpRequestParser(self)
         self._incoming: Incoming | None = None
-        self._head_bytes = 0
         self._body_began = False
+        # Bytes since the parser last found something in them: of a header without an end, say.
+        self._unparsed_bytes = 0
+        self._has_progressed = False
+        self._owes_continue = False
 
     @property
-    def is_between_requests(self) -> bool:
-        """Whether no part of a request has come since the last one."""
-        return self._incoming is None
+    def reading_seconds(self) -> float:
+        """How long the server waits for what comes next of a request."""
+        if self._incoming is None:
+            return self._limits.idle_seconds
+        return self._limits.body_seconds if self._body_began else self._limits.header_seconds
 
     @property
     def is_idle(self) -> bool:
@@ -121,18 +136,25 @@ class Connection:
             return False
         if self.state is State.LINGERING:
             return True
-        if self._incoming is None:
-            self.deadline = now + self._limits.header_seconds
-        body_had_begun = self._body_began
+        before = self._incoming is not None, self._body_began
         self._feed(data)
-        if self._body_began and not body_had_begun:
-            self.deadline = now + self._limits.body_seconds
+        # Bytes that begin nothing give no more time.
+        if (self._incoming is not None, self._body_began) != before:
+            self.deadline = now + self.reading_seconds
         return True
 
     def send(self, buffers: Sequence[bytes]) -> None:
         """Send these after what is still unsent; the client may not take all of it now."""
         self.unsent += [memoryview(buffer) for buffer in buffers if buffer]
         self.flush()
+
+    def let_continue(self) -> None:
+        """Tell a client that waits for it that it may send the body, behind all answers."""
+        if self._owes_continue and not self.requests and not self.unsent:
+            self._owes_continue = False
+            # A client that is gone is noticed when its body does not come.
+            with suppress(OSError):
+                self.send([CONTINUE])
 
     def flush(self) -> None:
         """Send as much as the client takes now; `OSError` if it is gone."""
@@ -153,7 +175,7 @@ class Connection:
         if incoming.size > _SMALL_BODY_BYTES and not incoming.too_large:
             self._large_bodies.give_back(incoming.size)
         incoming.size = 0
-        incoming.body = []
+        incoming.body = bytearray()
 
     def close(self) -> None:
         """End the connection, with all that belongs to it."""
@@ -178,20 +200,29 @@ class Connection:
             self.unsent[0] = self.unsent[0][sent:]
 
     def _feed(self, data: bytes) -> None:
+        self._has_progressed = False
+        if self._incoming is None and b"pgrade" in data:
+            data = _without_upgrade(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # The request is answered as it is; what follows it is in a language of its own.
+            # What follows a request like CONNECT is in a language of its own.
             if self.requests:
                 self.requests[-1].keep_alive = False
+                self.wants_lingering = True
         except httptools.HttpParserError:
             self._refuse(
                 HTTPStatus.BAD_REQUEST,
                 "These bytes are no request of HTTP/1.1. Roost speaks no other protocol.",
             )
-        if self._incoming is not None and not self._body_began:
-            self._head_bytes += len(data)
-            self._check_head(self._head_bytes)
+        self._unparsed_bytes = 0 if self._has_progressed else self._unparsed_bytes + len(data)
+        if self._incoming is not None:
+            self._check_head(self._incoming.head_size + self._unparsed_bytes)
+        if len(self.requests) > _AHEAD_MAX:
+            self._refuse(
+                HTTPStatus.BAD_REQUEST,
+                f"More than {_AHEAD_MAX} requests came before an answer. Wait for answers.",
+            )
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
         """Read no further request; the first reason counts."""
@@ -211,22 +242,26 @@ class Connection:
 
     def on_message_begin(self) -> None:
         """The first byte of a request has come."""
+        self._has_progressed = True
         self._incoming = Incoming()
-        self._head_bytes = 0
         self._body_began = False
 
     def on_url(self, part: bytes) -> None:
         """A part of the target has come."""
         assert self._incoming is not None
+        self._has_progressed = True
         self._incoming.target += part
         self._incoming.head_size += len(part)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header has come."""
         assert self._incoming is not None
-        self._incoming.headers.append((name.lower(), value))
+        self._has_progressed = True
         # The colon, the space and the end of the line count, too.
         self._incoming.head_size += len(name) + len(value) + 4
+        # What comes behind the body may not say who sends the request.
+        if not self._body_began:
+            self._incoming.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         """All headers have come."""
@@ -237,16 +272,25 @@ class Connection:
         incoming.version = self._parser.get_http_version()
         incoming.keep_alive = self._parser.should_keep_alive()
         self._check_head(incoming.head_size)
+        if incoming.version not in _VERSIONS:
+            self._refuse(
+                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Roost speaks HTTP/1.1 and HTTP/1.0."
+            )
         headers = dict(incoming.headers)
+        if b"host" in headers and sum(name == b"host" for name, _ in incoming.headers) > 1:
+            self._refuse(HTTPStatus.BAD_REQUEST, "The request has more than one Host header.")
         length = headers.get(b"content-length", b"")
         if length.isdigit() and int(length) > self._limits.max_body_bytes:
             self._answer_without_body(incoming, int(length))
-        elif headers.get(b"expect", b"").lower() == b"100-continue":
-            self._let_continue()
+        elif headers.get(b"expect", b"").lower() == b"100-continue" and not incoming.is_old:
+            self._owes_continue = True
+            self.let_continue()
 
     def on_body(self, data: bytes) -> None:
         """A part of the body has come."""
         incoming = self._incoming
+        self._has_progressed = True
+        self._owes_continue = False
         if incoming is None or incoming.too_large or self.refused is not None:
             return
         before = incoming.size
@@ -257,13 +301,14 @@ class Connection:
             return
         taken = before if before > _SMALL_BODY_BYTES else 0
         if size > _SMALL_BODY_BYTES and not self._large_bodies.take(size - taken):
+            self.release_body(incoming)
             self._refuse(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "Other clients send large bodies at this moment. Try again.",
             )
             return
         incoming.size = size
-        incoming.body.append(data)
+        incoming.body += data
 
     def on_message_complete(self) -> None:
         """The request is complete."""
@@ -272,13 +317,6 @@ class Connection:
             self.requests.append(incoming)
             self._incoming = None
 
-    def _let_continue(self) -> None:
-        """Tell a client that waits for it that it may send the body."""
-        if not self.requests and not self.unsent:
-            # A client that is gone is noticed when its body does not come.
-            with suppress(OSError):
-                self.send([CONTINUE])
-
     def _answer_without_body(self, incoming: Incoming, size: int) -> None:
         """Let the application word the refusal; the rest of the body is not read."""
         incoming.too_large = True
@@ -286,3 +324,12 @@ class Connection:
         incoming.keep_alive = False
         self.wants_lingering = True
         self.requests.append(incoming)
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """The bytes without an offer to change the protocol, which they need not accept.
+
+    The parser would take the body of such a request for another protocol.
+    """
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"\r\nx-offer:", head) + end + rest

@@ -25,16 +25,22 @@ _LOG = logging.getLogger(__name__)
 Application: TypeAlias = Callable[[Environ, Callable[[str, list[Header]], Any]], Iterable[bytes]]
 
 
-def answer(connection: Connection, application: Application, *, stopping: bool) -> None:
+class CutOff(Exception):
+    """The application failed in the middle of an answer, and has logged why."""
+
+
+def answer(
+    connection: Connection, application: Application, is_stopping: Callable[[], bool]
+) -> None:
     """Ask the application about the next request, and send as much as the client takes."""
     incoming = connection.requests.popleft()
-    connection.keep_alive = incoming.keep_alive and not stopping
     started: list[tuple[str, list[Header]]] = []
     try:
         body = application(
             incoming.environ(connection.environ),
             lambda status, headers: started.append((status, headers)),
         )
+        connection.keep_alive = incoming.keep_alive and not is_stopping()
         buffers = _buffers(connection, incoming, started[0], body)
     except Exception:
         _LOG.exception("The application failed")
@@ -48,7 +54,10 @@ def send_piece(connection: Connection) -> None:
     """Send the next piece of an answer of unknown length, or its end."""
     stream = connection.stream
     assert stream is not None
-    piece = next(stream, None)
+    try:
+        piece = next(stream, None)
+    except Exception as error:
+        raise CutOff from error
     if piece is None:
         connection.stream = None
         return
@@ -81,8 +90,13 @@ def _framing(connection: Connection, incoming: Incoming) -> tuple[str, ...]:
 
 
 def _pieces(body: Iterable[bytes], *, chunked: bool) -> Generator[bytes]:
-    for data in body:
-        if data:
-            yield b"".join(chunk(data)) if chunked else data
-    if chunked:
-        yield END_OF_CHUNKS
+    try:
+        for data in body:
+            if data:
+                yield b"".join(chunk(data)) if chunked else data
+        if chunked:
+            yield END_OF_CHUNKS
+    finally:
+        close = getattr(body, "close", None)
+        if close is not None:
+            close()

@@ -46,7 +46,7 @@ class Incoming:
         self.version = "1.1"
         self.headers: list[tuple[bytes, bytes]] = []
         self.head_size = 0
-        self.body: list[bytes] = []
+        self.body = bytearray()
         # The bytes of the body, as far as it has come or been announced.
         self.size = 0
         self.too_large = False
@@ -72,10 +72,10 @@ class Incoming:
             "SERVER_PROTOCOL": f"HTTP/{self.version}",
             "PATH_INFO": path,
             "QUERY_STRING": query,
-            "wsgi.input": BytesIO(b"".join(self.body)),
+            "wsgi.input": BytesIO(self.body),
         }
         for name, value in self.headers:
-            key = _key(name)
+            key = _known_key(name) if len(name) <= _NAME_LENGTH_USUAL else _key(name)
             if key is None:
                 continue
             text = value.decode("latin-1")
@@ -87,7 +87,6 @@ class Incoming:
         return environ
 
 
-@lru_cache(maxsize=512)
 def _key(name: bytes) -> str | None:
     """The name of a header in WSGI; `None` if the name has an underscore.
 
@@ -101,6 +100,11 @@ def _key(name: bytes) -> str | None:
         return None
     key = name.decode("latin-1").upper().replace("-", "_")
     return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
+
+
+# Longer names are not worth their memory.
+_NAME_LENGTH_USUAL = 64
+_known_key = lru_cache(maxsize=512)(_key)
 
 
 def _split(target: bytes) -> tuple[str, str]:

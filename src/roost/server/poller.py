@@ -15,12 +15,11 @@ import socket
 import time
 from contextlib import suppress
 from http import HTTPStatus
-from itertools import islice
 
 from roost.model.limits import Limits
 from roost.server.budget import Budget
 from roost.server.connection import Connection, Refused, State
-from roost.server.exchange import Application, answer, send_piece
+from roost.server.exchange import Application, CutOff, answer, send_piece
 from roost.server.incoming import Environ
 from roost.server.outgoing import refusal
 from roost.server.threads import Threads
@@ -34,13 +33,15 @@ _LINGER_SECONDS = 3.0
 _STOP_POLL_SECONDS = 0.05
 # In one go, so that those who are connected are served meanwhile.
 _ACCEPTED_MAX = 64
-# How many idle connections make room when there are too many.
-_EVICTED = 16
+# How many connections make room at most when there are too many.
+_EVICTED_MAX = 16
 _EVENTS_MAX = 256
 # Requests mostly wait for the database or for their turn: as many may wait at once.
 THREADS = 128
 # Pieces of large answers are made by these, one piece of each answer in turn.
-STREAM_THREADS = 2
+STREAM_THREADS = 16
+# Large answers that clients read slowly; beyond it, the slowest reader is disconnected.
+_STREAMS_MAX = 128
 # A stop waits as long for requests in flight.
 STOP_SECONDS = 30.0
 # The kernel goes on announcing a connection that cannot be accepted.
@@ -60,6 +61,8 @@ class Poller:
         self._large_bodies = Budget(limits.max_bodies_bytes)
         self._stopping = False
         self._sweep_at = 0.0
+        # Connections that made room since the last sweep.
+        self._evicted = 0
         self._threads = Threads("answer", THREADS, self._answer)
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
         self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
@@ -97,36 +100,55 @@ class Poller:
 
     # Connections come.
 
-    def _accept(self, now: float) -> None:
-        for _ in range(_ACCEPTED_MAX):
-            if len(self._connections) >= self._limits.max_connections:
-                self._evict()
+    def _accept(self, now: float) -> int:
+        """Take connections that wait; how many there were, of those that are taken in one go."""
+        for count in range(_ACCEPTED_MAX):
             try:
                 client, address = self._listener.accept()
             except BlockingIOError:
-                return
+                return count
             except OSError as error:
                 # A client that is gone already, or no descriptors are left.
                 if error.errno in _NO_ROOM:
-                    self._evict()
+                    self._make_room(now)
                     time.sleep(_NO_ROOM_SECONDS)
+                    return count
                 continue
+            if len(self._connections) >= self._limits.max_connections:
+                self._make_room(now)
             self._open(client, address, now)
+        return _ACCEPTED_MAX
 
     def _open(self, client: socket.socket, address: object, now: float) -> None:
         client.setblocking(False)
         environ = {**self._server, **_addresses(client, address)}
         connection = Connection(client, environ, self._limits, self._large_bodies)
         connection.deadline = now + self._limits.header_seconds
+        connection.waits_since = now
         self._connections[client.fileno()] = connection
-        self._epoll.register(client, _READ)
-
-    def _evict(self) -> None:
-        """Close those that have waited for longest without a request."""
-        waiting = [one for one in self._all() if one.state is State.READING]
-        waiting.sort(key=lambda one: (not one.is_idle, one.deadline))
-        for connection in islice(waiting, _EVICTED):
+        try:
+            self._epoll.register(client, _READ)
+        except OSError as error:
+            _LOG.error("A connection cannot be served: %s", error)
             self._close(connection)
+
+    def _make_room(self, now: float) -> None:
+        """Close connections that wait for their clients: first idle ones, the oldest of each."""
+        waiting = [one for one in self._all() if one.state is not State.ANSWERING]
+        waiting.sort(key=lambda one: (one.state is State.WRITING, not one.is_idle, one.waits_since))
+        wanted = min(_EVICTED_MAX, len(self._connections) // 16 + 1)
+        for connection in waiting:
+            if wanted and not self._has_request(connection, now):
+                self._close(connection)
+                self._evicted += 1
+                wanted -= 1
+
+    def _has_request(self, connection: Connection, now: float) -> bool:
+        """Whether a connection that seems idle has bytes of a request, which are then taken up."""
+        if not connection.is_idle:
+            return False
+        self._handle_safely(connection, now)
+        return not connection.is_idle
 
     # Bytes come, or the client takes some.
 
@@ -186,14 +208,15 @@ class Poller:
             self._settle(connection)
             return
         if (len(connection.unsent), len(connection.unsent[0])) != before:
-            connection.deadline = time.monotonic() + self._limits.unread_seconds
+            connection.waits_since = time.monotonic()
+            connection.deadline = connection.waits_since + self._limits.unread_seconds
         self._wait_for(_WRITE, connection)
 
     # Threads make answers.
 
     def _answer(self, connection: Connection) -> None:
         try:
-            answer(connection, self._application, stopping=self._stopping)
+            answer(connection, self._application, lambda: self._stopping)
         except OSError:
             self._close(connection)
         else:
@@ -204,9 +227,8 @@ class Poller:
             send_piece(connection)
         except OSError:
             self._close(connection)
-        except Exception as error:
+        except CutOff:
             # The client sees the end of the connection before the end of the answer.
-            _LOG.error("An answer was cut off, because its next piece was not made: %s", error)
             self._close(connection)
         else:
             self._settle(connection)
@@ -214,7 +236,8 @@ class Poller:
     def _settle(self, connection: Connection) -> None:
         """Hand the connection over to whatever it waits for now. The caller owns it no longer."""
         if connection.unsent:
-            connection.deadline = time.monotonic() + self._limits.unread_seconds
+            connection.waits_since = time.monotonic()
+            connection.deadline = connection.waits_since + self._limits.unread_seconds
             connection.state = State.WRITING
             self._wait_for(_WRITE, connection)
         elif connection.stream is not None:
@@ -230,9 +253,9 @@ class Poller:
     def _await_request(self, connection: Connection) -> None:
         if self._take_up(connection):
             return
-        limits = self._limits
-        seconds = limits.idle_seconds if connection.is_between_requests else limits.body_seconds
-        connection.deadline = time.monotonic() + seconds
+        connection.let_continue()
+        connection.waits_since = time.monotonic()
+        connection.deadline = connection.waits_since + connection.reading_seconds
         connection.state = State.READING
         self._wait_for(_READ, connection)
 
@@ -257,6 +280,13 @@ class Poller:
     def _sweep(self, now: float) -> None:
         """End what takes too long, and what keeps too many bytes."""
         self._sweep_at = now + _SWEEP_SECONDS
+        if self._evicted:
+            _LOG.warning(
+                "%d connections were closed to make room for others: [roost]max_connections = %d",
+                self._evicted,
+                self._limits.max_connections,
+            )
+            self._evicted = 0
         writing = []
         for connection in self._all():
             if connection.state is State.ANSWERING:
@@ -266,10 +296,12 @@ class Poller:
             elif connection.state is State.WRITING:
                 writing.append(connection)
         unread = sum(connection.unsent_bytes for connection in writing)
-        for connection in sorted(writing, key=lambda one: one.deadline):
-            if unread <= self._limits.max_unread_bytes:
+        streams = sum(connection.stream is not None for connection in writing)
+        for connection in sorted(writing, key=lambda one: one.waits_since):
+            if unread <= self._limits.max_unread_bytes and streams <= _STREAMS_MAX:
                 break
             unread -= connection.unsent_bytes
+            streams -= connection.stream is not None
             self._close(connection)
 
     def _time_out(self, connection: Connection) -> None:
@@ -282,15 +314,13 @@ class Poller:
     def _finish(self, wakened: socket.socket) -> None:
         """Stop listening, answer what has come, and wait for what is in flight."""
         deadline = time.monotonic() + STOP_SECONDS
-        self._accept(time.monotonic())
+        while self._accept(time.monotonic()) == _ACCEPTED_MAX:
+            pass
         self._epoll.unregister(self._listener)
         self._listener.close()
-        for connection in self._all():
-            if connection.is_idle:
-                self._handle(connection, time.monotonic())
         while time.monotonic() < deadline:
             for connection in self._all():
-                if connection.is_idle:
+                if connection.is_idle and not self._has_request(connection, time.monotonic()):
                     self._close(connection)
             if not self._connections:
                 break

@@ -19,9 +19,6 @@ _LOG = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
 _BACKLOG = 4096
-# Small requests wait so long for a search to let the interpreter go, again and again; Python's own
-# five milliseconds would make them five times slower while a large search works.
-_SWITCH_SECONDS = 0.001
 # Files that a process has open besides its connections: the database's, logs, libraries.
 _OTHER_FILES = 512
 
@@ -45,7 +42,6 @@ def run_worker(
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     _end_with_parent()
     _keep_memory()
-    sys.setswitchinterval(_SWITCH_SECONDS)
     application = load()
     _give_back_memory()
     listener = listen(host, port)

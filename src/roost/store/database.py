@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from roost.store.availability import Availability
 from roost.store.errors import (
@@ -23,6 +23,7 @@ from roost.store.errors import (
     OutcomeUnknown,
     Retry,
     WriteRefused,
+    is_read_only,
     is_transient,
     leaves_outcome_open,
     reason_of,
@@ -238,6 +239,10 @@ class Database:
             if not commits:
                 raise
             raise OutcomeUnknown(str(error)) from error
+        except InternalError as error:
+            if is_read_only(error):
+                raise WriteRefused(reason_of(error)) from error
+            raise
         except OperationalError as error:
             if commits and leaves_outcome_open(error):
                 raise OutcomeUnknown(reason_of(error)) from error

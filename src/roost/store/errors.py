@@ -17,6 +17,9 @@ _POSTGRESQL_GONE = frozenset({"57P01", "57P02", "57P03"})
 _MYSQL_GONE = frozenset({1047, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927})
 
 
+_POSTGRESQL_READ_ONLY = "25006"
+
+
 class DatabaseUnusable(OperatorError):
     """The database cannot be used as it is; the message says what to do."""
 
@@ -71,6 +74,11 @@ class WriteRefused(OperatorError):
 def is_transient(error: DBAPIError) -> bool:
     """Whether the same transaction, run again, may well succeed."""
     return _state(error) in _POSTGRESQL_TRANSIENT or _number(error) in _MYSQL_TRANSIENT
+
+
+def is_read_only(error: DBAPIError) -> bool:
+    """Whether the server takes no writes: it is about to become, or to stop being, a standby."""
+    return _state(error) == _POSTGRESQL_READ_ONLY
 
 
 def is_lost(error: Exception) -> bool:

@@ -37,7 +37,7 @@ class Following:
         self._doorway = Doorway(self._engine, 0, 0)
         self._availability = database.availability
         # A file does not lose what was read from it.
-        self._may_be_replaced = self._engine.dialect.name == "sqlite"
+        self._forgets_nothing = self._engine.dialect.name == "sqlite"
         # Stands in the notes of the connection over which the reader began.
         self._mark = object()
         self._process_id = os.getpid()
@@ -73,7 +73,7 @@ class Following:
         return session(self._doorway, seconds, self._availability)
 
     def _check(self, connection: Connection) -> None:
-        if not self._may_be_replaced and self._mark not in connection.info:
+        if not self._forgets_nothing and self._mark not in connection.info:
             raise ConnectionReplaced("the journal's connection was lost")
 
     def _leave_to_parent(self) -> None:

@@ -17,6 +17,7 @@ from roost.store.driver_errors import advice, known_advice, reason
 from roost.store.errors import DatabaseUnusable, WriteRefused
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.tables import metadata
+from roost.store.watchdog import opening_watched
 
 LOG = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ def connect_or_explain(
     attempt = 1
     while True:
         try:
-            with database.reader.connect():
+            with opening_watched(database.options.wait_seconds), database.reader.connect():
                 return
         except (DBAPIError, ConnectionError, TimeoutError) as error:
             said = reason(error, database.url)

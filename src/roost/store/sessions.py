@@ -20,7 +20,7 @@ from roost.store.errors import (
     is_lost,
     reason_of,
 )
-from roost.store.watchdog import watched
+from roost.store.watchdog import opening_watched, watched
 
 
 class Doorway:
@@ -66,7 +66,7 @@ def session(
         if availability is not None:
             availability.require()
         with (
-            _connect(doorway.engine, availability) as connection,
+            _connect(doorway.engine, seconds, availability) as connection,
             watched(connection, seconds) as watch,
         ):
             try:
@@ -86,10 +86,11 @@ def session(
         doorway.leave()
 
 
-def _connect(engine: Engine, availability: Availability | None) -> Connection:
+def _connect(engine: Engine, seconds: float, availability: Availability | None) -> Connection:
     began = time.monotonic()
     try:
-        return engine.connect()
+        with opening_watched(seconds):
+            return engine.connect()
     except PoolTimeout as error:
         raise DatabaseAway("other requests use all connections to the database") from error
     except (DBAPIError, OSError) as error:

@@ -213,7 +213,9 @@ class UpdateRows:
                 *(
                     (columns.id == id_, type_coerce(place, columns[name].type))
                     for id_, place in zip(ids, members, strict=True)
-                )
+                ),
+                # No row comes to it. It tells the database the type of a column of nulls.
+                else_=columns[name],
             )
             for name, members in places.items()
         }

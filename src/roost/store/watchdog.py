@@ -125,6 +125,28 @@ def watched(connection: Connection, seconds: float) -> Iterator[Watch | None]:
         _WATCHDOG.remove(watch)
 
 
+class _Opening(threading.local):
+    """The connection that a thread is opening."""
+
+    seconds: float | None = None
+    watch: Watch | None = None
+
+
+_OPENING = _Opening()
+
+
+@contextmanager
+def opening_watched(seconds: float) -> Iterator[None]:
+    """Let the server be silent for so long while a connection to it is made ready."""
+    _OPENING.seconds = seconds
+    try:
+        yield
+    finally:
+        watch, _OPENING.seconds, _OPENING.watch = _OPENING.watch, None, None
+        if watch is not None:
+            _WATCHDOG.remove(watch)
+
+
 def wait_for_ever(connection: Connection) -> None:
     """Let the server take as long as it needs, for work like a migration."""
     watch = connection.info.get(_WATCH)
@@ -135,12 +157,23 @@ def wait_for_ever(connection: Connection) -> None:
 def make_watchable(engine: Engine) -> None:
     """Note the sockets of an engine's connections, and when they begin to wait."""
 
-    @event.listens_for(engine, "connect")
+    # First of all: what else is done with a new connection waits for the server, too.
+    @event.listens_for(engine, "connect", insert=True)
     def note(dbapi_connection: Any, record: Any) -> None:
         # PyMySQL has no method for it.
         source = getattr(dbapi_connection, "_sock", dbapi_connection)
         number = source.fileno()
         record.info[_SOCKET] = number, os.fstat(number).st_ino
+        if _OPENING.seconds is not None:
+            _OPENING.watch = Watch(number, os.fstat(number).st_ino, _OPENING.seconds)
+            _WATCHDOG.add(_OPENING.watch)
+
+    @event.listens_for(engine, "after_cursor_execute")
+    def end(connection: Connection, *_rest: Any) -> None:
+        watch = None if connection.invalidated else connection.info.get(_WATCH)
+        if watch is not None:
+            # The time until the next statement is the process's own.
+            watch.since = math.inf
 
     @event.listens_for(engine, "commit")
     @event.listens_for(engine, "rollback")

@@ -100,7 +100,9 @@ class WriteGate:
             self._awake_from = 0
             waiter.is_inside = True
         elif _is_locked(waiter.file, 0):
-            waiter.open_looks = 0
+            # A writer is inside. What was seen before stays seen: a busy process would otherwise
+            # pass again and again between two looks of this one.
+            pass
         elif 0 < self._awake_from <= waiter.came or waiter.open_looks >= _OPEN_LOOKS_MAX:
             self._overtake(waiter)
         else:

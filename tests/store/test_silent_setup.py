@@ -1,0 +1,71 @@
+"""A server that lets a client in and then says nothing, as a pooler before a frozen server does."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from roost.store.database import Database, DatabaseOptions
+from roost.store.errors import DatabaseAway, DatabaseUnusable
+from roost.store.schema import connect_or_explain
+
+# As PostgreSQL says it: the password is not wanted, the version, ready.
+WELCOME = (
+    b"R" + struct.pack("!ii", 8, 0) + b"S\x00\x00\x00\x18server_version\x0015.0\x00"
+    b"Z" + struct.pack("!i", 5) + b"I"
+)
+SECONDS_MAX = 15
+
+
+@pytest.fixture
+def mute_server() -> Iterator[int]:
+    """The port of a server that welcomes clients and answers nothing else."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        kept: list[socket.socket] = []
+
+        def welcome() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                kept.append(client)
+                size = struct.unpack("!i", client.recv(4))[0]
+                if struct.unpack("!i", client.recv(4))[0] == 80877103:
+                    # It asks for encryption first.
+                    client.sendall(b"N")
+                    size = struct.unpack("!i", client.recv(4))[0]
+                    client.recv(4)
+                client.recv(size - 8)
+                client.sendall(WELCOME)
+
+        threading.Thread(target=welcome, daemon=True).start()
+        yield listener.getsockname()[1]
+        for client in kept:
+            client.close()
+
+
+def database_at(port: int) -> Database:
+    url = f"postgresql://postgres@127.0.0.1:{port}/placement"
+    return Database(DatabaseOptions(url=url, wait_seconds=2, silence_seconds=2))
+
+
+def test_a_new_connection_that_gets_no_answer_is_given_up(mute_server: int) -> None:
+    database = database_at(mute_server)
+    began = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(DatabaseAway):
+            database.read(lambda connection: connection.exec_driver_sql("SELECT 1"))
+    assert time.monotonic() - began < SECONDS_MAX
+
+
+def test_a_start_gives_such_a_server_up(mute_server: int) -> None:
+    began = time.monotonic()
+    with pytest.raises(DatabaseUnusable):
+        connect_or_explain(database_at(mute_server), 1, 1)
+    assert time.monotonic() - began < SECONDS_MAX
