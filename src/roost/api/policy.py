@@ -163,7 +163,7 @@ class Policy:
 
 
 _Question: TypeAlias = tuple[str, Context, str | None]
-"""A rule, who asks, and the project that is asked about."""
+"""A rule, the context of the request, and the project that it is about."""
 _UNKNOWN = object()
 
 

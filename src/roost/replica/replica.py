@@ -1,4 +1,4 @@
-"""The replica: a forest that is brought up to date whenever somebody asks for it."""
+"""The replica: a forest that every question for candidates brings up to date."""
 
 from __future__ import annotations
 

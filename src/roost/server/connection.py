@@ -218,11 +218,6 @@ class Connection:
         self._unparsed_bytes = 0 if self._has_progressed else self._unparsed_bytes + len(data)
         if self._incoming is not None:
             self._check_head(self._incoming.head_size + self._unparsed_bytes)
-        if len(self.requests) > _AHEAD_MAX:
-            self._refuse(
-                HTTPStatus.BAD_REQUEST,
-                f"More than {_AHEAD_MAX} requests came before an answer. Wait for answers.",
-            )
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
         """Read no further request; the first reason counts."""
@@ -259,7 +254,7 @@ class Connection:
         self._has_progressed = True
         # The colon, the space and the end of the line count, too.
         self._incoming.head_size += len(name) + len(value) + 4
-        # What comes behind the body may not say who sends the request.
+        # What comes behind the body does not name the sender of the request.
         if not self._body_began:
             self._incoming.headers.append((name.lower(), value))
 
@@ -313,6 +308,11 @@ class Connection:
     def on_message_complete(self) -> None:
         """The request is complete."""
         incoming = self._incoming
+        if len(self.requests) >= _AHEAD_MAX:
+            self._refuse(
+                HTTPStatus.BAD_REQUEST,
+                f"More than {_AHEAD_MAX} requests came before an answer. Wait for answers.",
+            )
         if incoming is not None and not incoming.too_large and self.refused is None:
             self.requests.append(incoming)
             self._incoming = None

@@ -90,8 +90,8 @@ class Incoming:
 def _key(name: bytes) -> str | None:
     """The name of a header in WSGI; `None` if the name has an underscore.
 
-    WSGI folds `X_Roles` and `X-Roles` together. A proxy that sets the one and lets the other pass
-    would let its clients choose their rights.
+    WSGI folds `X_Roles` and `X-Roles` together. A proxy that sets `X-Roles` and lets
+    `X_Roles` pass would let its clients choose their rights.
 
     >>> _key(b"X-Roles"), _key(b"Content-Type"), _key(b"X_Roles")
     ('HTTP_X_ROLES', 'CONTENT_TYPE', None)

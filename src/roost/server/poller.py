@@ -31,7 +31,7 @@ _WRITE = select.EPOLLOUT | select.EPOLLONESHOT
 _SWEEP_SECONDS = 1.0
 _LINGER_SECONDS = 3.0
 _STOP_POLL_SECONDS = 0.05
-# In one go, so that those who are connected are served meanwhile.
+# In one go: connections that are open already are served in between.
 _ACCEPTED_MAX = 64
 # How many connections make room at most when there are too many.
 _EVICTED_MAX = 16

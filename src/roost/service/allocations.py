@@ -15,7 +15,7 @@ from roost.store import allocations, providers
 
 @dataclass(frozen=True, slots=True)
 class ProviderAllocations:
-    """Who holds what of one provider; `consumers` is `None` if there are too many for one look."""
+    """The consumers of one provider; `consumers` is `None` if there are too many for one look."""
 
     provider_id: int
     generation: int

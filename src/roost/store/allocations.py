@@ -181,7 +181,7 @@ def consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocatio
 def provider_allocations(
     connection: Connection, provider_id: int, at_most: int
 ) -> tuple[tuple[ProviderConsumer, ...], Any] | None:
-    """Who holds what of the provider, and when that was last written (none: nobody).
+    """The consumers of the provider with their amounts, and the time of the last change.
 
     Nothing if there are more allocations than `at_most`.
     """

@@ -122,5 +122,5 @@ def _change_of(row: str) -> Change:
         known_kind = ChangeKind(kind)
     except ValueError:
         # A newer version writes to the same database; it cannot be asked what that means.
-        raise JournalLost(f"nobody here knows what a change of {kind!r} is") from None
+        raise JournalLost(f"this version does not know what a change of {kind!r} is") from None
     return Change(int(id_), known_kind, int(provider_id) if provider_id else None)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, insert
 
 T = TypeVar("T")
 
-# MariaDB turns a list of a thousand members into a join, which locks rows that nobody asked for.
+# MariaDB turns a list of a thousand members into a join, which locks rows that it does not name.
 # SQLite takes 32,766 parameters in a statement, PostgreSQL 65,535.
 CHUNK_LENGTH = 512
 
