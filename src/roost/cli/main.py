@@ -61,6 +61,9 @@ def main() -> None:
         cli()
     except OperatorError as error:
         _complain(error.explanation)
+    except UnicodeEncodeError as error:
+        # Python takes bytes that are not UTF-8 from the command line, but can send them nowhere.
+        _complain(f"{error.object!r} is not UTF-8. Spell it in UTF-8.")
     except OSError as error:
         # A full disk behind standard output, for instance.
         _complain(str(error))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -186,3 +189,16 @@ def test_findings_in_a_database_are_spelt_out(tmp_path: Path) -> None:
     assert "\x1b" not in outcome.output
     assert "[red]a" in outcome.output
     assert "[/]remove\\" in outcome.output
+
+
+def test_a_name_that_is_not_utf_8_is_refused_in_a_sentence(evil: EvilServer) -> None:
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("roost")), "tree", "show", b"host\xff"],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "ROOST_URL": evil.url},
+    )
+    assert done.returncode == 1
+    assert b"is not UTF-8" in done.stderr
+    assert b"Traceback" not in done.stderr
