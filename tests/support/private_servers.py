@@ -72,12 +72,16 @@ class PrivateMariaDB:
     port: int
     databases: MariaDB = field(init=False)
     _process: subprocess.Popen[bytes] | None = None
+    _started_at: int = 0
 
     def __post_init__(self) -> None:
         self.databases = MariaDB(f"mysql://root@127.0.0.1:{self.port}")
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
+        # A server is known by the second of its start; no server dies within its first one.
+        _await(lambda: int(time.time()) > self._started_at + 1, "the next second")
+        self._started_at = int(time.time())
         with (self.home / "output").open("ab") as output:
             self._process = subprocess.Popen(
                 [
