@@ -7,17 +7,11 @@ fails the import, with the reason.
 from __future__ import annotations
 
 import os
-import sys
 
 from roost.bootstrap import create_application
 from roost.configuration.logs import log_unknown_names, set_up_logging
 from roost.configuration.settings import CONFIG_FILES_VARIABLE, load_settings
 
-# A small request waits so long for a large search to let the interpreter go, several times.
-# Python's own five milliseconds would make it five times slower.
-_SWITCH_SECONDS = 0.001
-
-sys.setswitchinterval(_SWITCH_SECONDS)
 _settings = load_settings()
 set_up_logging(_settings)
 # `roost serve` has named them already, once for all its workers.

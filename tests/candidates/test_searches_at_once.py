@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,14 +35,6 @@ def hard_question(number: int) -> str:
 
 def long_question(number: int) -> str:
     return f"/allocation_candidates?resources=VCPU:1,MEMORY_MB:1,DISK_GB:1&limit={20_000 - number}"
-
-
-@pytest.fixture(autouse=True)
-def _switch_as_in_the_service() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(0.001)
-    yield
-    sys.setswitchinterval(before)
 
 
 @on_sqlite

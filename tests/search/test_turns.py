@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -132,3 +133,18 @@ def test_a_search_that_fails_leaves_the_line() -> None:
     for _ in range(turns._WORKING_MAX + 1):
         with pytest.raises(ValueError, match="in the middle"):
             search()
+
+
+def test_threads_change_more_often_only_while_a_large_search_works() -> None:
+    usual = sys.getswitchinterval()
+    together = Turns()
+    with together.turn() as turn:
+        turn.pause()
+        assert sys.getswitchinterval() == usual
+        work_for(0.02)
+        turn.pause()
+        assert sys.getswitchinterval() < usual
+    assert sys.getswitchinterval() == usual
+    pieces = turn.pieces(iter([1, 2]))
+    assert list(pieces) == [1, 2]
+    assert sys.getswitchinterval() == usual
