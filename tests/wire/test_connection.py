@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import pairwise
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from roost.model.limits import Limits
 from roost.server.budget import Budget
 from roost.server.connection import Connection
+from roost.server.threads import Threads
 
 NAMES = st.text("abcXYZ-", min_size=1, max_size=8).map(lambda name: f"X-{name}")
 VALUES = st.text("ab!~,=", max_size=12)
@@ -80,3 +82,21 @@ def test_the_memory_of_large_bodies_is_given_back(sizes: list[int], maximum: int
             connection.release_body(request)
         connection.close()
         assert budget.taken == 0
+
+
+def test_threads_do_everything_once_and_the_first_first() -> None:
+    done: list[int] = []
+    gate, finished = threading.Event(), threading.Event()
+
+    def work(number: int) -> None:
+        gate.wait(30)
+        done.append(number)
+        if len(done) == 200:
+            finished.set()
+
+    threads = Threads("test", 1, work)
+    for number in range(200):
+        threads.put(number)
+    gate.set()
+    assert finished.wait(30)
+    assert done == list(range(200))
