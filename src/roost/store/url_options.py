@@ -68,12 +68,14 @@ def known_options(driver: str) -> frozenset[str] | None:
 
 
 def _of_psycopg() -> frozenset[str]:
+    # An installation has the drivers of its own databases only.
     from psycopg import pq  # noqa: PLC0415
 
     return frozenset(option.keyword.decode() for option in pq.Conninfo.get_defaults())
 
 
 def _of_pymysql() -> frozenset[str]:
+    # An installation has the drivers of its own databases only.
     from pymysql.connections import Connection  # noqa: PLC0415
 
     return frozenset(inspect.signature(Connection).parameters) | _MYSQL_TLS

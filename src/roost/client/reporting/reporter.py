@@ -275,6 +275,7 @@ class Reporter:
         # Whatever it did to the tree before it asked is not what it does now.
         tree = self._fetch_or_begin(uuid, nodename)
         allocations = self.allocations(uuid)
+        # Drivers that never reshape need not take this argument, so the protocol does not have it.
         driver.update_provider_tree(tree, nodename, allocations=allocations)  # type: ignore[call-arg]
         return tree, allocations
 

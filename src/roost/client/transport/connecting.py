@@ -180,6 +180,7 @@ def _to_cloud(
     """To a cloud that stands in clouds.yaml."""
     what = f"the cloud {name!r}"
     with _explained(what):
+        # The libraries of OpenStack are an extra, here and in the functions below.
         from openstack.config import loader  # noqa: PLC0415
 
         config_files = _with_override(loader.CONFIG_FILES, environ.get("OS_CLIENT_CONFIG_FILE"))

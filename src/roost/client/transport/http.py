@@ -166,6 +166,7 @@ class _Connection(HTTPConnection):
             raise _NotConnected(_reason(error)) from error
         self._last_used = time.monotonic()
 
+    # urllib3 declares the response of the standard library's base class, and returns its own.
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
         response = super().getresponse()
         self._last_used = time.monotonic()
