@@ -27,6 +27,8 @@ from support.private_servers import (
 # How many transactions come to nothing before a crash; their numbers are given again after it.
 REFUSED = 8
 TRIES = 3
+# The server may put a commit on disk by itself, so one of these must show a loss.
+LOSSES_TRIED = 10
 
 
 @contextmanager
@@ -101,7 +103,7 @@ class TestPostgreSQLBackendKilled:
             "ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"
         )
         crashing.write(record, 1)
-        for _ in range(TRIES):
+        for _ in range(LOSSES_TRIED):
             reader = Reader(crashing, start(crashing))
             with writing(crashing) as late:
                 late.exec_driver_sql("SET LOCAL synchronous_commit = off")
@@ -117,7 +119,7 @@ class TestPostgreSQLBackendKilled:
                     reader.read()
                 return
             assert reader.read() == []
-        pytest.skip("the server put everything on disk each time")
+        pytest.fail("the server put everything on disk each time: nothing was shown")
 
     def test_candidates_and_usages_agree(
         self, crashing: Database, postgresql: PrivatePostgreSQL, tmp_path: Path
