@@ -6,6 +6,8 @@ REFERENCE := .venv-reference
 CONFORMANCE_DATABASES ?= sqlite postgresql
 SERVE ?= --demo
 PYTEST ?=
+# How many processes run the tests.
+TEST_PROCESSES ?= auto
 BENCH ?=
 DIFFERENTIAL ?=
 
@@ -18,10 +20,10 @@ run: $(VENV)/.serves ## Serve a demo cloud at http://127.0.0.1:8778 (SERVE='...'
 	$(VENV)/bin/roost serve $(SERVE)
 
 test: $(VENV)/.develops $(REFERENCE)/.installed ## Run all tests, on every database that this machine has
-	$(VENV)/bin/pytest $(PYTEST)
+	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST)
 
-test-long: $(VENV)/.develops $(REFERENCE)/.installed ## Run the tests that take minutes
-	$(VENV)/bin/pytest -m long $(PYTEST)
+test-long: $(VENV)/.develops $(REFERENCE)/.installed ## Run the tests that take minutes, and properties with new examples
+	$(VENV)/bin/pytest -m "long or hypothesis" --hypothesis-profile=long $(PYTEST)
 
 check: $(VENV)/.develops ## Format, lint, types, layers
 	$(VENV)/bin/ruff format --check .
@@ -58,7 +60,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.serves: pyproject.toml | $(VENV)/bin/python
 	@echo "== Installing Roost (once; about half a minute)"
-	$(VENV)/bin/python -m pip install --disable-pip-version-check -e '.[postgresql,mysql]' || \
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -e '.[server,postgresql,mysql]' || \
 		{ echo "pip could not install Roost; is a package index reachable (PIP_INDEX_URL)?"; exit 1; }
 	@touch $@
 

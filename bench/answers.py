@@ -11,14 +11,14 @@ Candidate = tuple[frozenset[tuple[str, str, int]], frozenset[tuple[str, frozense
 
 @dataclass(frozen=True)
 class Answer:
-    """What an answer says, whatever the order in which it says so."""
+    """The content of an answer, without its order."""
 
     candidates: frozenset[Candidate]
     entries: int
     summaries: dict[str, Any]
 
     def difference(self, other: Answer) -> str | None:
-        """How another complete answer to the same question differs."""
+        """The difference from a second complete answer to the same question; `None` if equal."""
         if len(self.candidates) != self.entries:
             return f"{self.entries - len(self.candidates)} candidates are there twice"
         if self.candidates != other.candidates:
@@ -32,7 +32,7 @@ class Answer:
         return None
 
     def defect(self, complete: Answer, limit: int) -> str | None:
-        """What is wrong with this as the answer under a limit."""
+        """The error of this answer to a question with a limit; `None` if it is right."""
         expected = min(limit, len(complete.candidates))
         if len(self.candidates) != expected or self.entries != expected:
             return f"{self.entries} candidates where {expected} are due"
@@ -55,7 +55,7 @@ def read_answer(body: bytes) -> Answer:
 
 
 def count_candidates(body: bytes) -> int:
-    """How many candidates there are, without reading all of it."""
+    """The number of candidates in a body, without parsing it."""
     return body.count(b'"mappings"')
 
 

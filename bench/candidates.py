@@ -1,4 +1,4 @@
-"""Scenarios: candidates, against the reference and against a static body of the same size."""
+"""Scenarios: candidates of Roost, of the reference, and a static body of the same size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from targets import CONNECTIONS, Target
 
 LIMITS = (10, 1000, None)
 LARGE = 1000
-"""From more hosts on, the reference is asked once, and its answer is compared only on demand."""
+"""On more hosts, the reference is asked under one limit, and answers are compared on demand."""
 REFERENCE_SECONDS = 4.0
 
 TABLE = Table(
@@ -41,7 +41,7 @@ TABLE = Table(
 
 @dataclass
 class Costs:
-    """What one question costs, in ms of CPU."""
+    """The costs of one question, in ms of CPU."""
 
     changed: float
     new: float
@@ -52,17 +52,20 @@ class Costs:
 
     @property
     def gain(self) -> float | None:
-        """How many times less than the reference."""
+        """The cost of the reference, divided by the cost of Roost."""
         return None if self.reference is None else self.reference / self.changed
 
     @property
     def changed_ratio(self) -> float:
-        """How many times a static body, sent at the same pace: who pauses finds caches cold."""
+        """The cost divided by that of a static body, sent at the same pace.
+
+        Pauses between requests let caches grow cold.
+        """
         return self.changed / self.paced
 
     @property
     def repeated_ratio(self) -> float:
-        """How many times a static body, one request on the heels of the other."""
+        """The cost divided by that of a static body, both without pauses between requests."""
         return self.repeated / self.static
 
 
@@ -79,7 +82,7 @@ class Measurement:
         self._static_path = stage.publish(self.body)
 
     def run(self) -> Costs:
-        """Measure."""
+        """Measure all servers in turns."""
         stage = self._stage
         changed, new, repeated = (Meter(self._roost) for _ in range(3))
         static, paced = (Meter(stage.static) for _ in range(2))
@@ -131,9 +134,9 @@ def measure_queries(
 ) -> dict[tuple[str, int | None], Costs]:
     """Measure questions under limits; a row for each."""
     if servers.reference is not None:
-        # What it loads with its first question is not the question's.
+        # The first question also loads code and tables, which are no cost of a question.
         servers.reference.get(NOTHING.path(servers.cloud))
-    # First of all: what is claimed while measuring changes the answers.
+    # The comparison comes first, because the claims of the measurement change the answers.
     equal = {query: compare(stage, servers, name, query) for query in queries}
     costs = {}
     for query in queries:
@@ -162,14 +165,14 @@ def measure_queries(
 
 
 def _asked(servers: Servers, limit: int | None) -> Servers:
-    """Spare a large reference all but one limit: it costs about the same under any."""
+    """Ask a large reference under one limit only: its costs are about the same under all."""
     if servers.cloud.hosts > LARGE and limit != 1000:
         return Servers(servers.cloud, servers.roost, None)
     return servers
 
 
 def compare(stage: Stage, servers: Servers, name: str, query: Query) -> str | None:
-    """Whether both services find the same."""
+    """Whether both services find the same candidates: yes, NO, or `None` if not compared."""
     if servers.reference is None or (servers.cloud.hosts > LARGE and not stage.compare_large):
         return None
     stage.results.progress(f"{name} {query.name}: comparing answers")
@@ -187,7 +190,7 @@ def compare(stage: Stage, servers: Servers, name: str, query: Query) -> str | No
 
 
 def flat(hosts: int) -> Scenario:
-    """Hosts of one provider, asked what the reference's own performance job asks."""
+    """Hosts of one provider, with the questions of the reference's own performance job."""
 
     def run(stage: Stage) -> None:
         name = f"flat-{hosts}"

@@ -1,4 +1,4 @@
-"""Scenario: claims, and reads of single things, against the reference."""
+"""Scenario: claims, and reads of single resources, of Roost and of the reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TABLE = Table(
 
 
 class Shop:
-    """A server on a cloud, and what was claimed there."""
+    """A server on a cloud, and the consumers that claimed there."""
 
     def __init__(self, target: Target, cloud: Cloud) -> None:
         self.target = target
@@ -41,7 +41,7 @@ class Shop:
         self._consumers.append(consumer)
 
     def read_claim(self) -> None:
-        """Read what one of the consumers holds."""
+        """Read the allocations of one of the consumers."""
         consumer = self._consumers[next(self._numbers) % len(self._consumers)]
         self.target.get(f"/allocations/{consumer}")
 
@@ -51,7 +51,7 @@ class Shop:
         self.target.get(f"/resource_providers/{host}{part}")
 
     def list_providers(self) -> None:
-        """List the providers with room for something."""
+        """List the providers with room for some resources."""
         amount = next(self._numbers) % 7 + 1
         self.target.get(f"/resource_providers?resources=VCPU:{amount},DISK_GB:10")
 

@@ -36,7 +36,7 @@ COLUMNS = {
     "consumers": ("id", "uuid", "project_id", "user_id", "generation", "consumer_type_id"),
     "allocations": ("resource_provider_id", "consumer_id", "resource_class_id", "used"),
 }
-# Those to which a service adds rows, of the tables whose ids are given above.
+# Tables with ids to which a service adds rows.
 NUMBERED = ("traits", "projects", "users", "consumer_types", "consumers")
 
 Rows = list[tuple[Any, ...]]
@@ -44,7 +44,7 @@ InsertRows = Callable[[str, Rows], None]
 
 
 class CloudWriter:
-    """Collects rows and inserts them in batches; the same numbers and uuids for the same seed."""
+    """Collects rows and inserts them in batches. The same seed gives the same ids and uuids."""
 
     def __init__(self, insert: InsertRows, seed: int = 2026) -> None:
         self.random = random.Random(seed)
@@ -82,7 +82,7 @@ class CloudWriter:
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
     def aggregate(self) -> str:
-        """A new aggregate."""
+        """Add an aggregate and return its uuid."""
         uuid = self.uuid()
         number = len(self._aggregate_ids) + 1
         self._aggregate_ids[uuid] = self._add("placement_aggregates", number, uuid)
@@ -96,7 +96,7 @@ class CloudWriter:
         aggregates: Sequence[str] = (),
         ratio: float = 1.0,
     ) -> int:
-        """A new provider with so much of each class; its number."""
+        """Add a provider with these totals by resource class, and return its number."""
         number = self.provider_count = self.provider_count + 1
         root = number if parent is None else self._roots[parent - 1]
         uuid = self.uuid()
@@ -113,7 +113,7 @@ class CloudWriter:
         return number
 
     def consumer(self, holdings: Sequence[tuple[int, str, int]]) -> None:
-        """A new consumer that holds, of these providers, so much of a class each."""
+        """Add a consumer. A holding is a provider, a resource class and an amount."""
         number = self._consumer_count = self._consumer_count + 1
         uuid = self.uuid()
         self._add("consumers", number, uuid, 1, 1, 1, 1)
@@ -133,7 +133,7 @@ class CloudWriter:
         self._pending = 0
 
     def _add(self, table: str, *values: Any) -> int:
-        """Collect a row; the first of its values."""
+        """Collect a row and return the first of its values."""
         self._rows[table].append(values)
         self._pending += 1
         if self._pending >= BATCH:
@@ -156,7 +156,7 @@ class CloudWriter:
 def sqlite_inserter(connection: sqlite3.Connection) -> InsertRows:
     """Insert through an SQLite connection."""
     connection.execute("PRAGMA synchronous=OFF")
-    # In KB: the indexes of random uuids are written all over.
+    # 256 MB, because random uuids touch pages all over their indexes.
     connection.execute("PRAGMA cache_size=-262144")
 
     def insert(table: str, rows: Rows) -> None:
@@ -172,7 +172,7 @@ def postgresql_inserter(connection: psycopg.Connection[Any]) -> InsertRows:
         with connection.cursor() as cursor:
             cursor.executemany(_statement(table, "%s").encode(), rows)
             if table in NUMBERED:
-                # The service goes on numbering where we stopped.
+                # The ids of the service follow the ids of these rows.
                 following = max(row[0] for row in rows)
                 cursor.execute(
                     "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", (table, following)

@@ -1,4 +1,4 @@
-"""The clouds that are measured: how many hosts, of what kind, with what on them."""
+"""The clouds that are measured: their hosts, providers and consumers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CPU_TRAITS = (
     *("HW_CPU_X86_SSE", "HW_CPU_X86_SSE2", "HW_CPU_X86_SSE41", "HW_CPU_X86_SSE42"),
     *("HW_CPU_X86_AVX", "HW_CPU_X86_AESNI", "HW_CPU_X86_VMX", "HW_CPU_X86_BMI"),
 )
-# What newer models have in addition, in the order in which it came.
+# Traits of newer models, oldest first.
 NEWER_CPU_TRAITS = ("HW_CPU_X86_AVX2", "HW_CPU_X86_AVX512F", "HW_CPU_X86_AVX512VNNI")
 FUNCTION_TRAITS = ("HW_NIC_SRIOV", "HW_NIC_OFFLOAD_RDMA")
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
@@ -39,7 +39,7 @@ SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 @dataclass
 class Cloud:
-    """What the benchmark has to know about the data that it made."""
+    """The facts about a cloud that requests and tables need."""
 
     hosts: int = 0
     providers: int = 0
@@ -47,14 +47,14 @@ class Cloud:
     """An aggregate in which a tenth of the hosts are."""
     roots: list[str] = field(default_factory=list)
     claimable: list[tuple[str, dict[str, int]]] = field(default_factory=list)
-    """Providers, and what can be claimed of each many times without changing an answer."""
+    """Providers with resources that can be claimed many times without a change of candidates."""
 
 
 Fill = Callable[[CloudWriter], Cloud]
 
 
 def flat(hosts: int, amount: int = 1) -> Fill:
-    """Hosts of one provider each with about two dozen traits; `amount` times as large."""
+    """Hosts of one provider with about two dozen traits; `amount` multiplies the totals."""
 
     def fill(writer: CloudWriter) -> Cloud:
         cloud = Cloud(hosts)
@@ -133,7 +133,7 @@ def _nested_host(
 
 
 def many_shapes(hosts: int, shapes: int) -> Fill:
-    """Hosts of seven providers whose last three differ in parent and class: so many shapes."""
+    """Hosts of seven providers. The last three differ in parent and class in `shapes` ways."""
 
     def fill(writer: CloudWriter) -> Cloud:
         cloud = Cloud(hosts)

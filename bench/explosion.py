@@ -1,4 +1,4 @@
-"""Scenario: trees so wide that their candidates cannot be counted out."""
+"""Scenario: trees so wide that no service can make all their candidates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LIMIT = 1000
 HOSTS = (1, 10, 100, 1000)
 # The last one is impossible: nine groups on eight devices.
 QUERIES = (network_groups(8, "none"), network_groups(8, "isolate"), network_groups(9, "isolate"))
-# What the reference can still answer, on one host.
+# Questions that the reference can answer, on one host.
 BOUNDED = (network_groups(3, "none"), network_groups(4, "isolate"), network_groups(4, "none"))
-# Another one than those measured, which are to be new to the service.
+# The compared question is not measured: the service must not know the measured questions.
 COMPARED = network_groups(3, "isolate")
 MEGABYTE = 1 << 20
 
@@ -37,7 +37,7 @@ TABLE = Table(
 
 
 def run(stage: Stage) -> None:
-    """Measure clouds of growing size; what grows on one host is compared with the reference."""
+    """Measure clouds of growing size, and compare one host with the reference."""
     dearest = 0.0
     for hosts in (1, 100) if stage.quick else HOSTS:
         name = f"wide-{hosts}"
@@ -57,7 +57,7 @@ def run(stage: Stage) -> None:
 
 
 def _measure(stage: Stage, servers: Servers, name: str, query: Query) -> float:
-    """Measure one question; the most CPU that an answer to it took."""
+    """Measure one question and return the largest CPU time of its answers."""
     roost, path = servers.roost, query.path(servers.cloud, LIMIT)
     stage.results.progress(f"{name} {query.name}")
     before = roost.memory()

@@ -12,16 +12,16 @@ from functools import partial
 from clouds import Cloud
 from targets import Target
 
-# What a server still does after its last byte has arrived here belongs to the request.
+# The work of a server after the last byte of its answer belongs to the request.
 SETTLE_SECONDS = 0.001
 
 Work = Callable[[int], object]
-"""One request; it is given the number of requests before it."""
+"""Sends one request. Its argument is the number of requests before it."""
 
 
 @dataclass
 class Meter:
-    """What requests of one kind cost one server, turn by turn."""
+    """The costs of requests of one kind to one server, turn by turn."""
 
     target: Target
     requests: int = 0
@@ -31,20 +31,20 @@ class Meter:
 
     @property
     def milliseconds(self) -> float:
-        """CPU of the server for one request, in the median turn: neighbours disturb some."""
+        """CPU of the server for one request, in the median turn."""
         return statistics.median(self._cpu) * 1000
 
     @property
     def wall_milliseconds(self) -> float:
-        """How long one request took, as its client saw it."""
+        """The time that the client waits for one request, in the median turn."""
         return statistics.median(self._wall) * 1000
 
     def run(self, work: Work, seconds: float, at_most: int = 100) -> None:
-        """One turn: do the work once, and again until the time is over."""
+        """One turn: do the work once, and repeat it until the time is over."""
         end = time.monotonic() + seconds
         done = 0
 
-        def all_of_it() -> None:
+        def whole_turn() -> None:
             nonlocal done
             while True:
                 work(self.requests + done)
@@ -52,11 +52,11 @@ class Meter:
                 if done >= at_most or time.monotonic() >= end:
                     break
 
-        cpu, wall = self._measure(all_of_it)
+        cpu, wall = self._measure(whole_turn)
         self._note(cpu, wall, done)
 
     def run_after(self, prepare: Work, work: Work, seconds: float, at_most: int = 100) -> None:
-        """One turn, like `run`, with something before each request that does not count."""
+        """One turn, like `run`, with a preparation before each request that does not count."""
         end = time.monotonic() + seconds
         cpu = wall = 0.0
         for done in range(at_most):
@@ -69,7 +69,7 @@ class Meter:
         self._note(cpu, wall, done + 1)
 
     def _measure(self, work: Callable[[], object]) -> tuple[float, float]:
-        """The seconds of CPU and the seconds that the work takes."""
+        """Do the work and return its seconds of CPU and of time."""
         before, started = self.target.cpu_seconds(), time.monotonic()
         work()
         wall = time.monotonic() - started
@@ -85,14 +85,14 @@ class Meter:
 
 @dataclass
 class Claims:
-    """Claims that change the usage of one provider after the other."""
+    """Claims that change the usage of all claimable providers in turn."""
 
     target: Target
     cloud: Cloud
 
     def claim(self, number: int) -> None:
-        """Claim a little, for a new consumer."""
-        # A step through the hosts that reaches all of them, but not in their order.
+        """Claim a small amount for a new consumer."""
+        # The step is a prime: it reaches all hosts, but not in their order.
         provider, resources = self.cloud.claimable[number * 7919 % len(self.cloud.claimable)]
         self.target.request(
             "PUT", f"/allocations/{uuid.uuid4()}", claim_body({provider: resources})

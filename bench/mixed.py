@@ -1,4 +1,4 @@
-"""Scenario: writers and readers at once, and whether anybody reads what is no longer true."""
+"""Scenario: writers and readers at once, and whether a reader gets a stale number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTS = 200
 WRITERS, READERS = 4, 4
 LIMIT = 50
 HELD = 20
-"""So many consumers of a writer live at a time."""
+"""The number of consumers that a writer keeps at a time."""
 CLASS = "DISK_GB"
 
 TABLE = Table(
@@ -48,47 +48,47 @@ TABLE = Table(
 
 @dataclass
 class Ledger:
-    """What was used of one host's disk, one entry for each write that was ever begun."""
+    """The usage of one host's disk: one entry for each write that a writer began."""
 
     used: list[int]
     acknowledged: int = 0
     """The last entry that the server has confirmed."""
 
     def begin(self, change: int) -> None:
-        """A write is about to be sent."""
+        """Note that a writer sends a write."""
         self.used.append(self.used[-1] + change)
 
     def finish(self) -> None:
-        """It was confirmed."""
+        """Note that the server confirmed the write."""
         self.acknowledged = len(self.used) - 1
 
     def abandon(self) -> None:
-        """It was refused, so nothing came of it."""
+        """Note that the server refused the write and the usage is as before."""
         self.used.append(self.used[-2])
         self.finish()
 
 
 @dataclass
 class Tally:
-    """What happened."""
+    """The counts of all events, and the errors."""
 
     counts: Counter[str] = field(default_factory=Counter)
     complaints: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, kind: str, number: int = 1) -> None:
-        """Something happened, so many times."""
+        """Count events of a kind."""
         with self._lock:
             self.counts[kind] += number
 
     def complain(self, text: str) -> None:
-        """Say what must not have happened."""
+        """Note an event that must not happen."""
         with self._lock:
             self.complaints.append(text)
 
 
 class MixedLoad:
-    """Writers that own their hosts, and readers that look at all of them."""
+    """Writers with hosts of their own, and readers of all hosts."""
 
     def __init__(self, target: Target, cloud: Cloud, seconds: float) -> None:
         self.tally = Tally()
@@ -103,7 +103,7 @@ class MixedLoad:
         }
 
     def run(self) -> None:
-        """Run all of them until the time is over."""
+        """Run all writers and readers until the time is over."""
         works = [*[self._write] * WRITERS, *[self._read] * READERS]
         threads = [
             threading.Thread(target=self._guard, args=(work, index % WRITERS))
@@ -135,7 +135,7 @@ class MixedLoad:
                 self._send(client, host, consumer, -1)
 
     def _send(self, client: Client, host: str, consumer: str, change: int) -> bool:
-        """Claim, or end a claim; whether that was done."""
+        """Claim, or end a claim, and return whether the server confirmed it."""
         ledger = self._ledgers[host]
         ledger.begin(change)
         method, body = ("PUT", claim_body({host: {CLASS: 1}})) if change > 0 else ("DELETE", None)
@@ -158,7 +158,7 @@ class MixedLoad:
                 break
             path = self._path
             if number % 2:
-                # A question about one host shows it for certain, whatever the limit leaves out.
+                # A question about one host shows that host under every limit.
                 host = self._hosts[(number * 31 + index) % len(self._hosts)]
                 path = f"{path}&in_tree={host}"
             known = {host: ledger.acknowledged for host, ledger in self._ledgers.items()}
@@ -167,7 +167,7 @@ class MixedLoad:
             self._check(known, summaries)
 
     def _check(self, known: dict[str, int], summaries: dict[str, Any]) -> None:
-        """Every number must have been true at some moment since the request was sent."""
+        """Each usage must have been true at some moment since the request was sent."""
         for host in known.keys() & summaries.keys():
             used = summaries[host]["resources"][CLASS]["used"]
             self.tally.note("checked")

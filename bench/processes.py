@@ -1,4 +1,4 @@
-"""What the processes of a server have used: CPU and memory."""
+"""CPU and memory of the processes of a server."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-# The last bits of a clock's number say whose time it shows: that of a process, all its threads
-# together, the ended ones too. Exact to the nanosecond, where /proc/PID/stat counts in 10 ms.
+# The last bits of a clock id select the CPU time of a process with all its threads, ended ones too.
+# The clock is exact to the nanosecond; /proc/PID/stat counts in 10 ms.
 _CPU_CLOCK = 2
 
 
@@ -31,7 +31,7 @@ def cpu_seconds(process_id: int) -> float:
 
 
 def worker_memory(process_id: int, field: str = "VmRSS") -> int:
-    """Resident bytes of the largest of the processes, which is a worker; `VmHWM` for its peak."""
+    """Resident bytes of the largest process, which is a worker; `VmHWM` gives their peak."""
     return max(_status_bytes(member, field) for member in family(process_id))
 
 

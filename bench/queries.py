@@ -1,4 +1,4 @@
-"""The questions that are asked."""
+"""The questions that a scenario asks."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class Query:
 
     name: str
     parameters: str
-    """With `{zone}` where an aggregate of the cloud belongs, and `{memory}` where memory does."""
+    """`{zone}` stands for an aggregate of the cloud, `{memory}` for an amount of memory."""
     memory: int = 256
 
     def path(self, cloud: Cloud, limit: int | None = None, more_memory: int = 0) -> str:
-        """The question as a path; asking for a little more makes it another one."""
+        """The question as a path. Each amount of `more_memory` makes a different question."""
         parameters = self.parameters.format(zone=cloud.zone, memory=self.memory + more_memory)
         path = f"/allocation_candidates?{parameters}"
         return path if limit is None else f"{path}&limit={limit}"
 
 
-# What the reference's own performance job asks.
+# The question of the reference's own performance job.
 PERFORMANCE_JOB = "resources=VCPU:1,MEMORY_MB:{memory},DISK_GB:10"
 FLAT = (
     Query("plain", PERFORMANCE_JOB),
@@ -42,11 +42,11 @@ NESTED = (
     Query("member_of", _INSTANCE + "&member_of={zone}"),
     GRANULAR,
 )
-# Nothing has so much: what a service does for every question, and nothing else.
+# No provider has so much, so this costs only the work that every question costs.
 NOTHING = Query("nothing", "resources=VCPU:2000000000")
 
 
 def network_groups(groups: int, policy: str) -> Query:
-    """So many groups, each of which asks for one virtual function."""
+    """A question with `groups` request groups for one virtual function each."""
     parameters = [f"resources{number}=SRIOV_NET_VF:1" for number in range(1, groups + 1)]
     return Query(f"{groups} groups, {policy}", "&".join([*parameters, f"group_policy={policy}"]))

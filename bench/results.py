@@ -1,4 +1,4 @@
-"""The tables that a run prints, row by row as they are measured, and the same as JSON."""
+"""The tables that a run prints row by row, and the same rows as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 @dataclass(frozen=True)
 class Column:
-    """One column: how it is called and how its numbers are written."""
+    """One column: its title and the format of its numbers."""
 
     title: str
     form: str = ".2f"
@@ -24,7 +24,7 @@ class Column:
         return max(len(self.title) + 1, self.room)
 
     def text(self, value: Any) -> str:
-        """The value, as it stands in the table."""
+        """The value as text of the table."""
         if value is None:
             return "-"
         return str(value) if isinstance(value, str) else f"{value:{self.form}}{self.unit}"
@@ -37,7 +37,7 @@ def ratio(title: str) -> Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A kind of measurement: what stands above its rows."""
+    """A kind of measurement: the title and the columns of its rows."""
 
     title: str
     columns: tuple[Column, ...]
@@ -59,7 +59,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Goal:
-    """What was aimed at, and what it came to."""
+    """A bound for a number, and the number that was measured."""
 
     work: str
     measured: float
@@ -69,13 +69,13 @@ class Goal:
 
     @property
     def reached(self) -> bool:
-        """Whether it is at least as good."""
+        """Whether the measured number is within the bound."""
         if self.more_is_better:
             return self.measured >= self.bound
         return self.measured <= self.bound
 
     def values(self) -> tuple[str, str, str]:
-        """The cells of its row."""
+        """The cells of the goal's row."""
         aim = "at least" if self.more_is_better else "at most"
         return (
             f"{aim} {self.bound:,g}{self.unit}",
@@ -102,7 +102,7 @@ class Results:
     _table: Table | None = None
 
     def add(self, table: Table, name: str, *values: Any) -> None:
-        """Note one row and print it, below a header where a new table begins."""
+        """Note and print one row, and the header before the first row of a table."""
         if table != self._table:
             self._table = table
             print(table.header(), file=self.out)
@@ -112,24 +112,24 @@ class Results:
         self._rows.append({"table": table.title, "name": name, **cells})
 
     def progress(self, text: str) -> None:
-        """Say what is being done; not part of the tables."""
+        """Print the current step to standard error, outside the tables."""
         print(f"  .. {text}", file=sys.stderr, flush=True)
 
     def failure(self, text: str) -> None:
-        """Note that something is wrong, not just slow."""
+        """Note and print a wrong answer."""
         self.failures.append(text)
         print(f"  !! {text}", file=self.out, flush=True)
 
     def at_least(self, work: str, measured: float, bound: float, unit: str = "x") -> None:
-        """Compare a number with the least that it should be."""
+        """Add the goal that a number is at least the bound."""
         self.goals.append(Goal(work, measured, bound, more_is_better=True, unit=unit))
 
     def at_most(self, work: str, measured: float, bound: float, unit: str = "x") -> None:
-        """Compare a number with the most that it should be."""
+        """Add the goal that a number is at most the bound."""
         self.goals.append(Goal(work, measured, bound, more_is_better=False, unit=unit))
 
     def summarise(self) -> None:
-        """Print which goals were reached, and what was wrong."""
+        """Print which goals were reached, and all wrong answers."""
         for goal in list(self.goals):
             self.add(GOALS, goal.work, *goal.values())
         for text in self.failures:

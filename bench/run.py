@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Roost against the reference, and against a server that only sends bytes, on the same data."""
+"""Measure Roost, the reference, and a server of static bytes, on the same data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# After our own directory: the servers and databases are the conformance runner's.
+# The modules of servers and databases are in conformance/. Modules of bench/ come first.
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "conformance"))
 
 from results import Results
@@ -71,7 +71,9 @@ def _selected(globs: list[str] | None, quick: bool) -> list[str]:
         return list(QUICK if quick else SCENARIOS)
     names = [name for name in SCENARIOS if any(fnmatch.fnmatch(name, glob) for glob in globs)]
     if not names:
-        raise SystemExit(f"no scenario is called {', '.join(globs)}: {', '.join(SCENARIOS)}")
+        raise SystemExit(
+            f"no scenario matches --only {', '.join(globs)}; choose from {', '.join(SCENARIOS)}"
+        )
     return names
 
 

@@ -25,7 +25,7 @@ TABLE = Table(
 
 
 def run(stage: Stage) -> None:
-    """Start on one tree and on many, and ask."""
+    """Measure the start on one tree and on many trees, and candidates on many trees."""
     start, memory = _start(stage, "one tree", 1, 0, 0)
     hosts = HOSTS // 10 if stage.quick else HOSTS
     _start(stage, "all", hosts, start, memory)

@@ -1,4 +1,4 @@
-"""Everything that can be measured, by name, in the order in which it is done."""
+"""All scenarios by name, in the order in which they run."""
 
 from __future__ import annotations
 

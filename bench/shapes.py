@@ -1,4 +1,4 @@
-"""Scenario: a cloud in which hardly two hosts look alike."""
+"""Scenario: a cloud of hosts with a thousand different trees."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Side:
         self._query, self._limit = query, limit
 
     def ask(self, number: int = 0) -> bytes:
-        """Ask; another number is another question."""
+        """Ask. Each number gives a different question."""
         return self._roost.get(self._query.path(self._cloud, self._limit, number))
 
     def turn(self, seconds: float) -> None:

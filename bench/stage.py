@@ -17,7 +17,7 @@ from targets import Target, reference_program, roost_program, running, static_pr
 
 @dataclass(frozen=True)
 class Servers:
-    """The servers of a measurement, each on a database of its own with the same cloud in it."""
+    """The servers of a measurement, each on its own database with the same cloud."""
 
     cloud: Cloud
     roost: Target
@@ -26,7 +26,7 @@ class Servers:
 
 @dataclass
 class Stage:
-    """What every scenario is given."""
+    """The surroundings of every scenario: directories, servers and results."""
 
     directory: Path
     roost: Path
@@ -35,7 +35,7 @@ class Stage:
     rounds: int = 5
     """Turns of each server."""
     seconds: float = 0.2
-    """How long a turn lasts, once it has begun."""
+    """The length of a turn; a request that began before its end is finished."""
     quick: bool = False
     compare_large: bool = False
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -43,22 +43,22 @@ class Stage:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def close(self) -> None:
-        """Stop what is shared by scenarios."""
+        """Stop the servers that scenarios share."""
         self._stack.close()
 
     @property
     def static(self) -> Target:
-        """The server that only sends what was published; one for the whole run."""
+        """The server that sends published bodies; one for the whole run."""
         if self._static is None:
             self._bodies.mkdir()
-            # Roost's environment has the server to compare with.
+            # The static server runs the modules of Roost's server.
             program = static_program(self.roost.with_name("python"), self.workers, self._bodies)
             home = self.directory / "static"
             self._static = self._stack.enter_context(running(program, "sqlite://", home))
         return self._static
 
     def publish(self, body: bytes) -> str:
-        """The path at which the static server has these bytes."""
+        """Give a body to the static server and return its path there."""
         assert self.static
         name = f"body-{next(self._numbers)}"
         (self._bodies / name).write_bytes(body)
@@ -70,7 +70,7 @@ class Stage:
 
     @contextmanager
     def home(self) -> Iterator[Path]:
-        """A directory for a while."""
+        """A directory that is removed at the end."""
         with tempfile.TemporaryDirectory(dir=self.directory) as name:
             yield Path(name)
 
@@ -115,4 +115,4 @@ class Stage:
 
 
 Scenario = Callable[[Stage], None]
-"""Measures something and adds it to the stage's results."""
+"""Measures requests and adds rows to the results of the stage."""

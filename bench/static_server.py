@@ -1,4 +1,4 @@
-"""The server that Roost runs under, sending the files of a directory: the least an answer costs.
+"""Roost's server with an application that sends files: the lowest cost of an answer.
 
 Run by the interpreter of Roost's environment: static_server.py PORT WORKERS DIRECTORY
 """
@@ -16,7 +16,7 @@ from roost.server.worker import run_worker
 
 
 def application(directory: Path) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
-    """A WSGI application that keeps in memory what it has sent once."""
+    """A WSGI application that sends files and keeps them in memory."""
     bodies: dict[str, bytes] = {"/": b"{}"}
 
     def send(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:

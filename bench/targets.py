@@ -1,4 +1,4 @@
-"""Running servers: Roost, the reference, and one that only sends files."""
+"""Running servers: Roost, the reference, and the static server."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from server import Program, Server, reference, roost
 
 CONNECTIONS = 4
 TIMEOUT_SECONDS = 300
-# Servers close connections that are idle for longer, without a word.
+# Servers silently close connections that are idle for longer.
 IDLE_SECONDS = 5
 HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 
 class RequestFailed(Exception):
-    """A server did not answer as it should."""
+    """A server did not answer, or answered with an error."""
 
 
 class Client:
-    """One connection, kept alive if the server does so."""
+    """One connection, kept alive if the server keeps it."""
 
     def __init__(self, name: str, port: int, keep_alive: bool) -> None:
         self._name = name
@@ -37,7 +37,7 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
 
     def send(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        """Send one request; the status and the body of the answer."""
+        """Send one request and return the status and the body of the answer."""
         headers, data = HEADERS, None
         if body is not None:
             data = json.dumps(body).encode()
@@ -57,7 +57,7 @@ class Client:
         return response.status, answer
 
     def request(self, method: str, path: str, body: Any = None) -> bytes:
-        """Send one request that has to succeed; the body of the answer."""
+        """Send one request that has to succeed and return the body of the answer."""
         status, answer = self.send(method, path, body)
         if status >= 300:
             raise RequestFailed(f"{self._name}: {method} {path}: {status} {answer[:500]!r}")
@@ -79,11 +79,11 @@ class Target:
     _clients: Iterator[Client] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Several, so that every worker gets its share of the requests.
+        # With several connections, every worker gets a share of the requests.
         self._clients = itertools.cycle([self.connect() for _ in range(CONNECTIONS)])
 
     def connect(self) -> Client:
-        """A connection of one's own."""
+        """A new connection, for the caller only."""
         return Client(self.name, self.port, self.keep_alive)
 
     def request(self, method: str, path: str, body: Any = None) -> bytes:
@@ -103,17 +103,17 @@ class Target:
         return worker_memory(self.process_id)
 
     def peak_memory(self) -> int:
-        """The most that a worker has had."""
+        """The peak of a worker's resident bytes."""
         return worker_memory(self.process_id, "VmHWM")
 
 
 def roost_program(executable: Path, workers: int) -> Program:
-    """Roost with so many workers."""
+    """Roost with this number of workers."""
     return _with_option(roost(executable), "--workers", workers)
 
 
 def reference_program(workers: int) -> Program:
-    """The reference with so many processes."""
+    """The reference with this number of processes."""
     return _with_option(reference(), "--processes", workers)
 
 
@@ -128,7 +128,7 @@ def static_program(python: Path, workers: int, directory: Path) -> Program:
 
 
 def _with_option(program: Program, option: str, value: int) -> Program:
-    """The program, with another value for an option that it has."""
+    """The program, with this value for one of its options."""
 
     def command(config_file: Path, port: int) -> list[str]:
         words = program.command(config_file, port)
@@ -141,7 +141,7 @@ def _with_option(program: Program, option: str, value: int) -> Program:
 @contextmanager
 def running(program: Program, database_url: str, home: Path) -> Iterator[Target]:
     """Run a server on a database that has its tables."""
-    # Both services promise that what they acknowledged is on disk.
+    # Both services write to disk before they acknowledge a write.
     options = {"placement_database": {"sqlite_synchronous": "true"}}
     database = Database(program.name, database_url, empty=False)
     with Server(program, database, home, options, {}) as server:

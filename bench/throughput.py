@@ -57,7 +57,7 @@ def _measure(stage: Stage, servers: Servers, query: Query, seconds: float) -> No
 
 
 def _rate(target: Target, path_of: PathOf, seconds: float) -> float:
-    """Requests a second; every client asks at least twice."""
+    """Requests a second of all clients; every client asks at least twice."""
     numbers = itertools.count()
     counts = [0] * CLIENTS
     started = time.monotonic()

@@ -28,12 +28,12 @@ MARIADB_URL = "mysql://root@127.0.0.1:3306"
 
 
 class DatabaseError(Exception):
-    """Databases cannot be made."""
+    """No database can be made."""
 
 
 @dataclass(frozen=True)
 class Database:
-    """One database, as a server is told about it."""
+    """One database for one server."""
 
     name: str
     url: str
@@ -55,7 +55,7 @@ class Databases(ABC):
         return self._make(None)
 
     def copy(self, template: Database) -> Database:
-        """Make a database with the contents of another, to which nobody is connected."""
+        """Make a database with the contents of a template, which must have no connections."""
         return self._make(template)
 
     def drop(self, database: Database) -> None:
@@ -64,14 +64,14 @@ class Databases(ABC):
         del self._made[database.name]
 
     def drop_all(self) -> None:
-        """Drop everything that this object made and that was not dropped yet."""
+        """Drop all databases of this object that were not dropped yet."""
         for database in list(self._made.values()):
             self.drop(database)
 
     def _make(self, template: Database | None) -> Database:
         name = next(self._names)
         database = Database(name, self._url(name), empty=template is None)
-        # Noted first: what an interrupt leaves half made has to be dropped as well.
+        # Noted first: `drop_all` also drops a database that an interrupt left half made.
         self._made[name] = database
         self._create(name, template.name if template else None)
         return database
@@ -81,7 +81,7 @@ class Databases(ABC):
 
     @abstractmethod
     def _url(self, name: str) -> str:
-        """Return the URL by which SQLAlchemy finds a database."""
+        """Return the SQLAlchemy URL of a database."""
 
     @abstractmethod
     def _create(self, name: str, template: str | None) -> None: ...
@@ -110,7 +110,7 @@ class SQLite(Databases):
         return f"sqlite:///{self._file(name)}"
 
     def _create(self, name: str, template: str | None) -> None:
-        # Without a template there is nothing to do: the server creates the file.
+        # Without a template, the server creates the file.
         if template is not None:
             for suffix in self.SUFFIXES:
                 source = self._file(template, suffix)
@@ -188,12 +188,12 @@ class MariaDB(Databases):
 def open_databases(
     kind: str, directory: Path, *, keep: bool, durable: bool = True
 ) -> Iterator[Databases]:
-    """Open a maker of databases of one kind; drop them all at the end, unless told to keep them.
+    """Open a maker of databases of one kind; drop them all at the end unless `keep` is set.
 
-    What is written to those that are not durable need not survive a loss of power; only
-    PostgreSQL can be told so for a single database.
+    Databases that are not durable may lose commits at a loss of power. Only PostgreSQL has such a
+    setting for a single database.
 
-    Raises DatabaseError where there is no server to make them on.
+    Raises DatabaseError where no database server answers.
     """
     with ExitStack() as stack:
         databases: Databases
@@ -223,7 +223,7 @@ def _connect_postgresql(stack: ExitStack, *, durable: bool) -> PostgreSQL:
                 f"no PostgreSQL server answers at {url} ({str(error).strip()}), and no initdb was "
                 "found to make one; ROOST_TEST_POSTGRESQL names another server"
             ) from error
-        print(f"postgresql: nothing answers at {url}; using a private server", flush=True)
+        print(f"postgresql: no server answers at {url}; using a private server", flush=True)
         url = stack.enter_context(private_postgresql(programs))
         databases = PostgreSQL(url, durable=durable)
     return databases
@@ -243,8 +243,8 @@ def _connect_mariadb() -> MariaDB:
 
 
 def postgresql_programs() -> Path | None:
-    """Return the directory that holds initdb and pg_ctl, the newest where there are several."""
-    # Debian keeps them out of PATH, in a directory for each version.
+    """Return the directory of initdb and pg_ctl, of the newest version if there are several."""
+    # Debian keeps these programs outside PATH, in a directory for each version.
     debian = list(Path("/usr/lib/postgresql").glob("[0-9]*/bin"))
     debian.sort(key=lambda directory: float(directory.parent.name), reverse=True)
     found = shutil.which("initdb")
@@ -255,7 +255,7 @@ def postgresql_programs() -> Path | None:
 
 
 class _Cluster:
-    """A PostgreSQL server of our own, in a temporary directory."""
+    """A private PostgreSQL server in a temporary directory."""
 
     def __init__(self, programs: Path, home: Path) -> None:
         self._programs = programs
@@ -272,7 +272,7 @@ class _Cluster:
     def execute(self, program: str, *arguments: str) -> None:
         """Run one of PostgreSQL's programs on the cluster, as a user that it accepts."""
         command = [str(self._programs / program), "-D", str(self._home / "data"), *arguments]
-        # Into a file and not a pipe: the server holds it open after pg_ctl has ended.
+        # A pipe would not end with pg_ctl, because the server holds its output open.
         output_file = self._home / "output"
         with output_file.open("ab") as output:
             done = subprocess.run(
@@ -299,12 +299,12 @@ def private_postgresql(programs: Path) -> Iterator[str]:
     ):
         cluster = _Cluster(programs, Path(home))
         cluster.execute("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
-        # -F: what it holds is thrown away, so it need not survive a crash.
+        # -F: the databases are thrown away, so they need not survive a crash.
         options = f"-F -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
         try:
             cluster.execute("pg_ctl", "-w", "-o", options, "start")
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
         finally:
-            # It fails if the server did not start, and then there is nothing to stop.
+            # pg_ctl fails if the server did not start.
             with suppress(DatabaseError):
                 cluster.execute("pg_ctl", "-w", "-m", "immediate", "stop")

@@ -7,17 +7,17 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Below the range from which Linux takes the ports of outgoing connections, so that none of the
-# many connections a run makes can take the port before its server does.
+# Linux takes the ports of outgoing connections from a higher range. So no connection of a run can
+# take a port before its server does.
 PORTS = range(20000, 30000)
 
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """Lend a TCP port on which nothing listens and which no other borrower is given meanwhile.
+    """Lend a TCP port without a listener, and to one borrower at a time.
 
-    The UDP port of the same number is held as the token of the loan: it excludes other borrowers
-    in all processes, does not disturb the TCP server, and goes away with its process.
+    The UDP port of the same number is the token of the loan. The token excludes borrowers in all
+    processes, does not disturb the TCP server, and goes away with its process.
     """
     while True:
         port = random.choice(PORTS)

@@ -1,4 +1,4 @@
-"""The report: progress, a table for each kind of database, and the same as JSON."""
+"""The report: progress, a table for each kind of database, and the results as JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Progress:
         self._files = files
 
     def add(self, result: FileResult) -> None:
-        """Take up the result of a file."""
+        """Add and print the result of a file."""
         self.results.append(result)
         done = f"[{len(self.results):{len(str(self._files))}}/{self._files}]"
         print(
@@ -75,7 +75,7 @@ def print_table(title: str, results: list[FileResult], *, verbose: bool) -> None
 
 
 def print_failures(failures: list[Failure]) -> None:
-    """Print tests that failed; a reason that several in a row share is printed once."""
+    """Print failed tests; consecutive tests with the same reason print it once."""
     for reason, group in itertools.groupby(failures, key=lambda failure: failure.reason):
         for failure in group:
             request = f"  [{failure.request}: {failure.status}]" if failure.request else ""

@@ -38,12 +38,12 @@ examples, with PYTHON for the Python of the virtual environment made from requir
 
 environment:
   ROOST_TEST_POSTGRESQL  superuser's URL, default postgresql://postgres@127.0.0.1:5432/postgres;
-                         where nothing answers, a private server is made and removed again
+                         where no server answers, a private server is made and removed again
   ROOST_TEST_MARIADB     administrator's URL, default mysql://root@127.0.0.1:3306
   TMPDIR                 where configuration, logs and SQLite files are put
 
-The last line is 'N passed, M failed'. The exit status is 0 if nothing failed and something ran,
-1 if not, and 2 if the run could not be started.
+The last line is 'N passed, M failed'. The exit status is 0 if tests ran and all passed, 1 if a
+test failed or none ran, and 2 if the run could not be started.
 """
 
 
@@ -65,7 +65,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--server",
         choices=("roost", "reference"),
         default="roost",
-        help="what is tested; the reference, which needs uwsgi, is a check of this runner",
+        help="the server under test; the reference, which needs uwsgi, checks this runner",
     )
     add(
         "--database",
@@ -81,7 +81,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--only",
         action="append",
         metavar="GLOB",
-        help="those of all files whose names match; may be repeated",
+        help="the files of the suite whose names match; may be repeated",
     )
     add(
         "--jobs",
@@ -107,13 +107,13 @@ def find_program(arguments: argparse.Namespace) -> Program:
         return reference()
     found = shutil.which(arguments.roost)
     if found is None:
-        raise ServerError(f"there is no command {arguments.roost}; --roost says where it is")
+        raise ServerError(f"there is no command {arguments.roost}; name an existing one by --roost")
     # Servers run in a directory of their own.
     return roost(Path(found).absolute())
 
 
 def find_files(arguments: argparse.Namespace) -> list[SuiteFile]:
-    """Load the selected files, the longest first, so that none of them is left for the end."""
+    """Load the selected files, the longest first, so that no long file runs alone at the end."""
     if arguments.only:
         files = load_matching(arguments.only)
     else:
@@ -127,7 +127,7 @@ def make_template(databases: Databases, program: Program, directory: Path) -> Da
         return None
     empty = databases.create()
     with Server(program, empty, directory, {}, {}) as server:
-        # For what a server might write only when it is first asked for something.
+        # A server may write some rows only at its first request.
         headers = {"x-auth-token": "admin"}
         httpx.get(f"{server.url}/traits", headers=headers, trust_env=False, verify=False)
     return replace(empty, empty=False)
@@ -144,7 +144,7 @@ def run_on(
     try:
         template = make_template(databases, program, directory / "template")
     except ServerError as error:
-        # What cannot start once will not start for each of the files either.
+        # A server that cannot start once will not start for any file.
         print(f"error: {error}", file=sys.stderr, flush=True)
         return [file.failed(str(error)) for file in files]
 
@@ -166,7 +166,7 @@ def run_on(
 
 @contextmanager
 def work_directory(*, keep: bool) -> Iterator[Path]:
-    """Make a directory, and remove it at the end, or say where it is if it is to be kept."""
+    """Make a directory; at the end, remove it or, with `keep`, print its path."""
     directory = Path(tempfile.mkdtemp(prefix="roost-conformance-"))
     try:
         yield directory
@@ -178,7 +178,7 @@ def work_directory(*, keep: bool) -> Iterator[Path]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run everything that was asked for and return the exit status."""
+    """Run the selected files on the selected databases and return the exit status."""
     program = find_program(arguments)
     files = find_files(arguments)
     kinds = list(dict.fromkeys(arguments.database or ["sqlite"]))
@@ -186,7 +186,7 @@ def run(arguments: argparse.Namespace) -> int:
     results: dict[str, list[FileResult]] = {}
     with ExitStack() as stack:
         directory = stack.enter_context(work_directory(keep=arguments.keep))
-        # All of them before the first run: a server that is missing is found out at once.
+        # All databases are opened before the first run, so a missing server is an error at once.
         opened = {
             kind: stack.enter_context(
                 open_databases(kind, directory / kind / "databases", keep=arguments.keep)
@@ -205,11 +205,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def interrupt_on_termination() -> None:
-    """Make SIGTERM and the like what Ctrl-C is: an exception, so that everything is cleaned up."""
+    """Let SIGTERM and SIGHUP raise an exception, as Ctrl-C does, so that the run cleans up."""
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        # One is enough; a second one would interrupt the cleaning up.
+        # A second signal would interrupt the cleaning up.
         for number in signals:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt

@@ -1,7 +1,8 @@
 """Compare the tables that Roost makes with those that openstack-placement makes.
 
-Each makes a database with its own command line. A test is one table on one kind of database;
-further tests let each tool run on what the other made, which must change nothing.
+Each service makes a database with its own command line. A test is one table on one kind of
+database. In further tests, each tool runs on the database of the second tool and must change
+no table of openstack-placement.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ examples, with PYTHON for the Python of the virtual environment made from requir
   PYTHON conformance/schema.py --roost .venv/bin/roost
   PYTHON conformance/schema.py --database sqlite --database postgresql --database mariadb
 
-The last line is 'N passed, M failed'. The exit status is 0 if nothing failed and something ran,
-1 if not, and 2 if the run could not be started.
+The last line is 'N passed, M failed'. The exit status is 0 if tests ran and all passed, 1 if a
+test failed or none ran, and 2 if the run could not be started.
 """
 
 VERSION_TABLE = "alembic_version"
 OWN_PREFIX = "roost_"
 
 Table = Mapping[str, str]
-"""What a table is made of: kind and name of a part -> its definition."""
+"""The parts of a table: kind and name of a part -> its definition."""
 
 Failures = list[str]
 """Why a test failed; none if it passed."""
@@ -81,11 +82,11 @@ def run_roost(command: str, database: Database) -> subprocess.CompletedProcess[s
 
 
 def explain_exit(done: subprocess.CompletedProcess[str]) -> Failures:
-    """Say how a program failed, if it did."""
+    """Return the exit status and the last line of a program that failed."""
     if done.returncode == 0:
         return []
     words = (done.stderr or done.stdout).strip().splitlines()
-    return [f"exit status {done.returncode}: {words[-1] if words else 'without a word'}"]
+    return [f"exit status {done.returncode}: {words[-1] if words else 'no output'}"]
 
 
 def describe(database: Database) -> Mapping[str, Table]:
@@ -117,7 +118,7 @@ def _parts(inspector: sa.Inspector, table: str) -> Iterator[tuple[str, str]]:
         ("check", inspector.get_check_constraints(table)),
     ):
         for thing in things:
-            # SQLite has foreign keys without a name: then the whole definition tells them apart.
+            # A foreign key of SQLite may have no name: then its whole definition is the name.
             yield f"{kind} {thing['name'] or _plain(thing)}", _plain(thing)
 
 
@@ -126,7 +127,7 @@ def _plain(definition: Mapping[str, Any]) -> str:
 
 
 def compare(reference: Table | None, roost: Table | None) -> Failures:
-    """Say in what two tables differ."""
+    """Return the differences of two tables."""
     if reference is None or roost is None:
         return [f"only {'Roost' if reference is None else 'the reference'} has it"]
     return [
@@ -140,7 +141,7 @@ def compare(reference: Table | None, roost: Table | None) -> Failures:
 def compare_all(
     reference: Mapping[str, Table], roost: Mapping[str, Table]
 ) -> Iterator[tuple[str, Failures]]:
-    """Compare table by table, without Roost's own."""
+    """Compare table by table, without Roost's own tables."""
     for table in sorted(reference.keys() | roost.keys()):
         if not table.startswith(OWN_PREFIX):
             yield table, compare(reference.get(table), roost.get(table))
@@ -179,7 +180,7 @@ def run_tests(databases: Databases, roost_command: str) -> Iterator[tuple[str, F
 
 
 def compare_own(adopted: Mapping[str, Table], roost: Mapping[str, Table]) -> Failures:
-    """Say which of Roost's own tables differ between an adopted database and one of its own."""
+    """Return those of Roost's own tables that differ in an adopted and in a new database."""
     own = sorted(name for name in adopted.keys() | roost.keys() if name.startswith(OWN_PREFIX))
     return [name for name in own if compare(adopted.get(name), roost.get(name))]
 

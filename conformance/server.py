@@ -33,13 +33,13 @@ class ServerError(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """What is started as the server."""
+    """A program that can be started as the server."""
 
     name: str
     command: Callable[[Path, int], list[str]]
     """The command line for a configuration file and a port."""
     options: Options = field(default_factory=dict)
-    """What its placement.conf needs beyond what every server gets."""
+    """The options of its placement.conf beyond those of every server."""
 
 
 def roost(executable: Path) -> Program:
@@ -58,11 +58,13 @@ def reference() -> Program:
     """Return openstack-placement itself, under the uwsgi of this virtual environment."""
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
-        raise ServerError(f"--server reference needs uwsgi: {uwsgi} does not exist")
+        raise ServerError(
+            f"--server reference needs uwsgi: {uwsgi} does not exist; install uwsgi there with pip"
+        )
 
     def command(_config_file: Path, port: int) -> list[str]:
-        # --http-socket and not --http11-socket: with one process, every idle connection that is
-        # kept alive would block the server for seconds.
+        # --http11-socket keeps connections alive. With one process, every idle connection would
+        # block the server for seconds.
         return [
             *(str(uwsgi), "--http-socket", f"127.0.0.1:{port}", "--virtualenv", sys.prefix),
             *("--module", "placement.wsgi.api:application", "--need-app", "--die-on-term"),
@@ -70,7 +72,7 @@ def reference() -> Program:
             *("--disable-logging", "--wsgi-disable-file-wrapper"),
         ]
 
-    # The databases are thrown away: no need to wait for the disk.
+    # The databases are thrown away, so writes need not wait for the disk.
     return Program("reference", command, {"placement_database": {"sqlite_synchronous": "false"}})
 
 
@@ -111,7 +113,7 @@ class Server:
         try:
             self._start()
         except BaseException:
-            # It has nothing to finish yet, and may not heed a SIGTERM so early.
+            # A starting server may ignore SIGTERM, and has no request to finish.
             self._kill()
             raise
         return self
@@ -148,8 +150,8 @@ class Server:
     def _start(self) -> None:
         """Start the process and wait until it answers."""
         self.port = self._port_loan.enter_context(reserved_port())
-        # oslo.config takes options from OS_<GROUP>__<OPTION> too, and the shell of somebody who
-        # works with OpenStack is full of OS_ variables.
+        # oslo.config also takes options from OS_<GROUP>__<OPTION>, and the shell of an operator of
+        # OpenStack has many OS_ variables.
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("OS_")
         }
@@ -177,7 +179,7 @@ class Server:
         raise ServerError(f"the server did not answer in {READY_SECONDS:.0f} s: {self._tail()}")
 
     def _terminate(self) -> None:
-        """Ask the process to end, and give it time to do so."""
+        """Ask the process to end, and wait for its end."""
         if self._process is not None:
             self._process.terminate()
             try:

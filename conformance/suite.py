@@ -19,17 +19,17 @@ import yaml
 from gabbi import handlers, suitemaker
 
 # The only exception. This test sends a Content-Length that is no number. An HTTP server may
-# refuse that before the application sees it, so a 400 will do, whatever its body says.
+# refuse the request before the application sees it, so a 400 with any body passes.
 MALFORMED_LENGTH = ("basic-http.yaml", "bad content length not int")
 
 
 class SuiteError(Exception):
-    """The suite, or a part of it that was asked for, is not there."""
+    """The suite, or a selected file of it, does not exist."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A test that failed, and what is known about it."""
+    """A failed test, its request and the answer."""
 
     test: str
     reason: str
@@ -40,7 +40,7 @@ class Failure:
 
 @dataclass
 class FileResult:
-    """What became of the tests of one file."""
+    """The results of the tests of one file."""
 
     file: str
     fixture: str
@@ -66,13 +66,13 @@ class SuiteFile:
         self.fixture = str(self.content["fixtures"][0])
 
     def failed(self, reason: str) -> FileResult:
-        """Return the result of a file whose tests could not even be tried."""
+        """Return the result of a file whose tests could not be run."""
         failures = [Failure(test["name"], reason) for test in self.content["tests"]]
         return FileResult(self.name, self.fixture, failures=failures)
 
     def run(self, port: int) -> FileResult:
         """Run the tests, in their order, against the server on a loopback port."""
-        # Spares loading the certificates for every single test; there is no TLS here.
+        # Without TLS, no test needs the certificates, whose loading takes time.
         defaults = self.content.get("defaults", {}) | {"cert_validate": False}
         suite = suitemaker.test_suite_from_dict(
             loader=unittest.defaultTestLoader,
@@ -97,13 +97,13 @@ class SuiteFile:
 
 def _record(result: FileResult, test: Any, outcome: unittest.TestResult) -> None:
     """Add the outcome of one of gabbi's tests to the result of its file."""
-    # unittest gives whole tracebacks; their frames are gabbi's and say nothing about the server.
+    # unittest gives whole tracebacks. Their frames are gabbi's, so only the last line is kept.
     problems = [trace.rpartition("\nAssertionError: ")[2] for _test, trace in outcome.failures]
     problems += [trace.strip().rpartition("\n")[2] for _test, trace in outcome.errors]
     if outcome.unexpectedSuccesses:
         problems.append("the suite expects this test to fail, but it passed")
     if not problems:
-        # This counts a test that failed as the suite expects it to.
+        # A test that fails as the suite expects counts as passed.
         result.skipped += len(outcome.skipped)
         result.passed += not outcome.skipped
         return
@@ -171,17 +171,20 @@ def load_all() -> list[SuiteFile]:
 
 
 def load_expected(listing: Path) -> list[SuiteFile]:
-    """Load the files that have to pass; one that the installed suite lacks is an error."""
+    """Load the files that have to pass; a file that the installed suite lacks is an error."""
     directory = suite_directory()
     names = expected_names(listing)
     missing = [name for name in names if not (directory / name).exists()]
     if missing:
-        raise SuiteError(f"{listing.name} names what {directory} lacks: {', '.join(missing)}")
+        raise SuiteError(
+            f"{listing.name} names files that {directory} lacks: {', '.join(missing)}; install the "
+            "openstack-placement of conformance/requirements.txt"
+        )
     return [SuiteFile(directory / name) for name in names]
 
 
 def load_matching(patterns: Iterable[str]) -> list[SuiteFile]:
-    """Load those of all files that match a pattern, which may leave out the .yaml."""
+    """Load the files of the suite that match a pattern, with or without the .yaml."""
     patterns = list(patterns)
     files = [
         path
@@ -189,5 +192,5 @@ def load_matching(patterns: Iterable[str]) -> list[SuiteFile]:
         if any(fnmatch(path.name, glob) or fnmatch(path.stem, glob) for glob in patterns)
     ]
     if not files:
-        raise SuiteError(f"no file of the suite matches {' or '.join(patterns)}")
+        raise SuiteError(f"no file of the suite matches --only {' or '.join(patterns)}")
     return [SuiteFile(path) for path in files]

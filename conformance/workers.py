@@ -1,4 +1,4 @@
-"""Worker processes, one for each file: a server, a world, the tests, and the result of them."""
+"""Worker processes, one for each file: a server, a world, the tests and their result."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Job:
 
 
 def run_jobs(jobs: Iterator[Job], limit: int, finished: Callable[[Job, FileResult], None]) -> None:
-    """Run jobs, several at a time, and tell about each when it is done.
+    """Run jobs, several at a time, and call `finished` for each.
 
-    Processes and not threads: gabbi reads a test's variables from os.environ.
+    Each job has a process, because gabbi reads the variables of a test from os.environ.
     """
     running: dict[Connection, tuple[ForkProcess, Job]] = {}
     try:
@@ -53,7 +53,7 @@ def run_jobs(jobs: Iterator[Job], limit: int, finished: Callable[[Job, FileResul
                 del running[receiver]
                 finished(job, result)
     finally:
-        # Only an interrupt or a defect of our own leaves any. They stop their servers themselves.
+        # An interrupt or a defect of the runner leaves workers. Each worker stops its server.
         for process, _job in running.values():
             process.terminate()
         for process, _job in running.values():
@@ -65,7 +65,7 @@ def _start(job: Job) -> tuple[Connection, ForkProcess]:
     context = multiprocessing.get_context("fork")
     process = context.Process(target=_work, args=(job, sender), daemon=True)
     process.start()
-    # The worker has the only other copy, so its end, however it comes, is seen as end of file.
+    # The worker has the last copy of the sender, so any end of the worker is an end of file here.
     sender.close()
     return receiver, process
 
@@ -80,8 +80,8 @@ def _receive(receiver: Connection, process: ForkProcess, job: Job) -> FileResult
 
 def _work(job: Job, sender: Connection) -> None:
     """Run in the worker: do the job and send its result."""
-    # Ctrl-C reaches the whole process group, but it is for the main process to end the workers.
-    # A handler, because servers would inherit an ignored signal.
+    # Ctrl-C reaches the whole process group, but the main process ends the workers.
+    # The signal has a handler, because servers would inherit an ignored signal.
     signal.signal(signal.SIGINT, lambda _number, _frame: None)
     _die_with_parent()
     with suppress(KeyboardInterrupt):
@@ -89,7 +89,7 @@ def _work(job: Job, sender: Connection) -> None:
 
 
 def _die_with_parent() -> None:
-    """Ask Linux for a SIGTERM when the main process is gone; elsewhere, do without."""
+    """Ask Linux for a SIGTERM when the main process is gone; other systems send none."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -112,6 +112,6 @@ def run_job(job: Job) -> FileResult:
     except (ServerError, WorldError) as error:
         result = job.file.failed(f"{job.file.fixture}: {error}")
     if server.stopped_late:
-        result.notes.append("the server had to be killed, SIGTERM did not stop it")
+        result.notes.append("SIGTERM did not stop the server, so the runner killed it")
     result.seconds = time.monotonic() - started
     return result

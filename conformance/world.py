@@ -1,10 +1,10 @@
 """A world: the data that the tests of one file start from, made through the public API.
 
-Order and grain of the calls give the generations that the suite asserts:
+The order and size of the calls give the generations that the suite asserts:
 
 * one POST of an inventory for each resource class: provider generation +1 each
 * one PUT of a provider's traits: +1
-* aggregates at microversion 1.1: +0 (from 1.19 on it would be +1)
+* aggregates at microversion 1.1: +0 (from 1.19 on: +1)
 * one PUT of allocations for each consumer: +1 for the provider, and consumer generation 1; at
   microversion 1.28, where consumers have no type yet
 """
@@ -32,14 +32,14 @@ class World:
 
     def __init__(self, url: str) -> None:
         self.variables = _common_variables()
-        """What the tests read as $ENVIRON['NAME']."""
+        """The values that the tests read as $ENVIRON['NAME']."""
         self._generations: dict[str, int] = {}
         self._resource_classes: set[str] = set()
         self._traits: set[str] = set()
         self._client = httpx.Client(
             base_url=url,
-            # A server that closes every connection without saying so, as uwsgi does, would
-            # otherwise cut off the next request.
+            # uwsgi closes every connection without a header. A kept connection would lose the
+            # next request.
             headers={"x-auth-token": "admin", "connection": "close"},
             timeout=60,
             trust_env=False,
@@ -66,7 +66,7 @@ class World:
         uuid: str | None = None,
         variable: str | None = None,
     ) -> str:
-        """Create a provider and return its UUID; the variable exports that to the tests."""
+        """Create a provider and return its UUID; the variable exports the UUID to the tests."""
         uuid = uuid or new_uuid()
         body = {"name": name, "uuid": uuid}
         if parent:
@@ -133,7 +133,7 @@ class World:
         return consumer
 
     def verify(self) -> None:
-        """Compare the generation of every provider with the one that the calls should give."""
+        """Compare the generation of every provider with the one that the calls must give."""
         for provider, expected in self._generations.items():
             answer = self._send("GET", f"/resource_providers/{provider}", "1.20").json()
             if answer["generation"] != expected:
@@ -145,7 +145,7 @@ class World:
     def _send(
         self, method: str, path: str, microversion: str, body: object = None
     ) -> httpx.Response:
-        """Send one request; anything but success is a WorldError."""
+        """Send one request; a failure or an error status is a WorldError."""
         headers = {"openstack-api-version": f"placement {microversion}"}
         try:
             answer = self._client.request(method, path, headers=headers, json=body)

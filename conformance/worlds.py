@@ -1,4 +1,4 @@
-"""The worlds that the suite's fixtures promise, and the configuration that goes with them."""
+"""The worlds of the suite's fixtures, and the configuration of their servers."""
 
 from __future__ import annotations
 
@@ -267,18 +267,18 @@ def _add_bandwidth(world: World, device: str, bandwidth: int) -> None:
 
 @dataclass(frozen=True)
 class Fixture:
-    """What one of the suite's fixture names stands for."""
+    """The world and the configuration of one fixture of the suite."""
 
     fill: Callable[[World], None] = nothing
     options: Options = field(default_factory=dict)
-    """What the server's configuration needs beyond the usual."""
+    """The options of the server beyond the usual ones."""
     policy_is_open: bool = False
 
     def policy(self) -> dict[str, str]:
         """Return the contents of the policy file: overrides of the default rules."""
         if not self.policy_is_open:
             return {}
-        # The names of the rules are the suite's own business; they come with it.
+        # The package of the suite has the names of the rules.
         policies = importlib.import_module("placement.policies")
         return {rule.name: "@" for rule in policies.list_rules() if rule.name != "admin_api"}
 

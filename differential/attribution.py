@@ -1,6 +1,6 @@
-"""Which known defect of the reference explains what it answered, if any does.
+"""Which known defect of the reference explains a difference between both answers.
 
-The numbers are those under which the defects are known wherever this project speaks of them.
+The numbers of the defects are the same in the whole project.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sides import Reply
-from support.answers import as_shown, describe, faults, summary_faults
-from support.asking import ANY_TRAITS, Request
-from support.oracle import (
+from support.scenarios.answers import as_shown, describe, faults, summary_faults
+from support.scenarios.oracle import (
     NESTED,
     Candidate,
     Query,
@@ -23,6 +22,7 @@ from support.oracle import (
     passes,
     solutions,
 )
+from support.scenarios.requests import ANY_TRAITS, Request
 
 SAME = "the same"
 Ask = Callable[[Request], Reply]
@@ -34,7 +34,7 @@ class Unexplained(AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """One request, both answers to it, and a way to ask the reference something else."""
+    """One request, both answers to it, and a function that asks the reference further questions."""
 
     world: World
     request: Request
@@ -44,7 +44,7 @@ class Case:
 
     @property
     def query(self) -> Query:
-        """What was asked."""
+        """The query of the request."""
         return self.request.query
 
 
@@ -72,7 +72,7 @@ def _mishap_verdict(case: Case) -> str:
         if reply.status not in allowed:
             raise Unexplained(f"{mishap.name}: {reply.status} instead of {allowed}: {reply.text}")
     if case.ours.found is not None and case.ours.found.candidates:
-        raise Unexplained(f"{mishap.name}: ours found something")
+        raise Unexplained(f"{mishap.name}: ours has candidates")
     return SAME if case.ours.status == case.theirs.status else mishap.defect
 
 
@@ -114,7 +114,7 @@ def _summaries_verdict(case: Case) -> str:
 
 
 def _may_be_d1(query: Query) -> bool:
-    """Whether amounts of one candidate may leak into others."""
+    """Whether amounts of one candidate may leak into further candidates."""
     unsuffixed = query.unsuffixed
     return (
         unsuffixed is not None
@@ -128,9 +128,9 @@ def _may_be_d1(query: Query) -> bool:
 
 
 def _check_d1(case: Case, all_: set[Candidate]) -> None:
-    """With `group_policy=none` nothing leaks: the rest can be sorted out here."""
+    """Compare with `group_policy=none`, where no amount leaks, and apply the policy here."""
     reply = _ask_again(case, policy="none")
-    # Mappings are there, so that each candidate is itself.
+    # With mappings, no two candidates look alike.
     found = {
         its
         for its in reply
@@ -143,7 +143,7 @@ def _check_d1(case: Case, all_: set[Candidate]) -> None:
 
 
 def _unlimited_verdict(case: Case) -> str:
-    """Fewer than the limit: what is missing shows without it."""
+    """Find the missing candidates of a too short answer: ask again without the limit."""
     found = set(_ask_again(case, policy=case.query.policy))
     all_ = candidates(case.world, replace(case.query, limit=None))
     missing = {its for its in all_ if its not in found}
@@ -154,7 +154,7 @@ def _unlimited_verdict(case: Case) -> str:
 
 
 def _ask_again(case: Case, policy: str | None) -> Iterable[Candidate]:
-    """The candidates of the reference with another policy, without limit, with mappings."""
+    """The candidates of the reference with this policy, without limit, with mappings."""
     minor = max(case.query.minor, ANY_TRAITS - 1)
     dropped = ("group_policy", "limit")
     parameters = [pair for pair in case.request.parameters if pair[0] not in dropped]
@@ -173,7 +173,7 @@ def _is_isolated(candidate: Candidate) -> bool:
 
 
 def _check_d2(case: Case, missing: Iterable[Candidate]) -> None:
-    """What the unsuffixed group takes must be possible under several anchors."""
+    """In a missing candidate, several anchors must allow the unsuffixed group's providers."""
     wrong = [its for its in missing if not _is_d2(case, its)]
     if wrong:
         raise Unexplained(f"theirs lack:{describe(wrong)}")
@@ -188,7 +188,7 @@ def _is_d2(case: Case, candidate: Candidate) -> bool:
 
 
 def _is_d3(world: World, query: Query) -> bool:
-    """Whether a sharing child could give something elsewhere, but its own tree not all."""
+    """Whether a sharing child may give to further anchors while its own tree has no solution."""
     group = query.unsuffixed
     if group is None:
         return False

@@ -23,12 +23,12 @@ from attribution import SAME, Case, Unexplained, verdict
 from databases import open_databases
 from server import Program, Server, reference, roost
 from sides import Oracle, Reply, Service, Side
-from support.answers import describe
-from support.asking import Request
-from support.cloud import Cloud, Write
-from support.scenarios import Scenario, Step, drawing, query_text, readable, tell_stories
+from support.scenarios.answers import describe
+from support.scenarios.cloud import Cloud, Write
+from support.scenarios.requests import Request
+from support.scenarios.scenario import Scenario, Step, drawing, query_text, readable, tell_stories
 
-# In a round of a story: to make a cloud in the reference takes longer than to ask.
+# Requests in a round of a story. Making a cloud in the reference takes longer than asking.
 REQUESTS = 8
 MEANINGS = {
     "D1": "amounts leak between groups (compared with group_policy=none instead)",
@@ -44,7 +44,7 @@ MEANINGS = {
 
 @dataclass
 class Run:
-    """Both sides, and what was counted so far."""
+    """Both sides, and the counts so far."""
 
     console: Console
     ours: Side
@@ -52,11 +52,11 @@ class Run:
     counts: Counter[str] = field(default_factory=Counter)
     clouds: int = 0
     writes: int = 0
-    # Of the last difference that nothing explains.
+    # The report of the last unexplained difference.
     report: str = ""
 
     def play(self, scenario: Scenario) -> None:
-        """Play a story on both sides; `Unexplained` if they come to differ."""
+        """Play a story on both sides. An unexplained difference raises `Unexplained`."""
         cloud = Cloud()
         self.clouds += 1
         try:
@@ -106,7 +106,7 @@ class Run:
         self.report = readable(report)
 
     def table(self) -> Table:
-        """What was counted."""
+        """The counts as a table."""
         table = Table(title=f"{self.ours.name} and {self.theirs.name}", title_justify="left")
         table.add_column("answers")
         table.add_column("requests", justify="right")
@@ -127,7 +127,7 @@ def _told(reply: Reply) -> str:
 
 
 def play_until(run: Run, deadline: float, first_seed: int) -> bool:
-    """Play stories until the time is over; whether all differences were explained."""
+    """Play stories until the time is over, and return whether all differences were explained."""
     number = first_seed
     while time.monotonic() < deadline:
         try:
@@ -158,11 +158,11 @@ def start(stack: ExitStack, program: Program, directory: Path, kind: str) -> Ser
 
 
 def main() -> int:
-    """Compare for a while."""
+    """Compare until the time is over or a difference is unexplained."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roost", type=Path, default=Path(".venv/bin/roost"))
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--seed", type=int, default=1, help="of the first stories")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first stories")
     parser.add_argument(
         "--oracle",
         action="store_true",

@@ -1,4 +1,4 @@
-"""The two that are compared: live services, or the exhaustive search in place of one of them."""
+"""The two sides of a comparison: live services, or the exhaustive search instead of Roost."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from support.answers import Found, as_shown, read_answer
-from support.asking import Request
-from support.cloud import Cloud, Write, Writer, clearing
-from support.oracle import candidates, summaries
+from support.scenarios.answers import Found, as_shown, read_answer
+from support.scenarios.cloud import Cloud, Write, Writer, clearing
+from support.scenarios.oracle import candidates, summaries
+from support.scenarios.requests import Request
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A status, and what a good answer says or the text of a bad one."""
+    """A status, with the candidates of a good answer or the text of an error."""
 
     status: int
     found: Found | None = None
@@ -23,7 +23,7 @@ class Reply:
 
 
 class Side(Protocol):
-    """Somebody who keeps a cloud and can be asked about it."""
+    """A keeper of a cloud that answers requests for candidates."""
 
     name: str
 
@@ -34,7 +34,7 @@ class Side(Protocol):
         """Answer a request for candidates."""
 
     def clear(self, cloud: Cloud) -> None:
-        """Forget the cloud, of which this should be left."""
+        """Remove the cloud, whose present contents are given."""
 
 
 class Service:
@@ -57,7 +57,7 @@ class Service:
         return Reply(status, read_answer(body, request.query.minor))
 
     def clear(self, cloud: Cloud) -> None:
-        """Forget the cloud, or as much of it as ever came to be."""
+        """Remove the cloud. Parts that do not exist are passed over."""
         for write in clearing(cloud):
             try:
                 self.write(write)
@@ -87,7 +87,7 @@ class Service:
 
 
 class Oracle:
-    """The exhaustive search of the tests, to find out whether it is one."""
+    """The exhaustive search of the tests, which the reference checks here."""
 
     name = "oracle"
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from databases import KINDS, DatabaseError, Databases, open_databases
 from roost.api.application import Application
+from roost.api.policy import Policy
 from roost.configuration.settings import Settings
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
-from support.clean import clean_tables
-from support.client import ApiClient, application_client, settings_for
-from support.making import Made, Making
-from support.requirements import missing, note_missing
+from support.api_client import ApiClient, application_client, settings_for
+from support.properties import register_profiles
+from support.requirements import note_missing, run
+from support.store.setup_cache import Made, SetupCache
+from support.store.table_cleaning import clean_tables
+
+register_profiles()
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +52,8 @@ def kind(request: pytest.FixtureRequest, _makers: dict[str, Databases]) -> str:
     """Each kind of database in turn."""
     name: str = request.param
     if name not in _makers:
-        # Named again at the end of the run; where it must not happen, the run has ended.
-        pytest.skip(f"no {name} here: {missing[name]}")
+        pytest.skip(f"no {name} here: {run.missing[name]}")
+    run.databases.add(name)
     return name
 
 
@@ -81,23 +88,31 @@ def database(kind: str, _makers: dict[str, Databases], _prepared: dict[str, Data
 
 
 @pytest.fixture(scope="session")
-def _usual_settings(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Database], Settings]:
-    """The settings for a database; read once, because reading them takes longer than most tests."""
-    known: dict[str, Settings] = {}
+def _usual_applications(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[Database], Application]:
+    """Makes applications with the usual settings.
 
-    def settings(database: Database) -> Settings:
+    Settings and policy are read once: to read them takes longer than most tests.
+    """
+    known: dict[str, tuple[Settings, Policy]] = {}
+
+    def make(database: Database) -> Application:
         url = database.options.url
         if url not in known:
-            known[url] = settings_for(database, tmp_path_factory.mktemp("settings"))
-        return known[url]
+            settings = settings_for(database, tmp_path_factory.mktemp("settings"))
+            known[url] = settings, Policy(settings.oslo)
+        settings, policy = known[url]
+        with patch("roost.api.application.Policy", return_value=policy):
+            return Application(settings, database)
 
-    return settings
+    return make
 
 
 @pytest.fixture
-def api(database: Database, _usual_settings: Callable[[Database], Settings]) -> ApiClient:
+def api(database: Database, _usual_applications: Callable[[Database], Application]) -> ApiClient:
     """The API in this process, as an administrator with the latest version sees it."""
-    return application_client(Application(_usual_settings(database), database))
+    return application_client(_usual_applications(database))
 
 
 @pytest.fixture(scope="session")
@@ -106,14 +121,34 @@ def _made() -> Made:
 
 
 @pytest.fixture
-def making(database: Database, _made: Made) -> Making:
+def setup_cache(database: Database, _made: Made) -> SetupCache:
     """Makes what several tests begin with."""
-    return Making(database, _made)
+    return SetupCache(database, _made)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from visiting all modules and tests again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a process that only runs tests tell the first process what it had."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["run"] = run.as_output()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear what a process that only ran tests had; one that crashed tells nothing."""
+    if hasattr(node, "workeroutput"):
+        run.add(node.workeroutput["run"])
+        run.end_if_incomplete()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say plainly what was not run."""
-    found = [kind for kind in KINDS if kind not in missing]
-    terminalreporter.write_line(f"databases tested: {', '.join(found)}")
-    for name, reason in missing.items():
+    """Say plainly what was run, and what was not."""
+    tested = [kind for kind in KINDS if kind in run.databases]
+    terminalreporter.write_line(f"databases tested: {', '.join(tested) or 'none'}")
+    for name, reason in run.missing.items():
         terminalreporter.write_line(f"NOT RUN on {name}: {reason}", yellow=True)

@@ -1,4 +1,4 @@
-"""From settings to a running service: what `roost serve` and any WSGI server start with."""
+"""From settings to a running service: the start of `roost serve` and of any WSGI server."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from collections.abc import Callable
 from roost.api.application import Application
 from roost.configuration.settings import Settings
 from roost.store.database import Database
-from roost.store.driver_errors import explained
+from roost.store.driver_errors import explained, shown_url
 from roost.store.errors import DatabaseAway, DatabaseUnusable
-from roost.store.files import make_room
-from roost.store.schema import prepare_schema, shown_url
+from roost.store.files import prepare_file
+from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
 
 _LOG = logging.getLogger(__name__)
 
 
 def open_database(settings: Settings) -> Database:
-    """The database, reachable, with the schema and the standard names that this version needs.
+    """The database, with the schema and the standard names that this version needs.
 
-    `DatabaseUnusable` says what is missing otherwise. Any number of processes may do this at
-    the same time.
+    `DatabaseUnusable` says what is missing. Any number of processes may call this at the same time.
     """
     database = Database(settings.database)
-    make_room(database)
+    prepare_file(database)
     try:
         with explained(database.url):
             _patiently(settings, database, lambda: _prepare(settings, database))
     finally:
-        # Servers that load the application before they fork must not share connections.
+        # A server may fork after it has loaded the application. Its workers share no connections.
         database.close()
     return database
 
@@ -47,7 +46,7 @@ def create_application(settings: Settings) -> Application:
     except BaseException:
         database.close()
         raise
-    # The forest stays as long as the process: there is nothing in it to be collected.
+    # The forest stays as long as the process, so the garbage collector need not look at it.
     gc.freeze()
     database.release()
     application.keep_house()
@@ -65,7 +64,7 @@ def _prepare(settings: Settings, database: Database) -> None:
 
 
 def _patiently(settings: Settings, database: Database, work: Callable[[], None]) -> None:
-    """Do it, and again if the database goes away meanwhile, as often as at the first connection."""
+    """Do the work, again each time that the database goes away, up to `connect_attempts` times."""
     attempts, interval = settings.connect_attempts, settings.connect_interval_seconds
     for attempt in itertools.count(1):
         try:
@@ -75,13 +74,13 @@ def _patiently(settings: Settings, database: Database, work: Callable[[], None])
         except DatabaseAway as error:
             if attempt >= attempts >= 0:
                 raise DatabaseUnusable(
-                    f"The database {shown_url(database)} went away while the service started: "
+                    f"The database {shown_url(database.url)} went away while the service started: "
                     f"{error}. Check that the server runs, and start the service again."
                 ) from error
             _LOG.warning(
                 "The database %s went away while the service started (attempt %d of %s), trying "
                 "again in %s seconds: %s",
-                shown_url(database),
+                shown_url(database.url),
                 attempt,
                 attempts if attempts >= 0 else "any number",
                 interval,

@@ -1,7 +1,7 @@
 """`roost.wsgi:application`, for `roost serve`, uwsgi, gunicorn and mod_wsgi.
 
-Reads `placement.conf` as the environment says; a configuration or database that cannot be used
-fails the import, with the reason.
+The environment names the directory or the files of `placement.conf`. If the configuration or the
+database cannot be used, the import fails with the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from roost.configuration.settings import CONFIG_FILES_VARIABLE, load_settings
 
 _settings = load_settings()
 set_up_logging(_settings)
-# `roost serve` has named them already, once for all its workers.
+# `roost serve` sets the variable, and has logged the unknown names once for all its workers.
 if CONFIG_FILES_VARIABLE not in os.environ:
     log_unknown_names(_settings)
 application = create_application(_settings)

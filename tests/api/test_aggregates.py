@@ -1,4 +1,4 @@
-"""Which aggregates a provider is a member of."""
+"""The aggregates of a provider."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.client import Answer, ApiClient
+from support.api_client import Answer, ApiClient
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -32,7 +32,7 @@ def hosts(api: ApiClient) -> None:
 
 
 def put(api: ApiClient, uuids: list[str], generation: int, host: str = HOST) -> Answer:
-    """Replace the aggregates as clients of 1.19 and later do."""
+    """Replace the aggregates with the body of 1.19 and later."""
     body = {"aggregates": uuids, "resource_provider_generation": generation}
     return api.put(path(host), body)
 
@@ -46,19 +46,19 @@ def generation(api: ApiClient, host: str = HOST) -> int:
     return number
 
 
-# 1.1 to 1.18: a bare list, and no generation.
+# From 1.1 to 1.18: the body is a bare list without a generation.
 
 
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.1", "1.18"])
-def test_until_1_18_aggregates_are_shown_without_generation(api: ApiClient, version: str) -> None:
+def test_aggregates_are_shown_without_generation_until_1_18(api: ApiClient, version: str) -> None:
     assert api.at(version).get(path(HOST)).json == {"aggregates": []}
     put(api, [NORTH], 0)
     assert api.at(version).get(path(HOST)).json == {"aggregates": [NORTH]}
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.18"])
-def test_until_1_18_a_bare_list_replaces_the_aggregates(api: ApiClient, version: str) -> None:
+def test_a_bare_list_replaces_the_aggregates_until_1_18(api: ApiClient, version: str) -> None:
     for wanted in ([NORTH, SOUTH], [SOUTH, EAST], [], [NORTH]):
         answer = api.at(version).put(path(HOST), wanted)
         assert answer.status == 200
@@ -66,7 +66,7 @@ def test_until_1_18_a_bare_list_replaces_the_aggregates(api: ApiClient, version:
         assert aggregates(api) == sorted(wanted)
 
 
-def test_until_1_18_the_generation_is_not_moved(api: ApiClient) -> None:
+def test_a_replacement_keeps_the_generation_until_1_18(api: ApiClient) -> None:
     api.at("1.18").put(path(HOST), [NORTH])
     api.at("1.18").put(path(HOST), [SOUTH])
     assert generation(api) == 0
@@ -85,7 +85,7 @@ def test_until_1_18_the_generation_is_not_moved(api: ApiClient) -> None:
         ([NORTH, NORTH], "has non-unique elements"),
     ],
 )
-def test_until_1_18_only_a_list_of_different_uuids_is_accepted(
+def test_a_body_that_is_no_list_of_different_uuids_is_refused_until_1_18(
     api: ApiClient, version: str, body: Any, problem: str
 ) -> None:
     answer = api.at(version).put(path(HOST), body)
@@ -94,12 +94,12 @@ def test_until_1_18_only_a_list_of_different_uuids_is_accepted(
     assert problem in answer.detail
 
 
-# From 1.19: with the generation, in both directions.
+# From 1.19: the bodies of requests and answers have the generation.
 
 
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.19", "1.39"])
-def test_from_1_19_on_aggregates_are_shown_with_the_generation(
+def test_aggregates_are_shown_with_the_generation_from_1_19_on(
     api: ApiClient, version: str
 ) -> None:
     expected = {"aggregates": [], "resource_provider_generation": 0}
@@ -122,7 +122,9 @@ def test_nova_replaces_aggregates_at_a_generation_from_1_19_on(
 
 
 @pytest.mark.parametrize("uuids", [[], [NORTH]])
-def test_the_generation_moves_even_if_nothing_differs(api: ApiClient, uuids: list[str]) -> None:
+def test_a_replacement_moves_the_generation_even_if_it_is_the_same(
+    api: ApiClient, uuids: list[str]
+) -> None:
     numbers = [put(api, uuids, number).json["resource_provider_generation"] for number in range(3)]
     assert numbers == [1, 2, 3]
 
@@ -171,7 +173,7 @@ def test_a_stale_generation_is_a_conflict(api: ApiClient, sent: int) -> None:
         ),
     ],
 )
-def test_from_1_19_on_aggregates_and_generation_are_needed(
+def test_a_body_without_aggregates_and_generation_is_refused_from_1_19_on(
     api: ApiClient, version: str, body: Any, problem: str
 ) -> None:
     answer = api.at(version).put(path(HOST), body)
@@ -181,7 +183,7 @@ def test_from_1_19_on_aggregates_and_generation_are_needed(
     assert generation(api) == 0
 
 
-# In every version.
+# All versions.
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.39"])
@@ -195,7 +197,7 @@ def test_a_missing_provider_has_no_aggregates(api: ApiClient, version: str) -> N
         assert f"No resource provider with uuid {NOWHERE} found" in answer.detail
 
 
-def test_an_aggregate_is_shared_by_its_members(api: ApiClient) -> None:
+def test_a_provider_stays_in_an_aggregate_that_another_provider_leaves(api: ApiClient) -> None:
     put(api, [NORTH, SOUTH], 0)
     put(api, [NORTH], 0, OTHER)
     put(api, [], 1)
@@ -216,7 +218,7 @@ def test_many_providers_can_join_a_new_aggregate_at_once(api: ApiClient) -> None
     assert {item["uuid"] for item in found} == set(made)
 
 
-def test_of_many_clients_at_one_generation_one_replaces_the_aggregates(api: ApiClient) -> None:
+def test_one_of_many_clients_at_one_generation_replaces_the_aggregates(api: ApiClient) -> None:
     wanted = [[NORTH], [SOUTH], [EAST], []] * 2
     with ThreadPoolExecutor(8) as pool:
         statuses = Counter(pool.map(lambda uuids: put(api, uuids, 0).status, wanted))
@@ -226,7 +228,7 @@ def test_of_many_clients_at_one_generation_one_replaces_the_aggregates(api: ApiC
 
 @on_sqlite
 @pytest.mark.parametrize("method", ["GET", "PUT"])
-def test_answers_are_modified_now_from_1_15_on(api: ApiClient, method: str) -> None:
+def test_last_modified_is_now_from_1_15_on(api: ApiClient, method: str) -> None:
     body: list[str] | None = [NORTH] if method == "PUT" else None
     before = api.at("1.14").request(method, path(HOST), body)
     assert not before.headers.keys() & {"last-modified", "cache-control"}

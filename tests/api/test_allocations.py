@@ -1,4 +1,4 @@
-"""What one consumer holds: read, replaced and taken away, in every version."""
+"""The allocations of one consumer: read, replaced and deleted, in every version."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.store import tables
-from roost.store.clock import utc_now
 from roost.store.database import Database
-from support.client import ApiClient, in_process_client
+from roost.store.tables import utc_now
+from support.api_client import ApiClient, in_process_client
 
 # The first and the last version of each form of the body.
 FORMS = (
@@ -26,7 +26,7 @@ INCOMPLETE = "00000000-0000-0000-0000-000000000000"
 
 Resources = Mapping[str, int]
 
-# For what does not depend on the kind of database.
+# Marks tests of behaviour that does not depend on the kind of database.
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
@@ -68,7 +68,7 @@ def claim(version: str, allocations: Mapping[str, Resources], **members: Any) ->
 
 
 def claimed(api: ApiClient, allocations: Mapping[str, Resources], **members: Any) -> str:
-    """A new consumer that holds this."""
+    """A new consumer that holds these allocations."""
     consumer = str(uuid4())
     body = claim("1.39", allocations, **members)
     assert api.at("1.39").put(f"/allocations/{consumer}", body).status == 204
@@ -76,7 +76,7 @@ def claimed(api: ApiClient, allocations: Mapping[str, Resources], **members: Any
 
 
 def held(api: ApiClient, consumer: str) -> dict[str, Resources]:
-    """What the consumer holds, by provider."""
+    """The amounts that the consumer holds, by provider."""
     found = api.get(f"/allocations/{consumer}").json["allocations"]
     return {uuid: record["resources"] for uuid, record in found.items()}
 
@@ -92,12 +92,12 @@ def provider_generation(api: ApiClient, uuid: str) -> int:
 
 
 class TestReading:
-    def test_a_consumer_without_allocations_is_no_error(self, api: ApiClient) -> None:
+    def test_a_consumer_without_allocations_has_an_empty_list(self, api: ApiClient) -> None:
         answer = api.get(f"/allocations/{uuid4()}")
         assert (answer.status, answer.json) == (200, {"allocations": {}})
 
-    def test_a_consumer_that_is_no_uuid_is_no_error(self, api: ApiClient) -> None:
-        answer = api.get("/allocations/nobody")
+    def test_a_consumer_that_is_no_uuid_has_an_empty_list(self, api: ApiClient) -> None:
+        answer = api.get("/allocations/no-uuid")
         assert (answer.status, answer.json) == (200, {"allocations": {}})
 
     @on_sqlite
@@ -113,7 +113,7 @@ class TestReading:
             ("1.38", {"project_id", "user_id", "consumer_generation", "consumer_type"}),
         ],
     )
-    def test_each_version_shows_what_it_knows_of_the_consumer(
+    def test_each_version_shows_its_own_members_of_the_consumer(
         self, api: ApiClient, version: str, members: set[str]
     ) -> None:
         consumer = claimed(api, {make_provider(api, VCPU=8): {"VCPU": 2}})
@@ -136,7 +136,7 @@ class TestReading:
         }
 
     @on_sqlite
-    def test_html_is_not_provided(self, api: ApiClient) -> None:
+    def test_another_media_type_than_json_is_not_provided(self, api: ApiClient) -> None:
         answer = api.get(f"/allocations/{uuid4()}", accept="image/png")
         assert answer.status == 406
         assert b"Only application/json is provided" in answer.body
@@ -155,13 +155,13 @@ class TestRequestsThatAreGranted:
 
     def test_a_whole_number_may_be_spelt_as_a_float(self, api: ApiClient) -> None:
         provider, consumer = make_provider(api, VCPU=8), str(uuid4())
-        # The helper takes whole numbers only, and this is about one that does not look like it.
+        # The types of the helper allow whole numbers only.
         body = claim("1.39", {provider: {"VCPU": 2.0}})  # type: ignore[dict-item]
         assert api.put(f"/allocations/{consumer}", body).status == 204
         assert held(api, consumer) == {provider: {"VCPU": 2}}
 
     @pytest.mark.parametrize("version", ["1.0", "1.11"])
-    def test_of_a_provider_named_twice_in_an_old_list_the_last_entry_counts(
+    def test_the_last_entry_of_a_provider_named_twice_in_an_old_list_counts(
         self, api: ApiClient, version: str
     ) -> None:
         provider, consumer = make_provider(api, VCPU=8, DISK_GB=8), str(uuid4())
@@ -171,7 +171,7 @@ class TestRequestsThatAreGranted:
         assert held(api, consumer) == {provider: {"DISK_GB": 3}}
 
     @pytest.mark.parametrize("text", ["x" * 255, "späße 日本 🐦", "a <b> & 'c' \\ \" %s ;--"])
-    def test_any_text_can_be_a_project_and_a_user(self, api: ApiClient, text: str) -> None:
+    def test_a_project_and_a_user_may_be_any_text(self, api: ApiClient, text: str) -> None:
         consumer = claimed(
             api, {make_provider(api, VCPU=8): {"VCPU": 2}}, project_id=text, user_id=text
         )
@@ -179,7 +179,7 @@ class TestRequestsThatAreGranted:
         assert (shown["project_id"], shown["user_id"]) == (text, text)
 
     @pytest.mark.parametrize("value", ["X", "0", "_", "X" * 255, "ALL", "UNKNOWN"])
-    def test_a_consumer_type_may_have_any_such_name(self, api: ApiClient, value: str) -> None:
+    def test_a_consumer_type_may_be_any_valid_name(self, api: ApiClient, value: str) -> None:
         consumer = claimed(api, {make_provider(api, VCPU=8): {"VCPU": 2}}, consumer_type=value)
         assert api.get(f"/allocations/{consumer}").json["consumer_type"] == value
 
@@ -204,7 +204,7 @@ class TestRequestsThatAreGranted:
 
 @on_sqlite
 class TestForm:
-    """What a body must look like; no database is asked yet."""
+    """The schema of the body, which is checked before the database is read."""
 
     @pytest.mark.parametrize(
         ("version", "form"),
@@ -234,7 +234,7 @@ class TestForm:
             ("1.38", "consumer_type"),
         ],
     )
-    def test_what_the_version_requires_must_be_there(
+    def test_a_member_that_the_version_requires_must_be_there(
         self, api: ApiClient, version: str, member: str
     ) -> None:
         body = claim(version, {make_provider(api, VCPU=8): {"VCPU": 2}})
@@ -253,7 +253,7 @@ class TestForm:
             ("1.39", "anything", 1),
         ],
     )
-    def test_what_the_version_does_not_know_is_refused(
+    def test_a_member_that_the_version_does_not_know_is_refused(
         self, api: ApiClient, version: str, member: str, value: Any
     ) -> None:
         body = claim(version, {make_provider(api, VCPU=8): {"VCPU": 2}}, **{member: value})
@@ -282,13 +282,13 @@ class TestForm:
         assert "('extra' was unexpected)" in answer.detail
 
     @pytest.mark.parametrize("version", ["1.0", "1.8", "1.12", "1.27"])
-    def test_below_1_28_something_must_be_claimed(self, api: ApiClient, version: str) -> None:
+    def test_an_empty_claim_is_refused_below_1_28(self, api: ApiClient, version: str) -> None:
         answer = api.at(version).put(f"/allocations/{uuid4()}", claim(version, {}))
         assert answer.status == 400
         assert "should be non-empty" in answer.detail
 
     @pytest.mark.parametrize("version", ["1.0", "1.12", "1.39"])
-    def test_a_provider_is_not_named_without_resources(self, api: ApiClient, version: str) -> None:
+    def test_a_provider_without_resources_is_refused(self, api: ApiClient, version: str) -> None:
         body = claim(version, {make_provider(api, VCPU=8): {}})
         answer = api.at(version).put(f"/allocations/{uuid4()}", body)
         assert answer.status == 400
@@ -367,10 +367,10 @@ class TestForm:
         [
             {"1": [str(uuid4())]},
             {"_net-1": [str(uuid4()), str(uuid4())], "": [str(uuid4())]},
-            {"": "what is here is not looked at"},
+            {"": "the server ignores this value"},
         ],
     )
-    def test_mappings_are_taken_and_of_no_consequence(
+    def test_mappings_are_accepted_and_ignored(
         self, api: ApiClient, version: str, mappings: dict[str, Any]
     ) -> None:
         provider, consumer = make_provider(api, VCPU=8), str(uuid4())
@@ -381,7 +381,7 @@ class TestForm:
     @pytest.mark.parametrize(
         "mappings", [{}, {"1": []}, {"1": ["no uuid"]}, {"1": str(uuid4())}, {"1": [5]}, [], None]
     )
-    def test_mappings_name_providers_of_each_group(self, api: ApiClient, mappings: Any) -> None:
+    def test_mappings_list_the_providers_of_each_group(self, api: ApiClient, mappings: Any) -> None:
         body = claim("1.39", {make_provider(api, VCPU=8): {"VCPU": 2}}, mappings=mappings)
         assert api.put(f"/allocations/{uuid4()}", body).status == 400
 
@@ -430,9 +430,9 @@ class TestForm:
 
 @on_sqlite
 class TestOrderOfFailures:
-    # What is wrong with a request, in the order in which it is noticed.
+    # The faults of a request, in the order in which the server notices them.
     FAULTS = (
-        (400, "Malformed consumer_uuid: nobody"),
+        (400, "Malformed consumer_uuid: no-uuid"),
         (400, "Additional properties are not allowed ('extra' was unexpected)"),
         (409, "consumer generation conflict - expected null but got 5"),
         (400, "Allocation for resource provider '{ghost}' that does not exist."),
@@ -458,13 +458,13 @@ class TestOrderOfFailures:
             entries[host]["resources"]["CUSTOM_GHOST"] = 1
         if first <= 5:
             entries[bare] = {"resources": {"VCPU": 1}}
-        answer = api.put(f"/allocations/{'nobody' if first == 0 else names['consumer']}", body)
+        answer = api.put(f"/allocations/{'no-uuid' if first == 0 else names['consumer']}", body)
         status, text = self.FAULTS[first]
         assert answer.status == status
         assert text.format(**names) in answer.detail
 
     @pytest.mark.parametrize("others_first", [False, True])
-    def test_within_the_claim_the_first_entry_that_fails_is_named(
+    def test_the_first_entry_of_the_claim_that_fails_is_named(
         self, api: ApiClient, others_first: bool
     ) -> None:
         full = make_provider(api, VCPU=8)
@@ -476,7 +476,7 @@ class TestOrderOfFailures:
         assert answer.status == 409
         assert f"on resource provider '{wanted[0][0]}'" in answer.detail
 
-    def test_an_amount_that_breaks_both_rules_is_said_to_break_the_constraints(
+    def test_an_amount_above_max_unit_and_capacity_violates_the_constraints(
         self, api: ApiClient
     ) -> None:
         provider = make_provider(api, VCPU={"total": 8, "max_unit": 4})
@@ -514,7 +514,9 @@ class TestRefusals:
             f"'{provider}' invalid."
         ) in answer.detail
 
-    def test_a_provider_that_has_none_of_it_is_named_with_all_classes(self, api: ApiClient) -> None:
+    def test_a_provider_without_any_inventory_is_named_with_all_classes(
+        self, api: ApiClient
+    ) -> None:
         host, bare = make_provider(api, VCPU=8, DISK_GB=8), make_provider(api)
         body = claim("1.39", {host: {"VCPU": 1, "DISK_GB": 1}, bare: {"VCPU": 1}})
         answer = api.put(f"/allocations/{uuid4()}", body)
@@ -529,13 +531,13 @@ class TestRefusals:
     @on_sqlite
     @pytest.mark.parametrize("version", ["1.23", "1.29", "1.36", "1.39"])
     def test_a_refused_claim_has_no_special_code(self, api: ApiClient, version: str) -> None:
-        # Blazar (1.29) and Nova (1.36) look at the code before they look at the text.
+        # Blazar (1.29) and Nova (1.36) read the code before the text.
         body = claim(version, {make_provider(api, VCPU=8): {"VCPU": 9}})
         answer = api.at(version).put(f"/allocations/{uuid4()}", body)
         assert answer.error["code"] == "placement.undefined_code"
 
     @on_sqlite
-    def test_below_1_23_errors_have_no_code(self, api: ApiClient) -> None:
+    def test_errors_have_no_code_below_1_23(self, api: ApiClient) -> None:
         body = claim("1.22", {make_provider(api, VCPU=8): {"VCPU": 9}})
         answer = api.at("1.22").put(f"/allocations/{uuid4()}", body)
         assert "code" not in answer.error
@@ -552,13 +554,13 @@ class TestRefusals:
 
 
 class TestConsumerGenerations:
-    def test_the_first_claim_makes_it_1(self, api: ApiClient) -> None:
+    def test_the_first_claim_gives_generation_1(self, api: ApiClient) -> None:
         consumer = claimed(api, {make_provider(api, VCPU=8): {"VCPU": 1}})
         assert consumer_generation(api, consumer) == 1
 
     @on_sqlite
     @pytest.mark.parametrize("version", FORMS)
-    def test_the_first_claim_makes_it_1_in_every_version(
+    def test_the_first_claim_gives_generation_1_in_every_version(
         self, api: ApiClient, version: str
     ) -> None:
         consumer, provider = str(uuid4()), make_provider(api, VCPU=8)
@@ -567,7 +569,7 @@ class TestConsumerGenerations:
         assert consumer_generation(api, consumer) == 1
 
     @pytest.mark.parametrize("amount", [1, 2])
-    def test_each_replacement_moves_it_on_even_if_nothing_differs(
+    def test_each_replacement_adds_one_even_if_the_amounts_are_the_same(
         self, api: ApiClient, amount: int
     ) -> None:
         provider = make_provider(api, VCPU=8)
@@ -579,10 +581,10 @@ class TestConsumerGenerations:
     @on_sqlite
     @pytest.mark.parametrize("version", ["1.28", "1.34", "1.39"])
     @pytest.mark.parametrize(("sent", "shown"), [(None, "None"), (0, "0"), (2, "2"), (-1, "-1")])
-    def test_another_one_than_the_present_is_a_conflict(
+    def test_another_generation_than_the_present_is_a_conflict(
         self, api: ApiClient, version: str, sent: int | None, shown: str
     ) -> None:
-        # Nova tells this conflict from all others by its words, and asks for a fresh look.
+        # Nova recognizes this conflict by its text, and then reads the consumer again.
         provider = make_provider(api, VCPU=8)
         consumer = claimed(api, {provider: {"VCPU": 1}})
         body = claim(version, {provider: {"VCPU": 2}}, consumer_generation=sent)
@@ -594,7 +596,7 @@ class TestConsumerGenerations:
 
     @on_sqlite
     @pytest.mark.parametrize("sent", [0, 1, 5])
-    def test_a_new_consumer_has_none(self, api: ApiClient, sent: int) -> None:
+    def test_a_generation_for_a_new_consumer_is_a_conflict(self, api: ApiClient, sent: int) -> None:
         provider = make_provider(api, VCPU=8)
         body = claim("1.39", {provider: {"VCPU": 2}}, consumer_generation=sent)
         answer = api.put(f"/allocations/{uuid4()}", body)
@@ -605,7 +607,7 @@ class TestConsumerGenerations:
 
     @on_sqlite
     @pytest.mark.parametrize("version", ["1.0", "1.8", "1.12", "1.27"])
-    def test_below_1_28_none_is_compared_and_it_moves_on(
+    def test_a_claim_below_1_28_is_not_compared_and_adds_one(
         self, api: ApiClient, version: str
     ) -> None:
         provider = make_provider(api, VCPU=8)
@@ -615,7 +617,7 @@ class TestConsumerGenerations:
         assert held(api, consumer) == {provider: {"VCPU": 3}}
         assert consumer_generation(api, consumer) == 2
 
-    def test_a_conflict_leaves_it_as_it_was(self, api: ApiClient) -> None:
+    def test_a_refused_claim_leaves_the_generation(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8)
         consumer = claimed(api, {provider: {"VCPU": 1}})
         body = claim("1.39", {provider: {"VCPU": 9}}, consumer_generation=1)
@@ -623,7 +625,7 @@ class TestConsumerGenerations:
         assert consumer_generation(api, consumer) == 1
 
     @pytest.mark.parametrize("how", ["empty claim", "delete"])
-    def test_a_consumer_that_gave_up_everything_begins_again(
+    def test_a_consumer_that_gave_up_everything_starts_again_as_new(
         self, api: ApiClient, how: str
     ) -> None:
         provider = make_provider(api, VCPU=8)
@@ -639,7 +641,7 @@ class TestConsumerGenerations:
 
 
 class TestProviderGenerations:
-    def test_a_claim_moves_it_by_one_however_many_classes_it_has(self, api: ApiClient) -> None:
+    def test_a_claim_adds_one_however_many_classes_it_has(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8, MEMORY_MB=8, DISK_GB=8)
         claimed(api, {provider: {"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1}})
         assert provider_generation(api, provider) == 2
@@ -649,14 +651,16 @@ class TestProviderGenerations:
         claimed(api, {provider: {"VCPU": 1} for provider in providers})
         assert [provider_generation(api, provider) for provider in providers] == [2, 2, 2]
 
-    def test_a_replacement_moves_it_even_if_nothing_differs(self, api: ApiClient) -> None:
+    def test_a_replacement_adds_one_even_if_the_amounts_are_the_same(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8)
         consumer = claimed(api, {provider: {"VCPU": 1}})
         body = claim("1.39", {provider: {"VCPU": 1}}, consumer_generation=1)
         api.put(f"/allocations/{consumer}", body)
         assert provider_generation(api, provider) == 3
 
-    def test_a_provider_that_a_replacement_merely_leaves_stays(self, api: ApiClient) -> None:
+    def test_a_provider_that_a_replacement_leaves_keeps_its_generation(
+        self, api: ApiClient
+    ) -> None:
         left, taken = make_provider(api, VCPU=8), make_provider(api, VCPU=8)
         consumer = claimed(api, {left: {"VCPU": 1}})
         body = claim("1.39", {taken: {"VCPU": 1}}, consumer_generation=1)
@@ -670,13 +674,13 @@ class TestProviderGenerations:
         assert api.put(f"/allocations/{consumer}", body).status == 204
         assert [provider_generation(api, provider) for provider in providers] == [3, 3]
 
-    def test_a_deletion_moves_none(self, api: ApiClient) -> None:
+    def test_a_deletion_moves_no_provider(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8)
         consumer = claimed(api, {provider: {"VCPU": 1}})
         assert api.delete(f"/allocations/{consumer}").status == 204
         assert provider_generation(api, provider) == 2
 
-    def test_a_refused_claim_moves_none(self, api: ApiClient) -> None:
+    def test_a_refused_claim_moves_no_provider(self, api: ApiClient) -> None:
         roomy, full = make_provider(api, VCPU=8), make_provider(api, VCPU=1)
         body = claim("1.39", {roomy: {"VCPU": 1}, full: {"VCPU": 2}})
         assert api.put(f"/allocations/{uuid4()}", body).status == 409
@@ -697,11 +701,11 @@ class TestSideEffects:
         }
         body = claim("1.39", dict([wanted[fault]]))
         assert api.put(f"/allocations/{consumer}", body).status in (400, 409)
-        # Only a consumer that does not exist may claim without a generation.
+        # A claim without a generation is granted only to a consumer that does not exist.
         good = claim("1.39", {provider: {"VCPU": 1}}, consumer_generation=None)
         assert api.put(f"/allocations/{consumer}", good).status == 204
 
-    def test_a_refused_replacement_leaves_everything(self, api: ApiClient) -> None:
+    def test_a_refused_replacement_leaves_the_consumer_as_it_was(self, api: ApiClient) -> None:
         provider, full = make_provider(api, VCPU=8), make_provider(api, VCPU=1)
         consumer = claimed(api, {provider: {"VCPU": 1}})
         before = api.get(f"/allocations/{consumer}").json
@@ -716,7 +720,7 @@ class TestSideEffects:
         assert api.put(f"/allocations/{consumer}", body).status == 409
         assert api.get(f"/allocations/{consumer}").json == before
 
-    def test_a_replacement_replaces_all_of_it(self, api: ApiClient) -> None:
+    def test_a_replacement_replaces_all_allocations(self, api: ApiClient) -> None:
         first, second = make_provider(api, VCPU=8, DISK_GB=8), make_provider(api, VCPU=8)
         consumer = claimed(api, {first: {"VCPU": 1, "DISK_GB": 2}})
         body = claim("1.39", {second: {"VCPU": 3}}, consumer_generation=1)
@@ -737,7 +741,9 @@ class TestSideEffects:
 
     @on_sqlite
     @pytest.mark.parametrize("version", ["1.8", "1.12", "1.28", "1.37"])
-    def test_below_1_38_a_claim_leaves_the_type_alone(self, api: ApiClient, version: str) -> None:
+    def test_a_claim_below_1_38_leaves_the_consumer_type(
+        self, api: ApiClient, version: str
+    ) -> None:
         provider = make_provider(api, VCPU=8)
         consumer = claimed(api, {provider: {"VCPU": 1}}, consumer_type="MIGRATION")
         body = claim(version, {provider: {"VCPU": 1}})
@@ -759,7 +765,7 @@ class TestSideEffects:
     @on_sqlite
     @pytest.mark.parametrize("known", [False, True])
     @pytest.mark.parametrize("version", ["1.0", "1.7"])
-    def test_below_1_8_project_and_user_are_those_of_incomplete_consumers(
+    def test_a_claim_below_1_8_makes_an_incomplete_consumer(
         self, api: ApiClient, version: str, known: bool
     ) -> None:
         provider = make_provider(api, VCPU=8)
@@ -770,7 +776,7 @@ class TestSideEffects:
         assert (shown["project_id"], shown["user_id"]) == (INCOMPLETE, INCOMPLETE)
 
     @on_sqlite
-    def test_incomplete_consumers_belong_to_whom_the_configuration_says(
+    def test_incomplete_consumers_have_the_configured_project_and_user(
         self, database: Database, tmp_path: Path
     ) -> None:
         configuration = (
@@ -805,14 +811,14 @@ class TestSideEffects:
         assert api.put(f"/allocations/{consumer}", body).status == 409
         assert held(api, consumer) == {provider: {"VCPU": 8}}
 
-    def test_an_empty_claim_of_nobody_does_nothing(self, api: ApiClient) -> None:
+    def test_an_empty_claim_of_an_unknown_consumer_does_nothing(self, api: ApiClient) -> None:
         provider, consumer = make_provider(api, VCPU=8), str(uuid4())
         assert api.put(f"/allocations/{consumer}", claim("1.39", {})).status == 204
         good = claim("1.39", {provider: {"VCPU": 1}}, consumer_generation=None)
         assert api.put(f"/allocations/{consumer}", good).status == 204
 
     @on_sqlite
-    def test_an_empty_claim_of_nobody_has_no_generation(self, api: ApiClient) -> None:
+    def test_an_empty_claim_of_an_unknown_consumer_has_no_generation(self, api: ApiClient) -> None:
         body = claim("1.39", {}, consumer_generation=1)
         answer = api.put(f"/allocations/{uuid4()}", body)
         assert answer.status == 409
@@ -822,7 +828,9 @@ class TestSideEffects:
 class TestDeletion:
     @on_sqlite
     @pytest.mark.parametrize("version", ["1.0", "1.12", "1.28", "1.39"])
-    def test_it_takes_everything_at_every_version(self, api: ApiClient, version: str) -> None:
+    def test_a_deletion_removes_all_allocations_at_every_version(
+        self, api: ApiClient, version: str
+    ) -> None:
         provider = make_provider(api, VCPU=8)
         consumer = claimed(api, {provider: {"VCPU": 8}})
         answer = api.at(version).delete(f"/allocations/{consumer}")
@@ -831,20 +839,22 @@ class TestDeletion:
         usages = api.get(f"/resource_providers/{provider}/usages").json["usages"]
         assert usages == {"VCPU": 0}
 
-    def test_it_leaves_other_consumers_alone(self, api: ApiClient) -> None:
+    def test_a_deletion_leaves_other_consumers(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8)
         mine, other = (claimed(api, {provider: {"VCPU": 2}}) for _ in range(2))
         assert api.delete(f"/allocations/{mine}").status == 204
         assert held(api, other) == {provider: {"VCPU": 2}}
 
     @on_sqlite
-    @pytest.mark.parametrize("consumer", [str(uuid4()), "nobody"])
-    def test_nothing_to_delete_is_not_found(self, api: ApiClient, consumer: str) -> None:
+    @pytest.mark.parametrize("consumer", ["5f1de7e0-0000-4000-8000-00000000c0de", "nobody"])
+    def test_a_consumer_without_allocations_is_not_found(
+        self, api: ApiClient, consumer: str
+    ) -> None:
         answer = api.delete(f"/allocations/{consumer}")
         assert answer.status == 404
         assert f"No allocations for consumer '{consumer}'" in answer.detail
 
-    def test_a_second_time_is_not_found(self, api: ApiClient) -> None:
+    def test_a_second_deletion_is_not_found(self, api: ApiClient) -> None:
         consumer = claimed(api, {make_provider(api, VCPU=8): {"VCPU": 8}})
         assert api.delete(f"/allocations/{consumer}").status == 204
         assert api.delete(f"/allocations/{consumer}").status == 404
@@ -865,7 +875,7 @@ class TestTimes:
         assert answer.headers["last-modified"] == "Thu, 20 Feb 2020 20:20:20 GMT"
         assert answer.headers["cache-control"] == "no-cache"
 
-    def test_a_replacement_makes_them_new(self, api: ApiClient, database: Database) -> None:
+    def test_a_replacement_renews_last_modified(self, api: ApiClient, database: Database) -> None:
         provider = make_provider(api, VCPU=8)
         consumer = claimed(api, {provider: {"VCPU": 1}})
 
@@ -880,13 +890,13 @@ class TestTimes:
         assert datetime.now(UTC) - parsedate_to_datetime(shown) < timedelta(minutes=5)
 
     @on_sqlite
-    def test_for_nothing_it_is_now(self, api: ApiClient) -> None:
+    def test_last_modified_is_now_for_an_unknown_consumer(self, api: ApiClient) -> None:
         shown = api.get(f"/allocations/{uuid4()}").headers["last-modified"]
         assert abs(datetime.now(UTC) - parsedate_to_datetime(shown)) < timedelta(minutes=5)
 
     @on_sqlite
     @pytest.mark.parametrize("consumer", ["somebody", "nobody"])
-    def test_below_1_15_there_is_none(self, api: ApiClient, consumer: str) -> None:
+    def test_last_modified_is_absent_below_1_15(self, api: ApiClient, consumer: str) -> None:
         uuid = str(uuid4())
         if consumer == "somebody":
             uuid = claimed(api, {make_provider(api, VCPU=8): {"VCPU": 1}})
@@ -894,7 +904,7 @@ class TestTimes:
         assert not {"last-modified", "cache-control"} & headers.keys()
 
     @on_sqlite
-    def test_writes_have_none(self, api: ApiClient) -> None:
+    def test_last_modified_is_absent_from_writes(self, api: ApiClient) -> None:
         consumer, provider = str(uuid4()), make_provider(api, VCPU=8)
         path = f"/allocations/{consumer}"
         for answer in (api.put(path, claim("1.39", {provider: {"VCPU": 1}})), api.delete(path)):
@@ -903,7 +913,7 @@ class TestTimes:
 
 
 class TestAdoptedRows:
-    """Databases that another service wrote hold consumers that Roost would not write."""
+    """Rows of consumers that Roost does not write, in a database of another service."""
 
     @staticmethod
     def leave_consumer(database: Database, uuid: str, generation: int) -> None:
@@ -927,7 +937,7 @@ class TestAdoptedRows:
         database.write(write)
 
     @pytest.mark.parametrize("sent", [None, 0])
-    def test_a_leftover_of_a_failed_claim_may_claim_as_new(
+    def test_a_consumer_left_by_a_failed_claim_may_claim_as_new(
         self, api: ApiClient, database: Database, sent: int | None
     ) -> None:
         provider, consumer = make_provider(api, VCPU=8), str(uuid4())
@@ -937,7 +947,7 @@ class TestAdoptedRows:
         assert held(api, consumer) == {provider: {"VCPU": 1}}
 
     @pytest.mark.parametrize("sent", [None, 0])
-    def test_a_leftover_of_a_failed_claim_may_be_emptied(
+    def test_a_consumer_left_by_a_failed_claim_may_be_emptied(
         self, api: ApiClient, database: Database, sent: int | None
     ) -> None:
         consumer = str(uuid4())
@@ -946,7 +956,7 @@ class TestAdoptedRows:
         assert api.put(f"/allocations/{consumer}", body).status == 204
 
     @pytest.mark.parametrize("spell", [str.upper, lambda uuid: uuid.replace("-", "")])
-    def test_a_leftover_in_another_spelling_is_shown_what_it_claims(
+    def test_a_consumer_left_in_another_spelling_is_shown_with_its_claim(
         self, api: ApiClient, database: Database, spell: Any
     ) -> None:
         provider, consumer = make_provider(api, VCPU=8), str(uuid4())
@@ -975,7 +985,7 @@ class TestAdoptedRows:
         assert held(api, consumer) == {provider: {"VCPU": 3}}
 
     @pytest.mark.parametrize("spell", [str.upper, lambda uuid: uuid.replace("-", "")])
-    def test_a_consumer_in_another_spelling_is_replaced_not_doubled(
+    def test_a_consumer_in_another_spelling_is_replaced_and_not_doubled(
         self, api: ApiClient, database: Database, spell: Any
     ) -> None:
         provider = make_provider(api, VCPU=8)

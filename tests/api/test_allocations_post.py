@@ -1,4 +1,4 @@
-"""What several consumers hold, replaced as one change."""
+"""`POST /allocations`: the allocations of several consumers are replaced as one change."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 
 from roost.store.database import Database
-from support.client import ApiClient, limited_client
+from support.api_client import ApiClient, limited_client
 
 Amounts = Mapping[str, int]
 
-# For what does not depend on the kind of database.
+# Marks tests of behaviour that does not depend on the kind of database.
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
@@ -45,7 +45,7 @@ def record(
 
 
 def holder(api: ApiClient, allocations: Mapping[str, Amounts]) -> str:
-    """A new consumer that holds this."""
+    """A new consumer that holds these allocations."""
     consumer = str(uuid4())
     assert api.put(f"/allocations/{consumer}", record(allocations)).status == 204
     return consumer
@@ -68,14 +68,14 @@ def consumer_generation(api: ApiClient, consumer: str) -> int | None:
 
 @on_sqlite
 class TestForm:
-    """What a body must look like; no database is asked yet."""
+    """The schema of the body, which is checked before the database is read."""
 
     @pytest.mark.parametrize("version", ["1.0", "1.12"])
-    def test_below_1_13_there_is_no_such_request(self, api: ApiClient, version: str) -> None:
+    def test_the_route_is_unknown_below_1_13(self, api: ApiClient, version: str) -> None:
         assert api.at(version).post("/allocations", {}).status == 404
 
     @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-    def test_it_can_only_be_posted(self, api: ApiClient, method: str) -> None:
+    def test_the_route_allows_only_post(self, api: ApiClient, method: str) -> None:
         answer = api.request(method, "/allocations")
         assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
@@ -103,7 +103,7 @@ class TestForm:
             ("1.38", "consumer_type"),
         ],
     )
-    def test_what_the_version_requires_must_be_there(
+    def test_a_member_that_the_version_requires_must_be_there(
         self, api: ApiClient, version: str, member: str
     ) -> None:
         part = record({make_provider(api, VCPU=8): {"VCPU": 1}}, version)
@@ -121,7 +121,7 @@ class TestForm:
             ("1.39", "anything", 1),
         ],
     )
-    def test_what_the_version_does_not_know_is_refused(
+    def test_a_member_that_the_version_does_not_know_is_refused(
         self, api: ApiClient, version: str, member: str, value: Any
     ) -> None:
         part = record({make_provider(api, VCPU=8): {"VCPU": 1}}, version, **{member: value})
@@ -129,7 +129,7 @@ class TestForm:
         assert answer.status == 400
         assert f"('{member}' was unexpected)" in answer.detail
 
-    def test_one_bad_part_spoils_the_whole(self, api: ApiClient) -> None:
+    def test_a_body_with_one_bad_part_is_refused_as_a_whole(self, api: ApiClient) -> None:
         good, bad = str(uuid4()), str(uuid4())
         provider = make_provider(api, VCPU=8)
         part = record({provider: {"VCPU": 1}})
@@ -178,13 +178,16 @@ class TestGrantedRequests:
         assert held(api, consumer) == {}
 
     @pytest.mark.parametrize("version", ["1.13", "1.28", "1.39"])
-    def test_an_empty_part_of_nobody_does_nothing(self, api: ApiClient, version: str) -> None:
-        provider, nobody = make_provider(api, VCPU=8), str(uuid4())
-        body = {nobody: record({}, version), str(uuid4()): record({provider: {"VCPU": 1}}, version)}
+    def test_an_empty_part_of_an_unknown_consumer_does_nothing(
+        self, api: ApiClient, version: str
+    ) -> None:
+        provider, unknown = make_provider(api, VCPU=8), str(uuid4())
+        part = record({provider: {"VCPU": 1}}, version)
+        body = {unknown: record({}, version), str(uuid4()): part}
         assert api.at(version).post("/allocations", body).status == 204
-        # Only a consumer that does not exist may claim without a generation.
+        # A claim without a generation is granted only to a consumer that does not exist.
         good = record({provider: {"VCPU": 1}}, consumer_generation=None)
-        assert api.put(f"/allocations/{nobody}", good).status == 204
+        assert api.put(f"/allocations/{unknown}", good).status == 204
 
     def test_new_old_and_leaving_consumers_may_be_mixed(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8)
@@ -210,7 +213,7 @@ class TestGrantedRequests:
         assert held(api, consumer) == {provider: {"VCPU": 5}}
 
     @on_sqlite
-    def test_there_is_nothing_to_cache(self, api: ApiClient) -> None:
+    def test_the_answer_has_no_cache_headers(self, api: ApiClient) -> None:
         body = {str(uuid4()): record({make_provider(api, VCPU=8): {"VCPU": 1}})}
         headers = api.post("/allocations", body).headers
         assert not {"last-modified", "cache-control"} & headers.keys()
@@ -232,7 +235,7 @@ class TestGenerations:
         assert api.post("/allocations", body).status == 204
         assert provider_generation(api, provider) == 2
 
-    def test_a_provider_that_one_empties_and_another_takes_moves_by_one(
+    def test_a_provider_that_one_consumer_empties_and_another_takes_moves_by_one(
         self, api: ApiClient
     ) -> None:
         provider = make_provider(api, VCPU=8)
@@ -244,7 +247,9 @@ class TestGenerations:
         assert api.post("/allocations", body).status == 204
         assert provider_generation(api, provider) == 3
 
-    def test_a_provider_that_is_merely_left_stays(self, api: ApiClient) -> None:
+    def test_a_provider_that_a_replacement_leaves_keeps_its_generation(
+        self, api: ApiClient
+    ) -> None:
         left, taken = make_provider(api, VCPU=8), make_provider(api, VCPU=8)
         consumer = holder(api, {left: {"VCPU": 1}})
         body = {consumer: record({taken: {"VCPU": 1}}, consumer_generation=1)}
@@ -268,7 +273,9 @@ class TestGenerations:
 
     @on_sqlite
     @pytest.mark.parametrize("version", ["1.13", "1.27"])
-    def test_below_1_28_none_is_compared(self, api: ApiClient, version: str) -> None:
+    def test_consumer_generations_are_not_compared_below_1_28(
+        self, api: ApiClient, version: str
+    ) -> None:
         provider = make_provider(api, VCPU=8)
         consumer = holder(api, {provider: {"VCPU": 1}})
         body = {consumer: record({provider: {"VCPU": 2}}, version)}
@@ -280,7 +287,7 @@ class TestGenerations:
     def test_a_stale_consumer_generation_is_a_conflict(
         self, api: ApiClient, sent: int | None, shown: str
     ) -> None:
-        # Nova tells this conflict from all others by its words.
+        # Nova recognizes this conflict by its text.
         provider = make_provider(api, VCPU=8)
         consumer = holder(api, {provider: {"VCPU": 1}})
         body = {
@@ -292,7 +299,7 @@ class TestGenerations:
         assert answer.error["code"] == "placement.concurrent_update"
         assert f"consumer generation conflict - expected 1 but got {shown}" in answer.detail
 
-    def test_of_several_stale_ones_the_first_in_the_request_is_named(self, api: ApiClient) -> None:
+    def test_the_first_of_several_stale_consumer_generations_is_named(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8)
         body = {
             str(uuid4()): record({provider: {"VCPU": 1}}, consumer_generation=number)
@@ -304,7 +311,7 @@ class TestGenerations:
 
 
 class TestRefusedRequests:
-    # What is wrong with a request, in the order in which it is noticed.
+    # The faults of a request, in the order in which the server notices them.
     FAULTS = (
         (400, "Additional properties are not allowed ('extra' was unexpected)"),
         (409, "consumer generation conflict - expected null but got 5"),
@@ -318,7 +325,8 @@ class TestRefusedRequests:
     @pytest.mark.parametrize("first", range(len(FAULTS)))
     def test_the_first_fault_hides_all_later_ones(self, api: ApiClient, first: int) -> None:
         host, bare, ghost = make_provider(api, VCPU=8), make_provider(api, PCPU=8), str(uuid4())
-        # Each fault is in a consumer of its own, the later noticed the earlier in the request.
+        # Each fault is in a consumer of its own. The fault that the server notices last stands
+        # first in the request.
         faults: list[dict[str, Any]] = [
             record({host: {"VCPU": 9}}),
             record({bare: {"VCPU": 1}}),
@@ -334,7 +342,9 @@ class TestRefusedRequests:
         assert text.format(ghost=ghost, bare=bare) in answer.detail
 
     @pytest.mark.parametrize("fault", ["generation", "provider", "class", "inventory", "room"])
-    def test_if_one_is_refused_nobody_gets_anything(self, api: ApiClient, fault: str) -> None:
+    def test_a_refused_part_leaves_every_consumer_as_it_was(
+        self, api: ApiClient, fault: str
+    ) -> None:
         provider = make_provider(api, VCPU=8)
         known, new = holder(api, {provider: {"VCPU": 1}}), str(uuid4())
         before = api.get(f"/allocations/{known}").json
@@ -376,7 +386,7 @@ class TestRefusedRequests:
         answer = api.post("/allocations", body)
         assert answer.error["code"] == "placement.undefined_code"
 
-    def test_a_consumer_that_stays_out_keeps_what_it_holds(self, api: ApiClient) -> None:
+    def test_a_consumer_outside_the_request_keeps_its_allocations(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8)
         outside = holder(api, {provider: {"VCPU": 4}})
         body = {str(uuid4()): record({provider: {"VCPU": 4}})}
@@ -388,7 +398,7 @@ class TestRefusedRequests:
         self, database: Database, tmp_path: Path
     ) -> None:
         api = limited_client(database, tmp_path, max_allocations=100_000)
-        # More than PostgreSQL takes as the parameters of one statement.
+        # PostgreSQL takes fewer parameters in one statement.
         ghosts = {f"{number:036x}": {"VCPU": 1} for number in range(70_000)}
         answer = api.put(f"/allocations/{uuid4()}", record(ghosts))
         assert answer.status == 400

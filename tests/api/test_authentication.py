@@ -1,4 +1,4 @@
-"""Who sends a request, with the tokens of `noauth2`."""
+"""The sender of a request, as the tokens of `noauth2` name it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from roost.api.application import Application
 from roost.configuration.settings import ConfigurationError
 from roost.store.database import Database
-from support.client import ApiClient, settings_for
+from support.api_client import ApiClient, settings_for
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def status(
     api: ApiClient, token: str | None, headers: Mapping[str, str], path: str = "/traits"
 ) -> int:
-    """How the request of this sender is answered: 200 if it counts as an administrator."""
+    """The status of this sender's request: 200 if the sender counts as an administrator."""
     return replace(api, token=token).request("GET", path, headers=headers).status
 
 
@@ -34,7 +34,7 @@ def status(
         ("HEAD", "/resource_providers"),
     ],
 )
-def test_nothing_but_the_version_document_is_answered_without_a_token(
+def test_a_request_without_a_token_is_refused_except_for_the_version_document(
     api: ApiClient, method: str, path: str
 ) -> None:
     expected = 405 if path == "/" else 401
@@ -45,7 +45,7 @@ def test_the_version_document_needs_no_token(api: ApiClient) -> None:
     assert replace(api, token=None).get("/").status == 200
 
 
-def test_a_refused_request_is_told_so_in_json(api: ApiClient) -> None:
+def test_a_refusal_has_a_json_body(api: ApiClient) -> None:
     answer = replace(api, token=None).get("/resource_providers")
     assert answer.headers["content-type"] == "application/json"
     assert answer.json | {"message": ""} == {
@@ -75,9 +75,7 @@ def test_an_empty_token_is_a_token(api: ApiClient) -> None:
         (":admin", 403),
     ],
 )
-def test_the_user_admin_is_an_administrator_and_nobody_else(
-    api: ApiClient, token: str, expected: int
-) -> None:
+def test_only_the_user_admin_is_an_administrator(api: ApiClient, token: str, expected: int) -> None:
     assert status(api, token, {}) == expected
 
 
@@ -103,7 +101,7 @@ def test_roles_that_are_sent_replace_those_of_the_token(
     assert status(api, token, {"x-roles": roles}) == expected
 
 
-# What a project uses is shown to its readers: that tells which project a sender is in.
+# Readers see the usages of their own project only. The answer tells the project of a sender.
 @pytest.mark.parametrize(
     ("token", "headers", "project"),
     [
@@ -132,7 +130,7 @@ def test_a_system_scoped_sender_has_no_project(api: ApiClient) -> None:
     assert status(api, "ann:lab", headers, "/usages?project_id=lab") == 403
 
 
-def test_an_application_without_a_strategy_says_what_to_set(
+def test_an_application_without_a_strategy_names_the_option_to_set(
     database: Database, tmp_path: Path
 ) -> None:
     settings = replace(settings_for(database, tmp_path), auth_strategy=None)
@@ -144,10 +142,10 @@ def test_a_configuration_file_cannot_name_an_unknown_strategy(
     database: Database, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match="auth_strategy"):
-        settings_for(database, tmp_path, "[api]\nauth_strategy = nobody\n")
+        settings_for(database, tmp_path, "[api]\nauth_strategy = unknown\n")
 
 
-def test_a_configuration_file_without_a_strategy_does_not_open_the_door(
+def test_a_configuration_file_without_a_strategy_means_keystone(
     database: Database, tmp_path: Path
 ) -> None:
     assert settings_for(database, tmp_path, "[api]\n").auth_strategy == "keystone"

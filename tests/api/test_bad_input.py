@@ -1,4 +1,4 @@
-"""Whatever is sent: no failure of the server, an error that says something, and nothing written."""
+"""Bad input of every kind: the server does not fail, names the error, and writes no row."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import pkgutil
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
+import jsonschema
 import orjson
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -21,20 +23,23 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from roost.api import schemas
+from roost.api.microversions import Microversion
 from roost.api.schemas.building import Versions
 from roost.api.validation import Schema
+from roost.model.identifiers import is_uuid
 from roost.store import tables
 from roost.store.database import Database
-from support.clean import clean_tables
-from support.client import Answer, ApiClient
-from support.making import Making
+from support.api_client import Answer, ApiClient
+from support.properties import many
+from support.store.setup_cache import SetupCache
+from support.store.table_cleaning import clean_tables
 
-# On the other kinds only what the database itself makes of odd values can differ.
-EXAMPLES = {"sqlite": 120, "postgresql": 15, "mariadb": 15}
+# PostgreSQL and MariaDB differ only in how the database itself treats odd values.
+EXAMPLES = {"sqlite": 60, "postgresql": 10, "mariadb": 10}
 VERSIONS = tuple(f"1.{minor}" for minor in range(40))
 METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
-# Rows that may stay although the request that brought them was refused.
+# Tables whose rows may stay after the request that wrote them is refused.
 LASTING = {"projects", "users", "consumer_types"}
 TABLES = [
     table
@@ -44,7 +49,7 @@ TABLES = [
 
 Json: TypeAlias = Any
 Dump: TypeAlias = dict[str, frozenset[tuple[Any, ...]]]
-# Version, method, path and body of a request that is fine as it is.
+# The version, method, path and body of a request that the server accepts.
 Good: TypeAlias = tuple[str, str, str, Json]
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -52,15 +57,14 @@ on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 def examples(kind: str, share: float = 1.0) -> settings:
     return settings(
-        max_examples=math.ceil(EXAMPLES[kind] * share),
-        deadline=None,
+        max_examples=many(math.ceil(EXAMPLES[kind] * share)),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     )
 
 
 def dump(database: Database) -> Dump:
-    """Everything that a refused request must leave as it is, in the words of the driver."""
+    """The rows that a refused request must not change, as the driver returns them."""
 
     def read(connection: Connection) -> Dump:
         return {
@@ -75,7 +79,7 @@ def dump(database: Database) -> Dump:
 
 @dataclass
 class World:
-    """A provider with all that it can have, a child, and a consumer."""
+    """A provider with inventories and an aggregate, its child, and a consumer."""
 
     api: ApiClient
     database: Database
@@ -87,20 +91,20 @@ class World:
     is_as_made: bool = True
 
     def send(self, version: str, method: str, path: str, body: Any, **headers: str) -> Answer:
-        """The answer, which must be in order whatever was sent."""
+        """The answer to a request. Any request must get a good answer."""
         before, was_as_made, self.is_as_made = self.rows, self.is_as_made, False
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         answer = self.api.at(version).request(method, path, body, names)
         check_answer(answer, method)
         self.rows = dump(self.database)
         if answer.status >= 400:
-            assert self.rows == before, f"{answer.status}, and yet written"
+            assert self.rows == before, f"a request refused with {answer.status} changed rows"
         self.is_as_made = was_as_made and self.rows == before
         return answer
 
 
 def check_answer(answer: Answer, method: str = "GET") -> None:
-    """No failure of the server; and what is refused is refused in words."""
+    """The answer is no failure of the server, and a refusal has a specific text."""
     assert 200 <= answer.status < 500, answer.body
     if answer.status < 400 or method == "HEAD":
         return
@@ -116,12 +120,12 @@ def check_answer(answer: Answer, method: str = "GET") -> None:
     assert error["request_id"] == answer.headers["x-openstack-request-id"]
     general, _, specific = error["detail"].partition("\n\n")
     assert general
-    # That a path or method does not exist needs no more words.
+    # The general sentence is enough for an unknown path or method.
     assert specific.strip() or answer.status in (404, 405)
 
 
 def make_world(api: ApiClient) -> tuple[str, str, str, str]:
-    """Fill the tables; the uuids of provider, child, consumer and aggregate."""
+    """Fill the tables, and return the uuids of provider, child, consumer and aggregate."""
     provider, child, consumer, aggregate = (str(uuid4()) for _ in range(4))
     api.put("/traits/CUSTOM_TRAIT")
     api.put("/resource_classes/CUSTOM_CLASS")
@@ -139,14 +143,14 @@ def make_world(api: ApiClient) -> tuple[str, str, str, str]:
 
 
 @pytest.fixture
-def new_world(api: ApiClient, database: Database, making: Making) -> Callable[[], World]:
-    """Makes a world, unless the last one is still as it was made: most requests are refused."""
+def new_world(api: ApiClient, database: Database, setup_cache: SetupCache) -> Callable[[], World]:
+    """A maker of worlds. The maker keeps a world until a request changes its rows."""
     kept: list[World] = []
 
     def make() -> World:
         if not kept or not kept[0].is_as_made:
             database.write(clean_tables)
-            uuids = making.once(make_world, api)
+            uuids = setup_cache.once(make_world, api)
             kept[:] = [World(api, database, *uuids, dump(database))]
         return kept[0]
 
@@ -213,7 +217,7 @@ def good_requests(world: World) -> list[Good]:
 
 
 def spell(uuid: str, form: int) -> str:
-    """A UUID in one of the ways in which people write, or mistype, it."""
+    """A UUID in one of its spellings, right or wrong."""
     plain = uuid.replace("-", "")
     return (
         uuid,
@@ -266,7 +270,7 @@ odd_values: st.SearchStrategy[Json] = st.recursive(
 
 @dataclass(frozen=True)
 class Mutation:
-    """A change at one place of a JSON value; the place is counted modulo all there are."""
+    """A change at one place of a JSON value, counted modulo the number of places."""
 
     place: int
     action: str
@@ -333,7 +337,7 @@ def mutated(value: Json, changes: Sequence[Mutation]) -> Json:
 
 
 def spoil(data: bytes, how: str, at: int) -> bytes:
-    """Bytes that are no longer what a client would send."""
+    """The bytes of a body, damaged in one way."""
     at %= len(data) + 1
     pieces = {
         "truncated": data[:at],
@@ -365,8 +369,11 @@ SPOILS = (
 )  # fmt: skip
 
 
+@pytest.mark.hypothesis
 class TestBodies:
-    def test_mutated_bodies(self, new_world: Callable[[], World], kind: str) -> None:
+    def test_mutated_bodies_get_a_good_answer(
+        self, new_world: Callable[[], World], kind: str
+    ) -> None:
         @examples(kind, share=1.5)
         @given(which=st.integers(0, 17), changes=mutations)
         def check(which: int, changes: list[Mutation]) -> None:
@@ -377,10 +384,8 @@ class TestBodies:
 
         check()
 
-    def test_bodies_that_were_not_mutated_are_accepted(
-        self, new_world: Callable[[], World]
-    ) -> None:
-        """Otherwise the mutations would show little."""
+    def test_bodies_without_a_mutation_are_accepted(self, new_world: Callable[[], World]) -> None:
+        """A mutation of a body that is refused anyway tests little."""
         for which in range(18):
             world = new_world()
             version, method, path, body = good_requests(world)[which]
@@ -388,7 +393,9 @@ class TestBodies:
             assert answer.status < 300, (method, path, answer.body)
 
     @on_sqlite
-    def test_bodies_of_another_request(self, new_world: Callable[[], World]) -> None:
+    def test_bodies_of_another_request_get_a_good_answer(
+        self, new_world: Callable[[], World]
+    ) -> None:
         @examples("sqlite")
         @given(
             path_of=st.integers(0, 17),
@@ -403,7 +410,9 @@ class TestBodies:
 
         check()
 
-    def test_arbitrary_json(self, new_world: Callable[[], World], kind: str) -> None:
+    def test_arbitrary_json_gets_a_good_answer(
+        self, new_world: Callable[[], World], kind: str
+    ) -> None:
         @examples(kind, share=0.5)
         @given(which=st.integers(0, 17), body=odd_values)
         def check(which: int, body: Json) -> None:
@@ -414,7 +423,7 @@ class TestBodies:
         check()
 
     @on_sqlite
-    def test_arbitrary_bytes(self, new_world: Callable[[], World]) -> None:
+    def test_arbitrary_bytes_are_refused(self, new_world: Callable[[], World]) -> None:
         @examples("sqlite", share=0.5)
         @given(which=st.integers(0, 17), data=st.binary(max_size=60))
         def check(which: int, data: bytes) -> None:
@@ -426,8 +435,8 @@ class TestBodies:
 
     @on_sqlite
     @pytest.mark.parametrize("how", SPOILS)
-    def test_spoilt_bytes(self, new_world: Callable[[], World], how: str) -> None:
-        @settings(max_examples=12, deadline=None)
+    def test_spoilt_bytes_get_a_good_answer(self, new_world: Callable[[], World], how: str) -> None:
+        @settings(max_examples=many(12))
         @given(which=st.integers(0, 17), at=st.integers(0, 400))
         def check(which: int, at: int) -> None:
             world = new_world()
@@ -449,14 +458,16 @@ class TestBodies:
         ],
         ids=["lists", "objects", "both", "lists around NUL", "objects around NUL"],
     )
-    def test_deep_nesting(self, api: ApiClient, nest: Callable[[int], bytes], depth: int) -> None:
+    def test_a_deeply_nested_body_is_refused(
+        self, api: ApiClient, nest: Callable[[int], bytes], depth: int
+    ) -> None:
         answer = api.put(f"/allocations/{uuid4()}", nest(depth))
         check_answer(answer)
         assert answer.status == 400
 
     @on_sqlite
     @pytest.mark.parametrize("depth", [100, 600, 1000])
-    def test_deep_nesting_inside_a_body(self, api: ApiClient, depth: int) -> None:
+    def test_a_deeply_nested_member_is_refused(self, api: ApiClient, depth: int) -> None:
         data = b'{"name": "x", "odd": ' + b"[" * depth + b"]" * depth + b"}"
         answer = api.post("/resource_providers", data)
         check_answer(answer)
@@ -479,7 +490,7 @@ class TestBodies:
         assert len(answer.body) < 100_000
 
     @on_sqlite
-    def test_of_duplicate_keys_the_last_counts(self, api: ApiClient) -> None:
+    def test_the_last_of_duplicate_keys_counts(self, api: ApiClient) -> None:
         data = b'{"name": "first", "name": "last"}'
         assert api.post("/resource_providers", data).json["name"] == "last"
 
@@ -487,7 +498,7 @@ class TestBodies:
     @pytest.mark.parametrize(
         "literal", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1" + b"0" * 400, b"1" * 5_000]
     )
-    def test_a_number_that_is_none_is_malformed(
+    def test_a_number_outside_json_is_refused(
         self, new_world: Callable[[], World], literal: bytes
     ) -> None:
         world = new_world()
@@ -498,10 +509,11 @@ class TestBodies:
         assert answer.status == 400
 
 
+@pytest.mark.hypothesis
 class TestSpellingsOfUuids:
     @staticmethod
     def reading(text: str) -> str | None:
-        """The UUID that a careful reader sees in the text, if any."""
+        """The canonical form of a UUID in any correct spelling, or `None`."""
         plain = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
         return str(UUID(plain)) if re.fullmatch(r"[0-9a-fA-F]{32}", plain) else None
 
@@ -552,7 +564,9 @@ class TestSpellingsOfUuids:
 
         check()
 
-    def test_anywhere_in_paths_and_bodies(self, new_world: Callable[[], World], kind: str) -> None:
+    def test_spellings_in_paths_and_bodies_get_a_good_answer(
+        self, new_world: Callable[[], World], kind: str
+    ) -> None:
         @examples(kind)
         @given(which=st.integers(0, 17), forms=st.lists(st.integers(0, 17), min_size=4, max_size=4))
         def check(which: int, forms: list[int]) -> None:
@@ -568,13 +582,14 @@ class TestSpellingsOfUuids:
         check()
 
 
+@pytest.mark.hypothesis
 class TestQueries:
     KEYS = (
         "name", "uuid", "member_of", "resources", "in_tree", "required", "associated", "project_id",
         "user_id", "consumer_type", "limit", "foo", "", "__class__",
     )  # fmt: skip
 
-    def test_odd_queries(self, new_world: Callable[[], World], kind: str) -> None:
+    def test_odd_queries_get_a_good_answer(self, new_world: Callable[[], World], kind: str) -> None:
         values = st.one_of(
             odd_texts.map(lambda text: quote(text, safe="", errors="surrogatepass")),
             st.binary(max_size=12).map(lambda data: quote(data, safe="")),
@@ -610,7 +625,7 @@ class TestQueries:
         check()
 
     @on_sqlite
-    def test_arbitrary_queries(self, new_world: Callable[[], World]) -> None:
+    def test_arbitrary_queries_get_a_good_answer(self, new_world: Callable[[], World]) -> None:
         world = new_world()
         raw = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"))
 
@@ -626,8 +641,11 @@ class TestQueries:
         check()
 
 
+@pytest.mark.hypothesis
 class TestPaths:
-    def test_odd_names_in_known_paths(self, new_world: Callable[[], World], kind: str) -> None:
+    def test_odd_names_in_known_paths_get_a_good_answer(
+        self, new_world: Callable[[], World], kind: str
+    ) -> None:
         templates = (
             "/resource_providers/{}", "/resource_providers/{}/inventories",
             "/resource_providers/{}/inventories/{}", "/resource_providers/{}/usages",
@@ -660,8 +678,9 @@ class TestPaths:
         check()
 
 
+@pytest.mark.hypothesis
 class TestHeaders:
-    # What a server lets through as the value of a header.
+    # The characters that a WSGI server accepts in the value of a header.
     TEXT = st.text(
         st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=30
     )
@@ -697,7 +716,7 @@ class TestHeaders:
     )
 
     @on_sqlite
-    def test_odd_headers(self, new_world: Callable[[], World]) -> None:
+    def test_odd_headers_get_a_good_answer(self, new_world: Callable[[], World]) -> None:
         @examples("sqlite", share=1.5)
         @given(
             which=st.integers(0, 17),
@@ -744,20 +763,37 @@ class TestHeaders:
 
 
 def all_schemas() -> Iterator[tuple[str, Schema]]:
-    """Every schema that a request is held against, with its name."""
+    """Every schema of a body or query, with its name."""
     for module in pkgutil.iter_modules(schemas.__path__):
         found = vars(importlib.import_module(f"{schemas.__name__}.{module.name}"))
         for name, value in found.items():
             if isinstance(value, Versions):
-                for version, schema in value._schemas:
+                for schema, version in schemas_of(value).items():
                     yield f"{module.name}.{name} {version}", schema
 
 
-SCHEMAS = list(all_schemas())
+def schemas_of(versions: Versions) -> dict[Schema, str]:
+    """The schemas of a request, with the first version of each."""
+    found: dict[Schema, str] = {}
+    for version in VERSIONS:
+        # The oldest versions know no schema for some requests.
+        with suppress(StopIteration):
+            found.setdefault(versions.at(Microversion(*map(int, version.split(".")))), version)
+    return found
+
+
+def python_validator(schema: Schema) -> jsonschema.Draft7Validator:
+    """The Python library's validator of a schema."""
+    formats = jsonschema.FormatChecker(formats=())
+    formats.checks("uuid")(lambda value: not isinstance(value, str) or is_uuid(value))
+    return jsonschema.Draft7Validator(schema.document, format_checker=formats)
+
+
+SCHEMAS = [(name, schema, python_validator(schema)) for name, schema in all_schemas()]
 
 
 def valid_instances(document: dict[str, Any], drawn: random.Random) -> Json:
-    """A value that the document describes; it knows the words that the schemas are written in."""
+    """A value that the document describes. The keywords of the schemas are supported."""
     kinds = document.get("type", "object")
     kind = drawn.choice(kinds) if isinstance(kinds, list) else kinds
     make: dict[str, Callable[[], Json]] = {
@@ -799,7 +835,7 @@ def _valid_object(document: dict[str, Any], drawn: random.Random) -> Json:
 def _valid_key(pattern: str, drawn: random.Random) -> str:
     if "{36}" in pattern:
         return str(UUID(int=drawn.getrandbits(128)))
-    # A word that may carry a suffix.
+    # A key that may have a suffix.
     if pattern.endswith(")?$"):
         word, _, _ = pattern.removeprefix("^").partition("(")
         return word + drawn.choice(["", "1", "42"])
@@ -815,13 +851,13 @@ def _ends_with_line_feed(value: Json) -> bool:
 
 
 class TestTheTwoValidators:
-    """The native one decides, the other one words the refusal: they must be of one opinion."""
+    """The native validator decides. The Python validator words the refusal, so both must agree."""
 
     @examples("sqlite", share=2 / 3)
     @given(seed=st.integers(0, 2**16), changes=st.one_of(st.just([]), mutations))
-    def test_they_agree(self, seed: int, changes: list[Mutation]) -> None:
-        """Each change is tried on every schema: to invent one takes longer than to judge it."""
-        for name, schema in SCHEMAS:
+    def test_both_validators_agree(self, seed: int, changes: list[Mutation]) -> None:
+        """Each change is tried on every schema, because a new change takes longer than a check."""
+        for name, schema, python in SCHEMAS:
             sent = mutated(valid_instances(schema.document, random.Random(seed)), changes)
             try:
                 instance = orjson.loads(json.dumps(sent))
@@ -829,13 +865,13 @@ class TestTheTwoValidators:
                 continue
             if _ends_with_line_feed(instance):
                 continue
-            valid = schema._slow.is_valid(instance)
-            assert schema._fast.is_valid(instance) == valid, name
-            assert changes or valid, f"{name}: a value that the document describes"
+            valid = python.is_valid(instance)
+            assert changes or valid, f"{name} refuses a value that its document describes"
+            # The native validator alone decides whether there is a problem.
             assert (schema.problem(instance) is None) == valid, name
 
     @pytest.mark.parametrize("name", ["CUSTOM_X\n", "CUSTOM_\n"])
-    def test_a_line_feed_at_the_end_of_a_name_is_refused_in_words(
+    def test_a_line_feed_at_the_end_of_a_name_is_refused_with_a_text(
         self, api: ApiClient, name: str
     ) -> None:
         answer = api.post("/resource_classes", {"name": name})

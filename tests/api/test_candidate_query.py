@@ -1,4 +1,4 @@
-"""The query of `GET /allocation_candidates`: what it asks for, and in which words it is refused."""
+"""The query of `GET /allocation_candidates`: its request groups, and the texts of its errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.api.candidate_query import parse_candidate_query
+from roost.api.candidates.query import parse_candidate_query
 from roost.api.errors import HttpError
 from roost.api.microversions import Microversion
 from roost.api.requests import parse_query_string
@@ -20,7 +20,8 @@ A, B, C = (f"a66e0000-0000-0000-0000-00000000000{number}" for number in "123")
 P = "c0ffee00-0000-0000-0000-000000000001"
 VERSIONS = tuple(range(10, 40))
 INVALID = "Invalid query string parameters: "
-# A line feed at the end is told in the words of the native validator, the rest in the other's.
+# The native validator words the refusal of a line feed at the end. The Python validator words
+# every other refusal.
 SCHEMA_WORDS = ("Failed validating", "Additional properties are not allowed", "does not match")
 
 
@@ -35,7 +36,7 @@ def group(query: str, minor: int = 39) -> RequestGroup:
 
 
 def refusal(query: str, minor: int = 39, code: ErrorCode = ErrorCode.UNDEFINED) -> str:
-    """The sentence of a refused query."""
+    """The text of a refused query."""
     found = problem(query, minor)
     assert found is not None
     assert (found.status, found.code) == (400, code)
@@ -43,7 +44,7 @@ def refusal(query: str, minor: int = 39, code: ErrorCode = ErrorCode.UNDEFINED) 
 
 
 def problem(query: str, minor: int) -> HttpError | None:
-    """What is wrong with a query, if anything."""
+    """The error of a query, or `None`."""
     try:
         parse(query, minor)
     except HttpError as error:
@@ -52,7 +53,7 @@ def problem(query: str, minor: int) -> HttpError | None:
 
 
 def fits_schema(query: str, minor: int) -> bool:
-    """Whether the keys, the limit and the policy of a query that is fine otherwise are known."""
+    """Whether the schema accepts the keys, the limit and the policy of a query."""
     found = problem(query, minor)
     if found is None:
         return True
@@ -61,7 +62,7 @@ def fits_schema(query: str, minor: int) -> bool:
     return False
 
 
-# Which keys there are.
+# The keys.
 
 
 @pytest.mark.parametrize(
@@ -113,13 +114,15 @@ def test_a_key_is_known_from_its_version_on(query: str, since: int) -> None:
         ("resources=VCPU:1&group_policy=foo", 39, "'foo' is not one of ['none', 'isolate']"),
     ],
 )
-def test_what_the_query_as_a_whole_lacks_is_told(query: str, minor: int, words: str) -> None:
+def test_a_query_that_fails_the_schema_is_refused_with_the_reason(
+    query: str, minor: int, words: str
+) -> None:
     sentence = refusal(query, minor)
     assert sentence.startswith(INVALID)
     assert words in sentence
 
 
-def test_both_separators_and_both_blanks_are_understood() -> None:
+def test_a_query_may_have_both_separators_and_both_blanks() -> None:
     query = parse(f"resources=VCPU:1;limit=2&required=+T1,%20T2%20;;&member_of=%69n:{A}")
     assert query.limit == 2
     assert query.groups == (
@@ -132,11 +135,11 @@ def test_an_encoded_separator_is_part_of_the_value() -> None:
 
 
 @pytest.mark.parametrize("query", ["resources=%FF", "%FF=1", "resources=VCPU:1&required=%C3"])
-def test_a_query_is_utf_8(query: str) -> None:
+def test_a_query_must_be_utf_8(query: str) -> None:
     assert refusal(query).startswith(INVALID)
 
 
-def test_a_key_without_value_has_an_empty_one() -> None:
+def test_a_key_without_value_has_an_empty_value() -> None:
     assert refusal("resources") == refusal("resources=")
 
 
@@ -178,7 +181,7 @@ def test_suffixes_are_numbers_and_since_1_33_names(
     }
 
 
-def test_a_group_is_all_that_has_its_suffix() -> None:
+def test_a_group_has_all_values_of_its_suffix() -> None:
     query = parse(
         f"required_a=T1&resources=VCPU:1&in_tree_A={P}&member_of_a={A}&resources_A=DISK_GB:5"
         "&resources_a=VCPU:2&required=T2&resources1=VCPU:3&resources01=VCPU:4&group_policy=none"
@@ -192,13 +195,13 @@ def test_a_group_is_all_that_has_its_suffix() -> None:
     )
 
 
-def test_only_the_unsuffixed_group_is_asked_for_by_default() -> None:
+def test_a_query_without_suffixes_has_one_group_and_no_other_setting() -> None:
     assert parse("resources=VCPU:1", 10) == CandidateQuery(
         (RequestGroup("", {"VCPU": 1}),), nested=False
     )
 
 
-def test_trees_are_spanned_since_1_29() -> None:
+def test_candidates_span_nested_providers_since_1_29() -> None:
     spanned = [minor for minor in VERSIONS if parse("resources=VCPU:1", minor).nested]
     assert spanned == list(range(29, 40))
 
@@ -223,11 +226,11 @@ FORM_OF_RESOURCES = (
         ("VCPU:01", {"VCPU": 1}),
         ("VCPU:1_0", {"VCPU": 10}),
         ("VCPU:%D9%A1", {"VCPU": 1}),
-        # Unknown, but well formed.
+        # Unknown names are well formed.
         ("vcpu:1", {"vcpu": 1}),
         (" VCPU :1", {" VCPU ": 1}),
         (":1", {"": 1}),
-        # More than anybody has.
+        # No inventory has so much.
         (f"VCPU:{2**63}", {"VCPU": 2**63}),
         (f"VCPU:{10**4000}", {"VCPU": 10**4000}),
     ],
@@ -262,7 +265,7 @@ def test_an_amount_may_have_any_number_of_digits(digits: int) -> None:
         ("VCPU:", "Requested resource VCPU expected positive integer amount. Got: ."),
         ("VCPU:0", "Requested resource VCPU requires amount >= 1. Got: 0."),
         ("VCPU:-01", "Requested resource VCPU requires amount >= 1. Got: -1."),
-        # Of several the first is told, and each is read though the last one counts.
+        # The first mistake is reported. Every value is checked, although the last value counts.
         ("VCPU:0,DISK_GB:a", "Requested resource VCPU requires amount >= 1. Got: 0."),
         ("VCPU&resources=VCPU:1", f"{FORM_OF_RESOURCES}VCPU."),
         ("VCPU:1&resources=VCPU", f"{FORM_OF_RESOURCES}VCPU."),
@@ -304,13 +307,15 @@ ANY = f"{INVALID}The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC'"
         ),
     ],
 )
-def test_required_traits(since: int, value: str, expected: TraitFilter) -> None:
+def test_required_is_read_into_a_trait_filter(
+    since: int, value: str, expected: TraitFilter
+) -> None:
     assert group(f"resources=VCPU:1&required={value}", since).traits == expected
     assert group(f"resources=VCPU:1&required={value}").traits == expected
 
 
 @pytest.mark.parametrize("first", ["T9", "", "!", "in:T9", "in:"])
-def test_until_1_38_only_the_last_required_is_looked_at(first: str) -> None:
+def test_only_the_last_required_is_checked_until_1_38(first: str) -> None:
     for minor in (17, 38):
         found = group(f"required={first}&resources=VCPU:1&required=T1", minor)
         assert found.traits == TraitFilter(("T1",))
@@ -380,7 +385,7 @@ def test_a_trait_cannot_be_required_and_forbidden(since: int, query: str, listed
         "resources=VCPU:1&required=T1&root_required=!T1",
     ],
 )
-def test_no_conflict_as_long_as_something_would_do(query: str) -> None:
+def test_traits_that_some_provider_can_satisfy_are_no_conflict(query: str) -> None:
     assert parse(query).groups
 
 
@@ -403,14 +408,16 @@ UUIDS = f"{INVALID}Expected 'member_of' parameter to contain valid UUID(s). Got:
         (32, f"!{A}", AggregateFilter(forbidden=(A,))),
         (32, f"!in:{A}&member_of=!{B}", AggregateFilter(forbidden=(A, B))),
         (32, f"!in:{A},{B}&member_of={A}", AggregateFilter(((A,),), (A, B))),
-        # In every spelling the same aggregate, as in the list of providers.
+        # Every spelling names the same aggregate, as in the list of providers.
         (21, A.upper(), AggregateFilter(((A,),))),
         (21, A.replace("-", ""), AggregateFilter(((A,),))),
         (21, f"{{{A}}}", AggregateFilter(((A,),))),
         (32, f"!urn:uuid:{A}", AggregateFilter(forbidden=(A,))),
     ],
 )
-def test_aggregates_to_be_in(since: int, value: str, expected: AggregateFilter) -> None:
+def test_member_of_is_read_into_an_aggregate_filter(
+    since: int, value: str, expected: AggregateFilter
+) -> None:
     assert group(f"resources=VCPU:1&member_of={value}", since).aggregates == expected
     assert group(f"resources=VCPU:1&member_of={value}").aggregates == expected
 
@@ -455,7 +462,7 @@ def test_member_of_is_refused_with_the_bad_piece(
         assert refusal(f"resources=VCPU:1&member_of={value}", minor) == sentence
 
 
-def test_the_suffix_stands_behind_member_of_where_the_version_is_too_old() -> None:
+def test_the_refusal_of_an_old_version_names_member_of_with_its_suffix() -> None:
     assert refusal(f"resources1=VCPU:1&member_of1=!{A}", 31) == (
         "Forbidden member_of1 parameters are not supported in the specified microversion"
     )
@@ -476,7 +483,7 @@ def test_the_suffix_stands_behind_member_of_where_the_version_is_too_old() -> No
         (f"{A}&in_tree={P}", P),
     ],
 )
-def test_in_tree_is_a_uuid_as_it_is_written(value: str, expected: str) -> None:
+def test_in_tree_keeps_the_spelling_of_its_uuid(value: str, expected: str) -> None:
     for minor in (31, 39):
         assert group(f"resources=VCPU:1&in_tree={value}", minor).in_tree == expected
 
@@ -510,7 +517,7 @@ def test_in_tree_is_refused_with_its_value(value: str, got: str) -> None:
         ("!in:T1", TraitFilter(forbidden=("in:T1",))),
     ],
 )
-def test_traits_of_the_root(value: str, expected: TraitFilter) -> None:
+def test_root_required_is_read_into_a_trait_filter(value: str, expected: TraitFilter) -> None:
     for minor in (35, 39):
         query = parse(f"resources=VCPU:1&root_required={value}", minor)
         assert query.root_required == expected
@@ -544,7 +551,9 @@ def test_traits_of_the_root(value: str, expected: TraitFilter) -> None:
         ),
     ],
 )
-def test_root_required_is_refused(value: str, sentence: str, code: ErrorCode) -> None:
+def test_root_required_is_refused_with_the_reason(
+    value: str, sentence: str, code: ErrorCode
+) -> None:
     for minor in (35, 38, 39):
         assert refusal(f"resources=VCPU:1&root_required={value}", minor, code) == sentence
 
@@ -568,7 +577,7 @@ def test_a_limit_may_have_any_number_of_digits(digits: int) -> None:
 @pytest.mark.parametrize(
     "value", ["0", "-1", "01", "%2B1", " 1", "1 ", "1.0", "1_0", "", "x", "1%0A", "%D9%A1"]
 )
-def test_limit_is_refused_unless_it_is_a_plain_number(value: str) -> None:
+def test_a_limit_that_is_no_plain_number_is_refused(value: str) -> None:
     for minor in (16, 24, 25, 39):
         assert not fits_schema(f"resources=VCPU:1&limit={value}", minor)
         assert not fits_schema(f"resources=VCPU:1&limit=1&limit={value}", minor)
@@ -576,7 +585,7 @@ def test_limit_is_refused_unless_it_is_a_plain_number(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "foo", "None", "ISOLATE", "none "])
-def test_a_policy_is_one_of_two(value: str) -> None:
+def test_an_unknown_group_policy_is_refused(value: str) -> None:
     for minor in (25, 39):
         assert not fits_schema(f"resources=VCPU:1&group_policy={value}", minor)
         for query in (f"{value}&group_policy=none", f"none&group_policy={value}"):
@@ -613,7 +622,7 @@ def test_two_suffixed_groups_need_a_policy(since: int, query: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["resources=VCPU:1", "resources=VCPU:1&resources1=VCPU:1"])
-def test_one_suffixed_group_needs_none_and_may_have_one(query: str) -> None:
+def test_one_suffixed_group_needs_no_policy_and_may_have_one(query: str) -> None:
     for minor in (25, 39):
         assert not parse(query, minor).isolate
         assert parse(f"{query}&group_policy=isolate", minor).isolate
@@ -634,7 +643,7 @@ def test_each_same_subtree_is_a_set_of_suffixes() -> None:
 
 
 @pytest.mark.parametrize("value", ["", " ", "1,", ",1", "1, ,1", "1&same_subtree="])
-def test_the_unsuffixed_group_is_in_no_same_subtree(value: str) -> None:
+def test_the_unsuffixed_group_cannot_be_in_same_subtree(value: str) -> None:
     for minor in (36, 39):
         query = f"resources=VCPU:1&resources1=VCPU:1&same_subtree={value}"
         assert refusal(query, minor, ErrorCode.QUERY_BAD_VALUE) == (
@@ -650,7 +659,9 @@ def test_the_unsuffixed_group_is_in_no_same_subtree(value: str) -> None:
         ("resources1=VCPU:1&same_subtree=4,1&same_subtree=01", "['01', '4']", "['1']"),
     ],
 )
-def test_same_subtree_names_suffixes_of_the_query(query: str, missing: str, present: str) -> None:
+def test_an_unknown_suffix_in_same_subtree_is_refused(
+    query: str, missing: str, present: str
+) -> None:
     for minor in (36, 39):
         assert refusal(query, minor, ErrorCode.QUERY_BAD_VALUE) == (
             f"Real suffixes should be specified in `same_subtree`: {missing} not found in "
@@ -668,7 +679,7 @@ def test_same_subtree_names_suffixes_of_the_query(query: str, missing: str, pres
         ("resources=VCPU:1&required2=T1&required1=T1&same_subtree=2", "['1']"),
     ],
 )
-def test_a_group_without_resources_is_in_some_same_subtree(query: str, listed: str) -> None:
+def test_a_group_without_resources_outside_same_subtree_is_refused(query: str, listed: str) -> None:
     for minor in (36, 39):
         assert refusal(query, minor, ErrorCode.QUERY_BAD_VALUE) == (
             "Resourceless suffixed group request should be specified in `same_subtree` query "
@@ -679,7 +690,7 @@ def test_a_group_without_resources_is_in_some_same_subtree(query: str, listed: s
 @pytest.mark.parametrize(
     "query", ["", "limit=1", "group_policy=none", "required=T1", "required1=T1&same_subtree=1"]
 )
-def test_something_must_be_asked_for(query: str) -> None:
+def test_a_query_without_resources_is_refused(query: str) -> None:
     for minor in (36, 39):
         assert refusal(query, minor, ErrorCode.QUERY_MISSING_VALUE) == (
             "There must be at least one resources or resources[$S] parameter."
@@ -723,12 +734,14 @@ ORPHANED_AGGREGATES = (
         ),
     ],
 )
-def test_until_1_35_every_group_asks_for_resources(since: int, query: str, sentence: str) -> None:
+def test_a_group_without_resources_is_refused_until_1_35(
+    since: int, query: str, sentence: str
+) -> None:
     for minor in (since, 35):
         assert refusal(query, minor) == sentence
 
 
-# What is checked first.
+# The order of the checks.
 
 UNKNOWN = ("foo=1", "does not match any of the regexes")
 BAD_LIMIT = ("limit=0", "'0' does not match")
@@ -752,7 +765,7 @@ NO_POLICY = ("resources1=VCPU:1&resources2=VCPU:1", "group_policy")
         [BARE_GROUP, UNKNOWN_SUFFIX, CONFLICTING, NO_POLICY],
     ],
 )
-def test_of_several_mistakes_the_first_is_told(mistakes: list[tuple[str, str]]) -> None:
+def test_the_first_of_several_mistakes_is_reported(mistakes: list[tuple[str, str]]) -> None:
     for first, (_, words) in enumerate(mistakes):
         queries = [query for query, _ in mistakes[first:]]
         for ordered in (queries, queries[::-1]):
@@ -762,7 +775,7 @@ def test_of_several_mistakes_the_first_is_told(mistakes: list[tuple[str, str]]) 
             assert words in found.text
 
 
-def test_that_nothing_is_asked_for_is_told_before_what_is_wrong_with_groups() -> None:
+def test_missing_resources_are_reported_before_mistakes_of_groups() -> None:
     query = "required1=T1&required2=T1,!T1&same_subtree=9"
     assert "at least one resources" in refusal(query, code=ErrorCode.QUERY_MISSING_VALUE)
     assert "at least one resources" in refusal(
@@ -770,7 +783,7 @@ def test_that_nothing_is_asked_for_is_told_before_what_is_wrong_with_groups() ->
     )
 
 
-def test_until_1_35_resources_come_before_conflicts_and_policy() -> None:
+def test_missing_resources_of_a_group_are_reported_first_until_1_35() -> None:
     query = "required1=T1,!T1&resources2=VCPU:1&resources3=VCPU:1"
     assert refusal(query, 35) == f"{ORPHANED_TRAITS}required1"
     assert refusal(f"{query}&resources1=VCPU:1", 35) == f"{CONFLICT}required1: (T1)"
@@ -784,14 +797,14 @@ def test_until_1_35_resources_come_before_conflicts_and_policy() -> None:
         ("member_of=nope&in_tree=nope&resources=bad&required=", 39, "'member_of' parameter"),
         ("in_tree=nope&resources=bad&required=&member_of=nope", 39, "'in_tree' parameter"),
         ("required_A=&resources=bad", 39, "Got an empty trait"),
-        # All values of required and of member_of are read where the first one stands.
+        # All values of required and of member_of are read at the place of the first value.
         ("required=T1&resources=bad&required=", 39, "Got an empty trait"),
         ("required=T1&resources=bad&required=", 38, "Got an empty trait"),
         ("required=&resources=bad&required=T1", 38, "Got: bad."),
         (f"member_of={A}&resources=bad&member_of=nope", 39, "Got: nope"),
         (f"member_of={A}&resources=bad&member_of={A}", 23, "Multiple member_of"),
         (f"resources=bad&member_of={A}&member_of={A}", 23, "Got: bad."),
-        # Those of resources and in_tree are read where they stand.
+        # Each value of resources and in_tree is read at its own place.
         ("resources=VCPU:1&required=&resources=bad", 39, "Got an empty trait"),
         (f"in_tree={P}&resources=bad&in_tree=nope", 39, "Got: bad."),
     ],
@@ -800,18 +813,18 @@ def test_values_are_read_in_their_order(query: str, minor: int, words: str) -> N
     assert words in refusal(query, minor)
 
 
-# Whatever is sent.
+# Arbitrary queries.
 
 
 @pytest.mark.parametrize(
     ("key", "value"), [("required", "T1"), ("member_of", A), ("same_subtree", "1")]
 )
-def test_repetition_has_an_end(key: str, value: str) -> None:
+def test_a_key_may_be_repeated_200_times(key: str, value: str) -> None:
     query = "resources=VCPU:1&resources1=VCPU:1"
     assert parse(query + f"&{key}={value}" * 200).groups
-    assert refusal(query + f"&{key}={value}" * 201) == (
-        f"{INVALID}'{key}' is given 201 times; 200 are allowed."
-    )
+    text = refusal(query + f"&{key}={value}" * 201)
+    assert text.startswith(f"{INVALID}'{key}' is given 201 times")
+    assert "200 are allowed" in text
 
 
 KEYS = st.one_of(
@@ -836,7 +849,7 @@ VALUES = st.one_of(
     pairs=st.lists(st.tuples(st.one_of(KEYS, st.text(max_size=3)), VALUES), max_size=8),
     minor=st.sampled_from(VERSIONS),
 )
-def test_a_query_is_understood_or_refused(pairs: list[tuple[str, str]], minor: int) -> None:
+def test_an_arbitrary_query_is_read_or_refused(pairs: list[tuple[str, str]], minor: int) -> None:
     text = urlencode(pairs)
     found = problem(text, minor)
     if found is not None:

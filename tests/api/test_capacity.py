@@ -1,4 +1,4 @@
-"""Whether a claim fits: units, ratio, reserve, what others hold, providers that are over-full."""
+"""The capacity of an inventory decides a claim: units, ratio, reserve, amounts in use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.client import Answer, ApiClient
+from support.api_client import Answer, ApiClient
 
 CONSTRAINTS = "The requested amount would violate inventory constraints."
 CAPACITY = "The requested amount would exceed the capacity."
@@ -16,7 +16,7 @@ LARGEST = 2_147_483_647
 
 Amounts = Mapping[str, int]
 
-# For what does not depend on the kind of database.
+# Marks tests of behaviour that does not depend on the kind of database.
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
@@ -57,7 +57,7 @@ def claim_together(api: ApiClient, claims: Mapping[str, Mapping[str, Amounts]]) 
 
 
 def holder(api: ApiClient, allocations: Mapping[str, Amounts]) -> str:
-    """A new consumer that holds this."""
+    """A new consumer that holds these allocations."""
     consumer = str(uuid4())
     assert claim(api, consumer, allocations).status == 204
     return consumer
@@ -83,7 +83,7 @@ class TestUnits:
             # Steps are counted from zero, not from the least unit.
             ({"min_unit": 3, "step_size": 2}, 3, False),
             ({"min_unit": 3, "step_size": 2}, 4, True),
-            # Nothing relates the fields to each other: this gives nothing at all.
+            # The server does not compare the fields with each other. No amount fits these two.
             ({"min_unit": 5, "max_unit": 4}, 4, False),
             ({"min_unit": 5, "max_unit": 4}, 5, False),
             ({"max_unit": 1000}, 16, True),
@@ -104,7 +104,7 @@ class TestUnits:
         assert claim_together(api, wanted).status == 204
 
     @pytest.mark.parametrize("units", [{"min_unit": 5}, {"max_unit": 3}, {"step_size": 3}])
-    def test_what_is_held_may_not_be_written_again_under_units_that_forbid_it(
+    def test_an_allocation_may_not_be_written_again_under_units_that_forbid_it(
         self, api: ApiClient, units: dict[str, int]
     ) -> None:
         provider = make_provider(api, VCPU={"total": 16})
@@ -114,7 +114,7 @@ class TestUnits:
         assert answer.status == 409
         assert CONSTRAINTS in answer.detail
 
-    def test_what_is_held_may_always_be_given_back(self, api: ApiClient) -> None:
+    def test_an_allocation_may_always_be_given_back(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU={"total": 16})
         consumer = holder(api, {provider: {"VCPU": 4}})
         set_inventories(api, provider, VCPU={"total": 1, "max_unit": 1})
@@ -130,7 +130,7 @@ class TestRoom:
             ({"total": 10, "allocation_ratio": 2.0}, 20),
             ({"total": 10, "allocation_ratio": 16.0, "reserved": 2}, 128),
             ({"total": 10, "allocation_ratio": 0.5}, 5),
-            # 13.5 and 5.25: what is handed out is whole, so the rest is of no use.
+            # 13.5 and 5.25: amounts are whole numbers, so the fraction is lost.
             ({"total": 9, "allocation_ratio": 1.5}, 13),
             ({"total": 21, "allocation_ratio": 0.25}, 5),
             ({"total": LARGEST}, LARGEST),
@@ -140,7 +140,7 @@ class TestRoom:
     def test_capacity_is_total_less_reserved_times_ratio(
         self, api: ApiClient, inventory: dict[str, Any], most: int, in_excess: int
     ) -> None:
-        # In two pieces, so that no single one breaks the units.
+        # Two claims share the amount, so that neither breaks the units.
         provider = make_provider(api, VCPU=inventory)
         half = most // 2
         holder(api, {provider: {"VCPU": half}})
@@ -151,7 +151,7 @@ class TestRoom:
     @pytest.mark.parametrize(
         "inventory", [{"total": 10, "reserved": 10}, {"total": 10, "allocation_ratio": 0.05}]
     )
-    def test_an_inventory_may_have_nothing_to_give(
+    def test_an_inventory_without_capacity_refuses_every_claim(
         self, api: ApiClient, inventory: dict[str, Any]
     ) -> None:
         provider = make_provider(api, VCPU=inventory)
@@ -159,22 +159,20 @@ class TestRoom:
         assert answer.status == 409
         assert CAPACITY in answer.detail
 
-    def test_many_small_claims_fill_a_provider_to_the_brim_and_no_further(
-        self, api: ApiClient
-    ) -> None:
+    def test_many_small_claims_fill_a_provider_exactly(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU={"total": 5})
         statuses = [claim(api, str(uuid4()), {provider: {"VCPU": 1}}).status for _ in range(7)]
         assert statuses == [204] * 5 + [409] * 2
         assert used(api, provider) == {"VCPU": 5}
 
-    def test_sums_may_be_larger_than_any_single_amount(self, api: ApiClient) -> None:
+    def test_the_sum_in_use_may_be_larger_than_any_single_amount(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU={"total": LARGEST, "allocation_ratio": 3.0})
         for _ in range(3):
             holder(api, {provider: {"VCPU": LARGEST}})
         assert used(api, provider) == {"VCPU": 3 * LARGEST}
         assert claim(api, str(uuid4()), {provider: {"VCPU": 1}}).status == 409
 
-    def test_the_consumers_own_old_amount_is_gone_before_the_new_one_is_checked(
+    def test_the_old_amount_of_the_consumer_does_not_count_against_its_new_amount(
         self, api: ApiClient
     ) -> None:
         provider = make_provider(api, VCPU={"total": 10})
@@ -182,19 +180,19 @@ class TestRoom:
         assert claim(api, consumer, {provider: {"VCPU": 10}}).status == 204
         assert claim(api, consumer, {provider: {"VCPU": 11}}).status == 409
 
-    def test_what_one_class_lacks_another_cannot_give(self, api: ApiClient) -> None:
+    def test_each_class_needs_capacity_of_its_own(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU={"total": 2}, DISK_GB={"total": 100})
         answer = claim(api, str(uuid4()), {provider: {"DISK_GB": 50, "VCPU": 3}})
         assert answer.status == 409
         assert "'VCPU'" in answer.detail
 
-    def test_room_is_freed_by_a_consumer_that_leaves(self, api: ApiClient) -> None:
+    def test_a_deletion_frees_the_room_of_its_consumer(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU={"total": 10})
         consumer = holder(api, {provider: {"VCPU": 10}})
         assert api.delete(f"/allocations/{consumer}").status == 204
         assert claim(api, str(uuid4()), {provider: {"VCPU": 10}}).status == 204
 
-    def test_if_one_provider_is_full_nothing_is_taken_from_the_other(self, api: ApiClient) -> None:
+    def test_a_claim_that_one_provider_refuses_takes_from_no_provider(self, api: ApiClient) -> None:
         roomy = make_provider(api, VCPU={"total": 10})
         full = make_provider(api, VCPU={"total": 1})
         wanted = {roomy: {"VCPU": 1}, full: {"VCPU": 2}}
@@ -203,11 +201,11 @@ class TestRoom:
 
 
 class TestOverFullProviders:
-    """Inventories may shrink below what is in use; claims may then relieve, but not worsen it."""
+    """Inventories may shrink below the amounts in use. A claim may then lower the use only."""
 
     @staticmethod
     def shrunk(api: ApiClient, amount: int, **inventory: Any) -> tuple[str, str]:
-        """A provider, and a consumer that holds more than the provider has by now."""
+        """A provider, and a consumer that holds more than the capacity of the provider."""
         provider = make_provider(api, VCPU={"total": 100})
         consumer = holder(api, {provider: {"VCPU": amount}})
         set_inventories(api, provider, VCPU=inventory)
@@ -224,19 +222,19 @@ class TestOverFullProviders:
         ],
     )
     @pytest.mark.parametrize(("amount", "status"), [(9, 204), (10, 204), (11, 409)])
-    def test_a_holder_may_take_less_or_as_much_but_not_more(
+    def test_a_holder_may_claim_less_or_as_much_but_not_more(
         self, api: ApiClient, inventory: dict[str, Any], amount: int, status: int
     ) -> None:
         provider, consumer = self.shrunk(api, 10, **inventory)
         assert claim(api, consumer, {provider: {"VCPU": amount}}).status == status
 
-    def test_somebody_else_gets_nothing(self, api: ApiClient) -> None:
+    def test_a_new_consumer_is_refused(self, api: ApiClient) -> None:
         provider, _ = self.shrunk(api, 10, total=4)
         answer = claim(api, str(uuid4()), {provider: {"VCPU": 1}})
         assert answer.status == 409
         assert CAPACITY in answer.detail
 
-    def test_a_relieved_holder_may_not_return_to_what_it_had(self, api: ApiClient) -> None:
+    def test_a_holder_that_gave_back_may_not_take_it_again(self, api: ApiClient) -> None:
         provider, consumer = self.shrunk(api, 10, total=4)
         assert claim(api, consumer, {provider: {"VCPU": 9}}).status == 204
         assert claim(api, consumer, {provider: {"VCPU": 10}}).status == 409
@@ -249,7 +247,7 @@ class TestOverFullProviders:
         assert claim_together(api, wanted).status == 204
         assert used(api, provider) == {"VCPU": 10}
 
-    def test_holders_may_not_exchange_for_more_than_they_had_together(self, api: ApiClient) -> None:
+    def test_holders_may_not_exchange_for_a_larger_sum(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU={"total": 100})
         first, second = (holder(api, {provider: {"VCPU": amount}}) for amount in (3, 7))
         set_inventories(api, provider, VCPU={"total": 4})
@@ -269,16 +267,16 @@ class TestOverFullProviders:
         assert claim(api, consumer, {refuge: {"VCPU": 10}}).status == 204
         assert (used(api, provider), used(api, refuge)) == ({"VCPU": 0}, {"VCPU": 10})
 
-    def test_others_keep_the_provider_over_full_for_everybody(self, api: ApiClient) -> None:
+    def test_a_holder_may_not_grow_by_what_another_holder_gave_back(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU={"total": 100})
         large, small = (holder(api, {provider: {"VCPU": amount}}) for amount in (9, 1))
         set_inventories(api, provider, VCPU={"total": 4})
         assert claim(api, small, {provider: {"VCPU": 2}}).status == 409
         assert claim(api, large, {provider: {"VCPU": 8}}).status == 204
-        # 8 + 2 is still more than 8 + 1, though no more than there was at first.
+        # The claim would raise the use from 8 + 1 to 8 + 2. The first sum of 10 does not count.
         assert claim(api, small, {provider: {"VCPU": 2}}).status == 409
 
-    def test_each_class_is_looked_at_by_itself(self, api: ApiClient) -> None:
+    def test_each_class_is_checked_by_itself(self, api: ApiClient) -> None:
         plenty = {"total": 100}
         provider = make_provider(api, VCPU=plenty, DISK_GB=plenty)
         consumer = holder(api, {provider: {"VCPU": 10, "DISK_GB": 10}})
@@ -301,7 +299,7 @@ class TestSeveralConsumersTogether:
         wanted = {str(uuid4()): {provider: {"VCPU": 4}} for _ in range(3)}
         assert claim_together(api, wanted).status == 204
 
-    def test_what_others_hold_counts_besides_the_sum(self, api: ApiClient) -> None:
+    def test_the_amounts_of_other_consumers_count_besides_the_sum(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU={"total": 12})
         holder(api, {provider: {"VCPU": 5}})
         wanted = {str(uuid4()): {provider: {"VCPU": 4}} for _ in range(2)}
@@ -320,10 +318,10 @@ class TestSeveralConsumersTogether:
         assert claim_together(api, wanted).status == 204
 
     @pytest.mark.parametrize("emptied_first", [False, True])
-    def test_room_that_one_consumer_gives_up_another_may_take(
+    def test_a_consumer_may_take_the_room_that_another_consumer_gives_up(
         self, api: ApiClient, emptied_first: bool
     ) -> None:
-        # Nova moves what a server holds to its migration record in this way.
+        # Nova moves the allocations of a server to its migration record in this way.
         provider = make_provider(api, VCPU={"total": 10})
         old, new = holder(api, {provider: {"VCPU": 10}}), str(uuid4())
         wanted: list[tuple[str, dict[str, Amounts]]] = [(new, {provider: {"VCPU": 10}}), (old, {})]

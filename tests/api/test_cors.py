@@ -1,4 +1,4 @@
-"""What pages of other origins may do, if the operator allows any."""
+"""The permissions of pages of other origins, which the operator configures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roost.store.database import Database
-from support.client import Answer, ApiClient, in_process_client
+from support.api_client import Answer, ApiClient, in_process_client
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -29,7 +29,7 @@ def shared(database: Database, tmp_path: Path) -> ApiClient:
 def preflight(
     client: ApiClient, origin: str | None, method: str | None, asked: str | None = None
 ) -> Answer:
-    """The answer to the question that browsers ask before a request; they send no token."""
+    """The answer to the OPTIONS request that a browser sends first, without a token."""
     headers = {
         "origin": origin,
         "access-control-request-method": method,
@@ -51,14 +51,14 @@ def names(header: str) -> list[str]:
     return [name.strip() for name in header.split(",")]
 
 
-def test_without_configuration_no_origin_is_told_anything(api: ApiClient) -> None:
+def test_an_origin_is_granted_nothing_without_configuration(api: ApiClient) -> None:
     answer = api.get("/resource_providers", origin=HORIZON)
     assert answer.status == 200
     assert granted(answer) == {}
     assert answer.headers["vary"] == "openstack-api-version"
 
 
-def test_without_configuration_options_is_no_method(api: ApiClient) -> None:
+def test_options_is_no_method_without_configuration(api: ApiClient) -> None:
     answer = preflight(replace(api, token=None), HORIZON, "GET")
     assert answer.status == 401
     assert api.request("OPTIONS", "/resource_providers").status == 405
@@ -112,7 +112,7 @@ def test_a_preflight_is_granted_the_headers_that_it_asks_for(shared: ApiClient, 
         (HORIZON, "GET", "X-Auth-Token, X-Secret"),
     ],
 )
-def test_a_preflight_that_asks_for_more_is_granted_nothing(
+def test_a_preflight_outside_the_configuration_is_granted_nothing(
     shared: ApiClient, origin: str | None, method: str | None, asked: str | None
 ) -> None:
     answer = preflight(shared, origin, method, asked)
@@ -152,12 +152,12 @@ def test_pages_of_an_allowed_origin_may_read_answers_and_errors(
     assert "Origin" in names(answer.headers["vary"])
 
 
-def test_the_answer_still_depends_on_the_version(shared: ApiClient) -> None:
+def test_the_answer_varies_by_version_and_origin(shared: ApiClient) -> None:
     answer = shared.get("/resource_providers", origin=HORIZON)
     assert set(names(answer.headers["vary"])) == {"openstack-api-version", "Origin"}
 
 
-def test_pages_may_read_these_headers(shared: ApiClient) -> None:
+def test_pages_may_read_the_headers_of_the_default_configuration(shared: ApiClient) -> None:
     answer = shared.get("/resource_providers", origin=HORIZON)
     assert names(granted(answer)["expose-headers"]) == [
         "X-Auth-Token",
@@ -177,7 +177,7 @@ def test_pages_of_other_origins_are_answered_and_granted_nothing(
     assert granted(answer) == {}
 
 
-def test_requests_without_origin_are_answered_as_ever(shared: ApiClient) -> None:
+def test_requests_without_origin_are_answered_without_cors_headers(shared: ApiClient) -> None:
     answer = shared.get("/resource_providers")
     assert answer.status == 200
     assert granted(answer) == {}

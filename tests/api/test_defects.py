@@ -1,6 +1,6 @@
-"""Where Roost does what is right instead of what the reference does.
+"""Defects of the reference service, which Roost does not repeat.
 
-The names D1 to D14 are those of the list of the reference's defects.
+The numbers D1 to D14 are those of the list of the reference's defects.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from roost.store import tables
 from roost.store.database import Database
-from roost.store.rows import insert_row
-from support.client import Answer, ApiClient
+from roost.store.statements import insert_row
+from support.api_client import Answer, ApiClient
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -42,7 +42,7 @@ def host(api: ApiClient) -> None:
 
 
 def claim(provider: str = HOST, number: int | None = None, **more: Any) -> dict[str, Any]:
-    """What one consumer asks for: one VCPU."""
+    """The claim of a consumer for one VCPU."""
     return {
         "allocations": {provider: {"resources": {"VCPU": 1}}},
         "project_id": "lab",
@@ -53,7 +53,7 @@ def claim(provider: str = HOST, number: int | None = None, **more: Any) -> dict[
 
 
 def reshape(allocations: dict[str, Any]) -> dict[str, Any]:
-    """The host as it is, with these allocations."""
+    """A reshape that keeps the inventories of the host and writes these allocations."""
     inventories = {"VCPU": {"total": 100}}
     return {
         "inventories": {HOST: {"inventories": inventories, "resource_provider_generation": 1}},
@@ -62,7 +62,7 @@ def reshape(allocations: dict[str, Any]) -> dict[str, Any]:
 
 
 def consumers(database: Database) -> int:
-    """How many consumers are on record."""
+    """The number of rows in the table of consumers."""
 
     def count(connection: Connection) -> int:
         number: int = connection.execute(
@@ -111,7 +111,7 @@ def test_d1_a_claim_on_an_unknown_provider_leaves_no_consumer(
     ],
     ids=["PUT", "POST", "reshape"],
 )
-def test_d1_nothing_for_an_unknown_consumer_does_nothing(
+def test_d1_an_empty_claim_of_an_unknown_consumer_does_nothing(
     api: ApiClient, database: Database, method: str, path: str, body: Any
 ) -> None:
     assert api.request(method, path, body).status == 204
@@ -136,11 +136,11 @@ def test_d1_a_consumer_that_the_reference_left_behind_counts_as_new(
     assert consumers(database) == 1
 
 
-# D2: a lost race for the traits of a provider.
+# D2: clients that race for the traits of a provider.
 
 
 @pytest.mark.usefixtures("host")
-def test_d2_clients_that_lose_the_race_for_traits_are_told_so(api: ApiClient) -> None:
+def test_d2_clients_that_lose_the_race_for_traits_get_a_conflict(api: ApiClient) -> None:
     names = [f"CUSTOM_METAL_{number}" for number in range(8)]
     for name in names:
         api.put(f"/traits/{name}")
@@ -193,7 +193,7 @@ def test_d3_usages_are_grouped_by_type_on_every_database(
     assert api.get(f"/usages?project_id=lab{query}").json == {"usages": expected}
 
 
-# D4: a prefix is a prefix.
+# D4: the prefix of a trait is compared letter by letter.
 
 
 def test_d4_a_prefix_has_no_wildcards_and_its_case_matters(api: ApiClient) -> None:
@@ -216,7 +216,7 @@ def test_d4_a_prefix_has_no_wildcards_and_its_case_matters(api: ApiClient) -> No
     assert found == expected
 
 
-# D5: no internals in answers.
+# D5: answers have no internals.
 
 
 @pytest.mark.usefixtures("host")
@@ -245,7 +245,7 @@ def test_d5_a_failure_contains_no_internals(
     assert b"RuntimeError" not in answer.body
 
 
-# D6: a line feed is no part of a name.
+# D6: a name has no line feed.
 
 
 @pytest.mark.usefixtures("host")
@@ -289,7 +289,7 @@ def test_d6_a_name_does_not_end_in_a_line_feed(
 
 
 @on_sqlite
-def test_d6_until_1_6_no_class_is_renamed_so(api: ApiClient) -> None:
+def test_d6_the_new_name_of_a_class_does_not_end_in_a_line_feed(api: ApiClient) -> None:
     api.put("/resource_classes/CUSTOM_A")
     answer = api.at("1.6").put("/resource_classes/CUSTOM_A", {"name": "CUSTOM_B\n"})
     assert answer.status == 400
@@ -327,7 +327,7 @@ def test_d7_members_are_found_by_any_spelling(api: ApiClient, spelling: str) -> 
 
 
 def store_membership(connection: Connection, spelling: str, provider: str = HOST) -> None:
-    """Make a provider a member of an aggregate, as the reference does: as the client spelt it."""
+    """Make a provider a member of an aggregate, and keep the spelling as the reference does."""
     aggregate = insert_row(connection, tables.placement_aggregates, {"uuid": spelling})
     columns = tables.resource_providers.c
     query = select(columns.id).where(columns.uuid == provider)
@@ -340,7 +340,7 @@ def store_membership(connection: Connection, spelling: str, provider: str = HOST
     )
 
 
-# All of these fit into the column, and the reference stores them.
+# The spellings that fit into the column, which the reference stores.
 STORED = [
     NORTH.upper(),
     NORTH.replace("-", ""),
@@ -353,7 +353,7 @@ STORED = [
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("stored", STORED)
-def test_d7_an_aggregate_that_the_reference_stored_otherwise_is_found_by_every_route(
+def test_d7_an_aggregate_in_another_stored_spelling_is_found_by_every_route(
     api: ApiClient, database: Database, stored: str
 ) -> None:
     database.write(store_membership, stored)
@@ -369,7 +369,7 @@ def test_d7_an_aggregate_that_the_reference_stored_otherwise_is_found_by_every_r
 
 
 @pytest.mark.usefixtures("host")
-def test_d7_an_aggregate_in_two_rows_is_one(api: ApiClient, database: Database) -> None:
+def test_d7_an_aggregate_in_two_rows_is_one_aggregate(api: ApiClient, database: Database) -> None:
     plain = NORTH.replace("-", "")
     assert api.post("/resource_providers", {"name": "other", "uuid": OTHER}).status == 200
     database.write(store_membership, plain)
@@ -403,7 +403,7 @@ def test_d7_two_spellings_are_one_consumer(api: ApiClient, database: Database, m
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("stored", [CONSUMER.upper(), CONSUMER.replace("-", "")])
-def test_d7_a_consumer_that_the_reference_stored_otherwise_is_still_found(
+def test_d7_a_consumer_in_another_stored_spelling_is_found(
     api: ApiClient, database: Database, stored: str
 ) -> None:
     assert api.put(f"/allocations/{CONSUMER}", claim()).status == 204
@@ -427,19 +427,19 @@ def test_d7_a_consumer_that_the_reference_stored_otherwise_is_still_found(
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("version", ["1.0", "1.39"])
-def test_d8_no_provider_can_lose_its_name(api: ApiClient, version: str) -> None:
+def test_d8_a_provider_cannot_lose_its_name(api: ApiClient, version: str) -> None:
     assert api.at(version).put(PROVIDER, {"name": ""}).status == 400
     assert api.get(PROVIDER).json["name"] == "host"
 
 
-# D9: a key that is no class.
+# D9: the key of an inventory must be the name of a class.
 
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("record", [{}, {"total": 1}, {"total": "x"}, None, [], "nonsense"])
 @pytest.mark.parametrize("key", ["vcpu", "", "a b", "VCPU "])
 @on_sqlite
-def test_d9_inventories_have_keys_that_can_be_classes(
+def test_d9_an_inventory_whose_key_is_no_class_name_is_refused(
     api: ApiClient, key: str, record: Any
 ) -> None:
     inventories = {"inventories": {key: record}, "resource_provider_generation": 1}
@@ -449,7 +449,7 @@ def test_d9_inventories_have_keys_that_can_be_classes(
     assert list(api.get(f"{PROVIDER}/inventories").json["inventories"]) == ["VCPU"]
 
 
-# D10: a change is modified when it was made.
+# D10: last-modified of a change is the time of the change.
 
 
 @pytest.mark.usefixtures("host")
@@ -457,7 +457,7 @@ def test_d9_inventories_have_keys_that_can_be_classes(
 @pytest.mark.parametrize(
     "body", [{"name": "new"}, {"name": "host"}, {"name": "new", "parent_provider_uuid": OTHER}]
 )
-def test_d10_a_changed_provider_was_modified_now(
+def test_d10_last_modified_of_a_changed_provider_is_now(
     api: ApiClient, database: Database, body: dict[str, str], updated: bool
 ) -> None:
     api.post("/resource_providers", {"name": "other", "uuid": OTHER})
@@ -472,13 +472,13 @@ def test_d10_a_changed_provider_was_modified_now(
     assert abs(age) < timedelta(seconds=10)
 
 
-# D11: values that cannot be stored.
+# D11: values that a database cannot store.
 
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("ratio", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400"])
 @on_sqlite
-def test_d11_a_ratio_is_a_finite_number(api: ApiClient, ratio: str) -> None:
+def test_d11_a_ratio_that_is_not_finite_is_refused(api: ApiClient, ratio: str) -> None:
     body = f'{{"total": 1, "allocation_ratio": {ratio}, "resource_provider_generation": 1}}'
     answer = api.put(f"{PROVIDER}/inventories/VCPU", body.encode())
     assert answer.status == 400
@@ -488,7 +488,9 @@ def test_d11_a_ratio_is_a_finite_number(api: ApiClient, ratio: str) -> None:
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("ratio", ["-3.5e38", "1e-300", "-1e-300"])
-def test_d11_a_ratio_that_a_database_cannot_keep_is_no_failure(api: ApiClient, ratio: str) -> None:
+def test_d11_a_ratio_that_a_database_cannot_keep_is_rounded_or_refused(
+    api: ApiClient, ratio: str
+) -> None:
     body = f'{{"total": 1, "allocation_ratio": {ratio}, "resource_provider_generation": 1}}'
     answer = api.put(f"{PROVIDER}/inventories/VCPU", body.encode())
     assert answer.status in (200, 400)
@@ -511,7 +513,7 @@ def test_d11_a_ratio_that_a_database_cannot_keep_is_no_failure(api: ApiClient, r
         ("GET", "/usages?project_id=a%00b", None),
     ],
 )
-def test_d11_no_text_contains_nul(api: ApiClient, method: str, path: str, body: Any) -> None:
+def test_d11_a_text_with_nul_is_refused(api: ApiClient, method: str, path: str, body: Any) -> None:
     assert api.request(method, path, body).status == 400
 
 
@@ -524,20 +526,20 @@ def test_d11_no_text_contains_nul(api: ApiClient, method: str, path: str, body: 
         "/resource_providers/A%00/inventories/B%00",
     ],
 )
-def test_d11_no_path_contains_nul(api: ApiClient, path: str) -> None:
+def test_d11_a_path_with_nul_is_refused(api: ApiClient, path: str) -> None:
     assert api.get(path).status in (400, 404)
 
 
-def test_d11_backslash_u0000_in_plain_text_is_just_text(api: ApiClient) -> None:
+def test_d11_backslash_u0000_in_plain_text_is_accepted(api: ApiClient) -> None:
     answer = api.post("/resource_providers", {"name": "a\\u0000b"})
     assert (answer.status, answer.json["name"]) == (200, "a\\u0000b")
 
 
-# D12: many writers at once.
+# D12: many clients write at once.
 
 
 @pytest.mark.usefixtures("host")
-def test_d12_writers_wait_for_each_other(api: ApiClient) -> None:
+def test_d12_clients_that_write_wait_for_each_other(api: ApiClient) -> None:
     def write(number: int) -> int:
         match number % 4:
             case 0:
@@ -555,7 +557,7 @@ def test_d12_writers_wait_for_each_other(api: ApiClient) -> None:
 
 
 @pytest.mark.usefixtures("host")
-def test_d12_readers_are_answered_while_others_write(api: ApiClient) -> None:
+def test_d12_clients_that_read_are_answered_while_other_clients_write(api: ApiClient) -> None:
     def act(number: int) -> int:
         if number % 2:
             return api.get("/resource_providers").status
@@ -566,12 +568,12 @@ def test_d12_readers_are_answered_while_others_write(api: ApiClient) -> None:
     assert statuses == {200: 20, 204: 20}
 
 
-# D13: a failure is answered in a version.
+# D13: the answer of a failure has a version.
 
 
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.0", "1.39"])
-def test_d13_a_failure_says_its_version(
+def test_d13_the_answer_of_a_failure_has_its_version(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     def read(*_: object) -> None:
@@ -585,11 +587,13 @@ def test_d13_a_failure_says_its_version(
     assert answer.error["request_id"] == answer.headers["x-openstack-request-id"]
 
 
-# D14: kept, since clients may look for it.
+# D14: Roost keeps this code, because clients may read it.
 
 
 @pytest.mark.usefixtures("host")
-def test_d14_deleting_an_inventory_in_use_has_the_code_of_a_lost_race(api: ApiClient) -> None:
+def test_d14_the_deletion_of_an_inventory_in_use_has_the_code_of_a_lost_race(
+    api: ApiClient,
+) -> None:
     assert api.put(f"/allocations/{CONSUMER}", claim()).status == 204
     answer = api.delete(f"{PROVIDER}/inventories/VCPU")
     assert answer.status == 409

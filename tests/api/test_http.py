@@ -1,4 +1,4 @@
-"""What every request and every answer has in common, whatever the route."""
+"""Behaviour that all routes share: order of checks, headers, errors, media types, log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oslo_log.formatters import ContextFormatter
 
 from roost.api.application import Application
 from roost.store.database import Database
-from support.client import (
+from support.api_client import (
     ApiClient,
     application_client,
     in_process_client,
@@ -40,10 +40,10 @@ def provider(api: ApiClient) -> str:
     return f"/resource_providers/{PROVIDER}"
 
 
-# 2.1: every check hides all later ones.
+# The order of the checks: every check hides all later checks.
 
 
-def refuse(api: ApiClient, method: str, path: str, body: Any = None, **headers: str) -> int:
+def status_of(api: ApiClient, method: str, path: str, body: Any = None, **headers: str) -> int:
     """The status of a request."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     return api.request(method, path, body, sent).status
@@ -58,15 +58,15 @@ def refuse(api: ApiClient, method: str, path: str, body: Any = None, **headers: 
         ("1.39", "/resource_providers", {"content-length": "x"}),
     ],
 )
-def test_a_missing_token_hides_everything_else(
+def test_a_missing_token_hides_every_other_mistake(
     api: ApiClient, version: str, path: str, headers: dict[str, str]
 ) -> None:
-    nobody = replace(api.at(version), token=None)
-    assert nobody.request("GET", path, headers=headers).status == 401
+    stranger = replace(api.at(version), token=None)
+    assert stranger.request("GET", path, headers=headers).status == 401
 
 
 def test_a_bad_version_hides_a_bad_content_length(api: ApiClient) -> None:
-    assert refuse(api.at("1.40"), "GET", "/nowhere", content_length="x") == 406
+    assert status_of(api.at("1.40"), "GET", "/nowhere", content_length="x") == 406
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/nowhere"), ("PATCH", "/traits")])
@@ -74,30 +74,30 @@ def test_a_bad_version_hides_a_bad_content_length(api: ApiClient) -> None:
 def test_a_bad_content_length_hides_an_unknown_route(
     api: ApiClient, method: str, path: str, length: str
 ) -> None:
-    assert refuse(api, method, path, content_length=length) == 400
+    assert status_of(api, method, path, content_length=length) == 400
 
 
 def test_a_wrong_method_hides_an_unknown_version_of_the_route(api: ApiClient) -> None:
-    assert refuse(api.at("1.0"), "PATCH", "/traits") == 405
+    assert status_of(api.at("1.0"), "PATCH", "/traits") == 405
 
 
 def test_an_unknown_version_of_the_route_hides_wrong_media_types(api: ApiClient) -> None:
     path = f"/resource_providers/{NOWHERE}/traits"
-    assert refuse(api.at("1.5"), "GET", path, accept="text/plain") == 404
-    assert refuse(api.at("1.5"), "PUT", path, b"{}", content_type="text/plain") == 404
+    assert status_of(api.at("1.5"), "GET", path, accept="text/plain") == 404
+    assert status_of(api.at("1.5"), "PUT", path, b"{}", content_type="text/plain") == 404
 
 
-def test_on_aggregates_wrong_media_types_hide_the_unknown_version(api: ApiClient) -> None:
+def test_wrong_media_types_hide_the_unknown_version_of_aggregates(api: ApiClient) -> None:
     path = f"/resource_providers/{NOWHERE}/aggregates"
-    assert refuse(api.at("1.0"), "GET", path, accept="text/plain") == 406
-    assert refuse(api.at("1.0"), "PUT", path, b"[]", content_type="text/plain") == 415
-    assert refuse(api.at("1.0"), "GET", path) == 404
+    assert status_of(api.at("1.0"), "GET", path, accept="text/plain") == 406
+    assert status_of(api.at("1.0"), "PUT", path, b"[]", content_type="text/plain") == 415
+    assert status_of(api.at("1.0"), "GET", path) == 404
 
 
 def test_wrong_media_types_hide_the_policy(api: ApiClient) -> None:
-    assert refuse(api, "GET", "/resource_providers", x_roles="", accept="text/plain") == 406
+    assert status_of(api, "GET", "/resource_providers", x_roles="", accept="text/plain") == 406
     assert (
-        refuse(api, "POST", "/resource_providers", b"{}", x_roles="", content_type="text/plain")
+        status_of(api, "POST", "/resource_providers", b"{}", x_roles="", content_type="text/plain")
         == 415
     )
 
@@ -113,10 +113,10 @@ def test_wrong_media_types_hide_the_policy(api: ApiClient) -> None:
         ("PUT", "/traits/HW_CPU_X86_VMX", None),
     ],
 )
-def test_the_policy_hides_what_is_wrong_with_the_request(
+def test_the_policy_hides_mistakes_of_the_request(
     api: ApiClient, method: str, path: str, body: bytes | None
 ) -> None:
-    assert refuse(api, method, path, body, x_roles="") == 403
+    assert status_of(api, method, path, body, x_roles="") == 403
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_the_policy_hides_what_is_wrong_with_the_request(
     ],
 )
 def test_a_missing_provider_hides_a_bad_body(api: ApiClient, method: str, part: str) -> None:
-    assert refuse(api, method, f"/resource_providers/{NOWHERE}{part}", b"{") == 404
+    assert status_of(api, method, f"/resource_providers/{NOWHERE}{part}", b"{") == 404
 
 
-def test_on_traits_a_bad_body_hides_the_missing_provider(api: ApiClient) -> None:
+def test_a_bad_body_of_traits_hides_the_missing_provider(api: ApiClient) -> None:
     path = f"/resource_providers/{NOWHERE}/traits"
-    assert refuse(api, "PUT", path, {"traits": []}) == 400
-    assert refuse(api, "PUT", path, {"traits": [], "resource_provider_generation": 0}) == 404
+    assert status_of(api, "PUT", path, {"traits": []}) == 400
+    assert status_of(api, "PUT", path, {"traits": [], "resource_provider_generation": 0}) == 404
 
 
 @pytest.mark.parametrize(
@@ -164,16 +164,16 @@ def test_a_bad_body_hides_a_stale_generation(
         ("/traits", {"traits": ["CUSTOM_NOWHERE"]}),
     ],
 )
-def test_a_stale_generation_hides_everything_else(
+def test_a_stale_generation_hides_every_later_mistake(
     api: ApiClient, provider: str, part: str, body: dict[str, Any]
 ) -> None:
     assert api.put(provider + part, body | {"resource_provider_generation": 7}).status == 409
 
 
-# 2.3: headers.
+# Headers.
 
 
-def test_every_answer_has_an_id_of_its_own(api: ApiClient) -> None:
+def test_every_answer_has_a_request_id_of_its_own(api: ApiClient) -> None:
     paths = ["/", "/nowhere", "/resource_providers", "/traits"]
     answers = [api.get(path) for path in paths] + [replace(api, token=None).get("/traits")]
     ids = [answer.headers["x-openstack-request-id"] for answer in answers]
@@ -181,7 +181,7 @@ def test_every_answer_has_an_id_of_its_own(api: ApiClient) -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_the_clients_request_id_is_never_echoed(api: ApiClient) -> None:
+def test_the_request_id_of_the_client_is_never_echoed(api: ApiClient) -> None:
     sent = "req-c0ffee00-0000-0000-0000-000000000001"
     answer = api.get("/nowhere", x_openstack_request_id=sent)
     assert answer.headers["x-openstack-request-id"] != sent
@@ -199,7 +199,7 @@ def test_the_clients_request_id_is_never_echoed(api: ApiClient) -> None:
         ("HEAD", "/resource_providers", None),
     ],
 )
-def test_content_length_is_always_there_and_right(
+def test_content_length_is_always_the_length_of_the_body(
     api: ApiClient, method: str, path: str, body: Any
 ) -> None:
     answer = api.request(method, path, body)
@@ -234,7 +234,7 @@ def test_conditional_requests_are_answered_in_full(api: ApiClient, provider: str
     assert "etag" not in answer.headers
 
 
-# 2.4: errors.
+# Errors.
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_conditional_requests_are_answered_in_full(api: ApiClient, provider: str
         (415, "Unsupported Media Type", "POST", "/resource_providers", {}),
     ],
 )
-def test_an_error_says_status_title_detail_code_and_request(
+def test_an_error_has_status_title_detail_code_and_request_id(
     api: ApiClient, *, status: int, title: str, method: str, path: str, headers: dict[str, str]
 ) -> None:
     answer = api.request(method, path, headers=headers)
@@ -262,12 +262,12 @@ def test_an_error_says_status_title_detail_code_and_request(
     }
 
 
-def test_a_conflict_is_titled_so(api: ApiClient, provider: str) -> None:
+def test_an_error_409_has_the_title_conflict(api: ApiClient, provider: str) -> None:
     answer = api.post("/resource_providers", {"name": "host"})
     assert (answer.error["status"], answer.error["title"]) == (409, "Conflict")
 
 
-def test_an_unwelcome_media_type_is_titled_not_acceptable(api: ApiClient) -> None:
+def test_an_error_406_has_the_title_not_acceptable(api: ApiClient) -> None:
     answer = api.get("/resource_providers", accept="text/plain")
     assert answer.status == 406
     assert answer.body.startswith(b"406 Not Acceptable")
@@ -278,7 +278,7 @@ def test_errors_have_a_code_from_1_23_on(api: ApiClient, version: str, has_code:
     assert ("code" in api.at(version).get("/nowhere").error) is has_code
 
 
-def test_the_detail_of_404_begins_with_the_sentence_that_clients_know(api: ApiClient) -> None:
+def test_the_detail_of_404_begins_with_the_sentence_that_clients_match_on(api: ApiClient) -> None:
     assert api.get("/nowhere").detail.startswith("The resource could not be found.")
     detail = api.get(f"/resource_providers/{NOWHERE}").detail
     assert detail.startswith("The resource could not be found.\n\n ")
@@ -327,7 +327,7 @@ def test_non_ascii_text_survives_in_the_detail(api: ApiClient) -> None:
         ("application/json;q=0", "text/plain; charset=UTF-8"),
     ],
 )
-def test_errors_come_in_the_form_that_is_most_welcome(
+def test_errors_have_the_media_type_that_the_client_prefers(
     api: ApiClient, accept: str, media_type: str
 ) -> None:
     answer = api.delete("/traits/CUSTOM_NOWHERE", accept=accept)
@@ -336,7 +336,7 @@ def test_errors_come_in_the_form_that_is_most_welcome(
     assert b"No such trait(s): CUSTOM_NOWHERE." in answer.body
 
 
-def test_without_accept_errors_are_json(api: ApiClient) -> None:
+def test_errors_are_json_without_an_accept_header(api: ApiClient) -> None:
     answer = api.send("GET", "/nowhere", b"", {"x-auth-token": "admin"})
     assert answer.headers["content-type"] == "application/json"
     assert answer.error["status"] == 404
@@ -346,7 +346,7 @@ def test_an_error_page_has_a_heading(api: ApiClient) -> None:
     assert b"<h1>404 Not Found</h1>" in api.get("/nowhere", accept="text/html").body
 
 
-# 2.5: media types and bodies.
+# Media types and bodies.
 
 READS = [
     "/resource_providers",
@@ -363,7 +363,9 @@ READS = [
 
 
 @pytest.mark.parametrize("path", READS)
-def test_a_read_is_refused_if_json_is_not_welcome(api: ApiClient, provider: str, path: str) -> None:
+def test_a_read_is_refused_if_the_client_does_not_accept_json(
+    api: ApiClient, provider: str, path: str
+) -> None:
     answer = api.get(path, accept="text/plain")
     assert answer.status == 406
     assert b"Only application/json is provided" in answer.body
@@ -385,16 +387,16 @@ def test_a_read_is_refused_if_json_is_not_welcome(api: ApiClient, provider: str,
         "APPLICATION/JSON",
     ],
 )
-def test_a_read_is_answered_if_json_is_welcome_at_all(api: ApiClient, accept: str) -> None:
+def test_a_read_is_answered_if_the_client_accepts_json_at_all(api: ApiClient, accept: str) -> None:
     assert api.get("/resource_providers", accept=accept).status == 200
 
 
-def test_without_accept_a_read_is_answered(api: ApiClient) -> None:
+def test_a_read_is_answered_without_an_accept_header(api: ApiClient) -> None:
     assert api.send("GET", "/resource_providers", b"", {"x-auth-token": "admin"}).status == 200
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "image/png;q=0.5"])
-def test_a_read_is_refused_without_room_for_json(api: ApiClient, accept: str) -> None:
+def test_a_read_is_refused_if_accept_excludes_json(api: ApiClient, accept: str) -> None:
     assert api.get("/resource_providers", accept=accept).status == 406
 
 
@@ -408,7 +410,7 @@ def test_a_read_is_refused_without_room_for_json(api: ApiClient, accept: str) ->
         ("DELETE", f"/resource_providers/{PROVIDER}/traits", None, 204),
     ],
 )
-def test_other_requests_do_not_care_what_is_welcome(
+def test_the_accept_header_of_other_requests_is_ignored(
     api: ApiClient, method: str, path: str, body: Any, status: int
 ) -> None:
     if PROVIDER in path:
@@ -439,7 +441,7 @@ def test_a_write_takes_json_only(api: ApiClient, method: str, path: str) -> None
 
 
 @pytest.mark.parametrize(("method", "path"), WRITES)
-def test_a_write_wants_to_know_what_it_is_given(api: ApiClient, method: str, path: str) -> None:
+def test_a_write_without_a_content_type_is_refused(api: ApiClient, method: str, path: str) -> None:
     answer = api.request(method, path)
     assert answer.status == 415
     assert "The media type None is not supported, use application/json" in answer.detail
@@ -511,14 +513,14 @@ def test_a_content_length_must_be_an_integer(
         ("PUT", "/traits/CUSTOM_GOLD"),
     ],
 )
-def test_a_body_must_say_its_type(api: ApiClient, method: str, path: str) -> None:
+def test_a_body_must_have_a_content_type(api: ApiClient, method: str, path: str) -> None:
     sent = {"x-auth-token": "admin", "content-length": "2"}
     answer = api.send(method, path, b"{}", sent)
     assert answer.status == 400
     assert "content-type header required when content-length > 0" in answer.detail
 
 
-def test_an_empty_body_need_not_say_its_type(api: ApiClient) -> None:
+def test_an_empty_body_needs_no_content_type(api: ApiClient) -> None:
     sent = {"x-auth-token": "admin", "content-length": "0"}
     assert api.send("GET", "/resource_providers", b"", sent).status == 200
 
@@ -538,7 +540,7 @@ def test_an_empty_body_need_not_say_its_type(api: ApiClient) -> None:
         '{"name": "host"}'.encode("utf-16"),
     ],
 )
-def test_what_is_no_json_is_refused(api: ApiClient, body: bytes) -> None:
+def test_a_body_that_is_no_json_is_refused(api: ApiClient, body: bytes) -> None:
     answer = api.post("/resource_providers", body)
     assert answer.status == 400
     assert "Malformed JSON: " in answer.detail
@@ -551,28 +553,28 @@ def test_json_of_another_shape_is_refused_by_the_schema(api: ApiClient, body: by
     assert "JSON does not validate: " in answer.detail
 
 
-def test_of_duplicate_members_the_last_counts(api: ApiClient) -> None:
+def test_the_last_of_duplicate_members_counts(api: ApiClient) -> None:
     answer = api.post("/resource_providers", b'{"name": 1, "name": "host"}')
     assert (answer.status, answer.json["name"]) == (200, "host")
 
 
 @pytest.mark.parametrize("depth", [100, 500, 1000, 100_000])
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"name": ', b"}")])
-def test_a_deeply_nested_body_is_the_clients_mistake(
+def test_a_deeply_nested_body_is_a_bad_request(
     api: ApiClient, depth: int, opening: bytes, closing: bytes
 ) -> None:
     answer = api.post("/resource_providers", opening * depth + b"1" + closing * depth)
     assert answer.status == 400
 
 
-def test_a_schema_failure_says_where_it_is(api: ApiClient, provider: str) -> None:
+def test_a_schema_failure_names_its_place(api: ApiClient, provider: str) -> None:
     body = {"inventories": {"VCPU": {"total": 0}}, "resource_provider_generation": 0}
     detail = api.put(f"{provider}/inventories", body).detail
     assert "JSON does not validate: 0 is less than the minimum of 1" in detail
     assert "Failed validating 'minimum' in schema['properties']['inventories']" in detail
 
 
-# 2.6: paths and methods.
+# Paths and methods.
 
 
 @pytest.mark.parametrize(
@@ -593,7 +595,7 @@ def test_a_schema_failure_says_where_it_is(api: ApiClient, provider: str) -> Non
         "/v1.0",
     ],
 )
-def test_any_other_path_is_not_found(api: ApiClient, provider: str, path: str) -> None:
+def test_an_unknown_path_is_not_found(api: ApiClient, provider: str, path: str) -> None:
     answer = api.get(path)
     assert answer.status == 404
     assert answer.detail.strip() == "The resource could not be found."
@@ -610,7 +612,7 @@ def test_a_path_is_decoded_before_it_is_compared(api: ApiClient, provider: str) 
 
 @pytest.mark.parametrize("path", ["/resource_providers/%FF", "/resource_classes/%00"])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_a_path_that_is_no_text_names_nothing(api: ApiClient, method: str, path: str) -> None:
+def test_a_path_that_is_no_text_is_refused(api: ApiClient, method: str, path: str) -> None:
     assert api.request(method, path).status in (400, 404)
 
 
@@ -636,7 +638,7 @@ ALLOW = [
 
 
 @pytest.mark.parametrize(("path", "allow"), ALLOW)
-def test_a_wrong_method_is_told_the_right_ones_in_every_version(
+def test_the_refusal_of_a_wrong_method_lists_the_right_methods_in_every_version(
     api: ApiClient, path: str, allow: str
 ) -> None:
     methods = {"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"}
@@ -655,7 +657,7 @@ def test_head_is_not_implied_by_get(api: ApiClient, path: str) -> None:
     assert "allow" in answer.headers
 
 
-def test_deleting_all_inventories_is_no_method_below_1_5(api: ApiClient, provider: str) -> None:
+def test_delete_is_no_method_of_inventories_below_1_5(api: ApiClient, provider: str) -> None:
     answer = api.at("1.4").delete(f"{provider}/inventories")
     assert answer.status == 405
     assert "allow" not in answer.headers
@@ -663,7 +665,7 @@ def test_deleting_all_inventories_is_no_method_below_1_5(api: ApiClient, provide
     assert api.at("1.5").delete(f"{provider}/inventories").status == 204
 
 
-# Where the service is mounted.
+# The service under a prefix.
 
 
 @pytest.fixture
@@ -722,7 +724,7 @@ def test_the_prefix_with_and_without_a_slash_is_the_root(mounted: ApiClient, pat
     assert answer.json["versions"][0]["id"] == "v1.0"
 
 
-def test_a_location_is_where_the_client_asked(api: ApiClient) -> None:
+def test_a_location_has_the_host_of_the_request(api: ApiClient) -> None:
     answer = api.put("/traits/CUSTOM_GOLD", host="placement.example:8778")
     assert answer.headers["location"] == "http://placement.example:8778/traits/CUSTOM_GOLD"
 
@@ -734,7 +736,7 @@ FORWARDED = {
 }
 
 
-def test_what_a_proxy_says_is_not_believed_unasked(api: ApiClient) -> None:
+def test_the_headers_of_a_proxy_are_ignored_by_default(api: ApiClient) -> None:
     answer = api.request("PUT", "/traits/CUSTOM_GOLD", headers=FORWARDED)
     assert answer.headers["location"] == "http://roost.example/traits/CUSTOM_GOLD"
 
@@ -751,7 +753,7 @@ def test_what_a_proxy_says_is_not_believed_unasked(api: ApiClient) -> None:
     ],
     ids=["x-forwarded", "forwarded", "neither"],
 )
-def test_what_a_proxy_says_is_believed_if_the_operator_wants_that(
+def test_the_headers_of_a_proxy_count_if_the_operator_enables_them(
     database: Database, tmp_path: Path, headers: dict[str, str], location: str
 ) -> None:
     configuration = (
@@ -762,7 +764,7 @@ def test_what_a_proxy_says_is_believed_if_the_operator_wants_that(
     assert answer.headers["location"] == location
 
 
-# How large a body may be.
+# The size of a body.
 
 
 def test_a_body_of_the_largest_size_is_read(database: Database, tmp_path: Path) -> None:
@@ -781,13 +783,13 @@ def test_a_larger_body_is_refused(database: Database, tmp_path: Path) -> None:
 
 
 class Endless(io.RawIOBase):
-    """A body without end, whose sender does not say how long it is."""
+    """A body without end and without a declared length."""
 
     def __init__(self) -> None:
         self.given = 0
 
     def read(self, size: int = -1) -> bytes:
-        assert size >= 0, "nobody may wait for the end of it"
+        assert size >= 0, "the server must not read an endless body to its end"
         self.given += size
         return b" " * size
 
@@ -818,7 +820,7 @@ def test_a_body_of_unknown_length_is_not_read_to_its_end(
 
 @pytest.fixture
 def request_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """The log, with the lines of requests."""
+    """The log, at the level at which the server writes a line for each request."""
     caplog.set_level(logging.INFO, logger="placement.requestlog")
     return caplog
 
@@ -871,7 +873,7 @@ def test_the_log_names_the_path_with_its_prefix(
     assert '"GET /placement/resource_classes/VCPU"' in line
 
 
-def test_no_path_can_add_a_line_to_the_log(
+def test_a_path_cannot_add_a_line_to_the_log(
     api: ApiClient, request_log: pytest.LogCaptureFixture
 ) -> None:
     api.get("/nowhere%0Aa%20forged%20line%0D")
@@ -879,7 +881,7 @@ def test_no_path_can_add_a_line_to_the_log(
     assert len(line.splitlines()) == 1
 
 
-def test_no_token_is_in_the_log(api: ApiClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_is_never_in_the_log(api: ApiClient, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         replace(api, token="secret-token").get("/resource_providers")
     assert "secret-token" not in caplog.text
@@ -890,7 +892,7 @@ def logged_context(log: pytest.LogCaptureFixture) -> Any:
     return vars(record)["context"]
 
 
-def test_the_log_knows_the_request_id_of_the_answer(
+def test_the_log_has_the_request_id_of_the_answer(
     api: ApiClient, request_log: pytest.LogCaptureFixture
 ) -> None:
     answer = api.get("/resource_providers")
@@ -899,13 +901,15 @@ def test_the_log_knows_the_request_id_of_the_answer(
     assert context.global_request_id is None
 
 
-def test_the_log_knows_who_asked(api: ApiClient, request_log: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_the_user_and_the_project_of_the_caller(
+    api: ApiClient, request_log: pytest.LogCaptureFixture
+) -> None:
     replace(api, token="ann:lab").get("/resource_providers")
     context = logged_context(request_log)
     assert (context.user_id, context.project_id) == ("ann", "lab")
 
 
-def test_the_id_of_the_calling_service_is_logged_as_the_global_one(
+def test_the_request_id_of_the_calling_service_is_logged_as_the_global_request_id(
     api: ApiClient, request_log: pytest.LogCaptureFixture
 ) -> None:
     sent = "req-c0ffee00-0000-0000-0000-000000000001"
@@ -925,17 +929,17 @@ def test_the_id_of_the_calling_service_is_logged_as_the_global_one(
         "",
     ],
 )
-def test_only_a_request_id_can_be_a_global_one(
+def test_a_malformed_request_id_is_not_logged_as_the_global_request_id(
     api: ApiClient, request_log: pytest.LogCaptureFixture, sent: str
 ) -> None:
     api.get("/resource_providers", x_openstack_request_id=sent)
     assert logged_context(request_log).global_request_id is None
 
 
-# The answers of failures that are nobody's intention.
+# Failures of the server, and bodies that are cut short.
 
 
-def test_the_log_has_what_the_client_of_a_500_is_not_told(
+def test_the_cause_of_a_500_is_in_the_log_and_not_in_the_answer(
     api: ApiClient,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
@@ -959,12 +963,12 @@ def test_a_body_that_was_cut_short_is_refused(api: ApiClient) -> None:
     assert api.get("/resource_providers").json == {"resource_providers": []}
 
 
-# Log lines that name no request.
+# The request ids of log lines.
 
 
 @pytest.fixture
 def formatted(database: Database, tmp_path: Path) -> Iterator[list[str]]:
-    """All log lines as oslo.log writes them: the ids in brackets, then the message."""
+    """All log lines in the format of oslo.log: the ids in brackets, then the message."""
     written: list[str] = []
 
     class Listing(logging.Handler):
@@ -980,7 +984,7 @@ def formatted(database: Database, tmp_path: Path) -> Iterator[list[str]]:
     logger.removeHandler(handler)
 
 
-def told(lines: list[str], message: str) -> str:
+def line_with(lines: list[str], message: str) -> str:
     (line,) = (line for line in lines if message in line)
     return line
 
@@ -988,10 +992,10 @@ def told(lines: list[str], message: str) -> str:
 def test_a_line_between_requests_has_no_request_id(api: ApiClient, formatted: list[str]) -> None:
     api.get("/resource_providers")
     logging.getLogger("roost.library").warning("between two requests")
-    assert "req-" not in told(formatted, "between two requests")
+    assert "req-" not in line_with(formatted, "between two requests")
 
 
-def test_a_line_of_a_library_has_the_id_of_the_request_it_works_for(
+def test_a_line_of_a_library_has_the_id_of_the_present_request(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, formatted: list[str]
 ) -> None:
     answers = []
@@ -1005,12 +1009,12 @@ def test_a_line_of_a_library_has_the_id_of_the_request_it_works_for(
         monkeypatch.setattr(database, "read", reading)
         answers.append(replace(api, token="ann:lab").get("/resource_providers", x_roles="admin"))
     for number, answer in enumerate(answers):
-        line = told(formatted, f"reading for request {number}")
+        line = line_with(formatted, f"reading for request {number}")
         assert set(REQUEST_ID_ANYWHERE.findall(line)) == {answer.headers["x-openstack-request-id"]}
         assert "ann lab" in line
 
 
-def test_a_request_that_fails_leaves_no_id_behind(
+def test_a_line_after_a_failed_request_has_no_request_id(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, formatted: list[str]
 ) -> None:
     def read(*_: object) -> None:
@@ -1019,8 +1023,8 @@ def test_a_request_that_fails_leaves_no_id_behind(
     monkeypatch.setattr(database, "read", read)
     answer = api.get("/resource_providers")
     logging.getLogger("roost.library").warning("after the failure")
-    assert answer.headers["x-openstack-request-id"] in told(formatted, "The request failed")
-    assert "req-" not in told(formatted, "after the failure")
+    assert answer.headers["x-openstack-request-id"] in line_with(formatted, "The request failed")
+    assert "req-" not in line_with(formatted, "after the failure")
 
 
 @pytest.mark.parametrize(
@@ -1030,11 +1034,11 @@ def test_a_request_that_fails_leaves_no_id_behind(
         ("/traits", {"x-project-id": "lab\x9b31m", "x-auth-token": "\x85admin"}),
     ],
 )
-def test_nothing_that_a_client_sends_steers_the_terminal_of_the_log(
+def test_a_log_line_has_no_control_characters_of_the_client(
     api: ApiClient, formatted: list[str], path: str, headers: dict[str, str]
 ) -> None:
     logging.getLogger("placement.requestlog").setLevel(logging.INFO)
     api.request("GET", path, headers=headers)
     logging.getLogger("placement.requestlog").setLevel(logging.NOTSET)
-    line = told(formatted, "status: ")
+    line = line_with(formatted, "status: ")
     assert line.isprintable()

@@ -1,4 +1,4 @@
-"""Inventories of a provider: what it has to give, and how much of it is in use."""
+"""The inventories of a provider, its usages and its allocations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from roost.store import tables
 from roost.store.database import Database
-from support.client import Answer, ApiClient
+from support.api_client import Answer, ApiClient
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -46,7 +46,7 @@ def generation(api: ApiClient) -> int:
 
 
 def replace_all(api: ApiClient, **inventories: Any) -> Answer:
-    """Make these the only inventories, at the present generation."""
+    """Replace the inventories of the provider by these, at the present generation."""
     body = {"inventories": inventories, "resource_provider_generation": generation(api)}
     return api.put(ALL, body)
 
@@ -111,7 +111,7 @@ def test_one_inventory_is_shown_with_the_generation(api: ApiClient, version: str
 
 
 @pytest.mark.parametrize("name", ["VCPU", "CUSTOM_NOWHERE", "nonsense", "disk_gb"])
-def test_neutron_knows_by_this_sentence_that_an_inventory_is_missing(
+def test_a_missing_inventory_is_reported_with_the_text_that_neutron_matches_on(
     api: ApiClient, name: str
 ) -> None:
     replace_all(api, DISK_GB={"total": 6})
@@ -141,11 +141,11 @@ def test_a_missing_provider_has_no_inventories(
     assert f"No resource provider with uuid {NOWHERE} found" in answer.detail
 
 
-# What an inventory may be: the same for POST and both PUTs.
+# The fields of an inventory: POST and both PUTs have the same rules.
 
 
 def write_one(api: ApiClient, method: str, inventory: dict[str, Any]) -> Answer:
-    """Add the inventory of VCPU, or put it in the place of the present one."""
+    """Add the inventory of VCPU, or replace the present inventory by it."""
     if method == "POST":
         return api.post(ALL, {"resource_class": "VCPU"} | inventory)
     if method == "PUT all":
@@ -187,7 +187,7 @@ WAYS = pytest.mark.parametrize("way", ["POST", "PUT all", "PUT one"])
         ),
     ],
 )
-def test_what_is_no_inventory_is_refused(
+def test_an_inventory_that_fails_the_schema_is_refused(
     api: ApiClient, way: str, inventory: dict[str, Any], problem: str, where: str
 ) -> None:
     answer = write_one(api, way, inventory)
@@ -210,14 +210,14 @@ def test_what_is_no_inventory_is_refused(
             "step_size": INTEGER_MAX,
             "allocation_ratio": 3e38,
         },
-        # Nothing relates the units to each other.
+        # The server does not compare the units with each other.
         {"total": 1, "min_unit": 50, "max_unit": 2, "step_size": 100},
         {"total": 1, "allocation_ratio": 2},
         {"total": 1},
     ],
     ids=["largest", "odd units", "whole ratio", "defaults"],
 )
-def test_an_inventory_comes_back_as_it_was_sent(
+def test_an_inventory_is_shown_as_it_was_sent(
     api: ApiClient, way: str, inventory: dict[str, Any]
 ) -> None:
     answer = write_one(api, way, inventory)
@@ -243,7 +243,7 @@ def test_a_ratio_keeps_six_digits_on_every_database(api: ApiClient) -> None:
 
 
 FITS = [
-    # inventory, accepted until 1.25, accepted from 1.26 on
+    # The inventory, whether it is accepted until 1.25, and whether from 1.26 on.
     ({"total": 10, "reserved": 9}, True, True),
     ({"total": 10, "reserved": 10}, False, True),
     ({"total": 10, "reserved": 11}, False, False),
@@ -260,7 +260,7 @@ FITS = [
 @WAYS
 @pytest.mark.parametrize(("inventory", "before", "after"), FITS)
 @pytest.mark.parametrize("version", ["1.0", "1.25", "1.26", "1.39"])
-def test_reserving_everything_is_allowed_from_1_26_on(
+def test_an_inventory_may_reserve_everything_from_1_26_on(
     api: ApiClient, *, way: str, version: str, inventory: dict[str, Any], before: bool, after: bool
 ) -> None:
     late = version in ("1.26", "1.39")
@@ -274,7 +274,7 @@ def test_reserving_everything_is_allowed_from_1_26_on(
     assert ("greater than total" if late else "greater than or equal to total") in answer.detail
 
 
-# POST: add one.
+# POST: add one inventory.
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.39"])
@@ -294,7 +294,7 @@ def test_an_inventory_can_be_added(api: ApiClient, version: str) -> None:
     assert generation(api) == 2
 
 
-def test_adding_does_not_look_at_the_generation(api: ApiClient) -> None:
+def test_the_generation_is_ignored_when_an_inventory_is_added(api: ApiClient) -> None:
     body = {"resource_class": "VCPU", "total": 5, "resource_provider_generation": 99}
     answer = api.post(ALL, body)
     assert answer.status == 201
@@ -325,7 +325,7 @@ def test_an_inventory_can_be_added_once(api: ApiClient) -> None:
         ),
     ],
 )
-def test_only_inventories_of_known_classes_can_be_added(
+def test_an_inventory_of_an_unknown_class_cannot_be_added(
     api: ApiClient, body: dict[str, Any], problem: str
 ) -> None:
     answer = api.post(ALL, body)
@@ -334,7 +334,7 @@ def test_only_inventories_of_known_classes_can_be_added(
     assert generation(api) == 0
 
 
-def test_of_many_clients_one_adds_the_inventory(api: ApiClient) -> None:
+def test_one_of_many_clients_adds_the_inventory(api: ApiClient) -> None:
     body = {"resource_class": "VCPU", "total": 5}
     with ThreadPoolExecutor(8) as pool:
         statuses = Counter(pool.map(lambda _: api.post(ALL, body).status, range(8)))
@@ -342,7 +342,7 @@ def test_of_many_clients_one_adds_the_inventory(api: ApiClient) -> None:
     assert generation(api) == 1
 
 
-# PUT: replace all.
+# PUT: replace all inventories.
 
 
 def test_cyborg_replaces_all_inventories_without_a_version_header(api: ApiClient) -> None:
@@ -361,7 +361,7 @@ def test_cyborg_replaces_all_inventories_without_a_version_header(api: ApiClient
 
 
 @pytest.mark.parametrize("inventories", [{}, {"VCPU": {"total": 5}}])
-def test_replacing_all_moves_the_generation_even_if_nothing_differs(
+def test_a_replacement_of_all_moves_the_generation_even_if_it_is_the_same(
     api: ApiClient, inventories: dict[str, Any]
 ) -> None:
     numbers = [
@@ -372,7 +372,7 @@ def test_replacing_all_moves_the_generation_even_if_nothing_differs(
 
 
 @pytest.mark.parametrize("sent", [0, 2, -1, 10**12])
-def test_nova_finds_the_code_of_a_stale_generation(api: ApiClient, sent: int) -> None:
+def test_a_stale_generation_has_the_code_that_nova_reads(api: ApiClient, sent: int) -> None:
     replace_all(api, VCPU={"total": 5})
     body = {"inventories": {"VCPU": {"total": 6}}, "resource_provider_generation": sent}
     answer = api.put(ALL, body)
@@ -410,7 +410,7 @@ def test_nova_finds_the_code_of_a_stale_generation(api: ApiClient, sent: int) ->
         ),
     ],
 )
-def test_replacing_all_needs_inventories_and_generation(
+def test_a_replacement_of_all_needs_inventories_and_generation(
     api: ApiClient, body: dict[str, Any], problem: str
 ) -> None:
     answer = api.put(ALL, body)
@@ -423,7 +423,7 @@ def test_a_generation_inside_a_record_is_ignored(api: ApiClient) -> None:
     assert answer.status == 200
 
 
-def test_an_unknown_class_changes_nothing(api: ApiClient) -> None:
+def test_a_replacement_with_an_unknown_class_changes_nothing(api: ApiClient) -> None:
     replace_all(api, VCPU={"total": 5})
     answer = replace_all(api, DISK_GB={"total": 6}, CUSTOM_NOWHERE={"total": 7})
     assert answer.status == 400
@@ -434,7 +434,7 @@ def test_an_unknown_class_changes_nothing(api: ApiClient) -> None:
     assert (totals(api), generation(api)) == ({"VCPU": 5}, 1)
 
 
-def test_nova_finds_the_code_of_inventory_in_use(api: ApiClient) -> None:
+def test_an_inventory_in_use_has_the_code_that_nova_reads(api: ApiClient) -> None:
     replace_all(api, VCPU={"total": 5}, DISK_GB={"total": 6}, MEMORY_MB={"total": 7})
     claim(api, DISK_GB=1, VCPU=1)
     before = generation(api)
@@ -449,7 +449,7 @@ def test_nova_finds_the_code_of_inventory_in_use(api: ApiClient) -> None:
     assert generation(api) == before
 
 
-def test_what_is_in_use_may_shrink_below_its_usage(api: ApiClient) -> None:
+def test_an_inventory_in_use_may_shrink_below_its_usage(api: ApiClient) -> None:
     replace_all(api, VCPU={"total": 10})
     claim(api, VCPU=8)
     smaller = {"total": 5, "reserved": 5, "min_unit": 3, "max_unit": 3, "step_size": 3}
@@ -457,7 +457,7 @@ def test_what_is_in_use_may_shrink_below_its_usage(api: ApiClient) -> None:
     assert api.get(f"{PROVIDER}/usages").json["usages"] == {"VCPU": 8}
 
 
-def test_of_many_clients_at_one_generation_one_replaces_all(api: ApiClient) -> None:
+def test_one_of_many_clients_at_one_generation_replaces_all(api: ApiClient) -> None:
     def put(total: int) -> int:
         inventories = {"VCPU": {"total": total}}
         return api.put(ALL, {"inventories": inventories, "resource_provider_generation": 0}).status
@@ -468,7 +468,7 @@ def test_of_many_clients_at_one_generation_one_replaces_all(api: ApiClient) -> N
     assert generation(api) == 1
 
 
-# PUT: replace one.
+# PUT: replace one inventory.
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.39"])
@@ -477,20 +477,20 @@ def test_one_inventory_can_be_replaced(api: ApiClient, version: str) -> None:
     body = {"total": 8, "resource_provider_generation": 1}
     answer = api.at(version).put(f"{ALL}/VCPU", body)
     assert answer.status == 200
-    # What is left out has its default again.
+    # A field that the body leaves out has its default again.
     assert answer.json == DEFAULTS | {"total": 8, "resource_provider_generation": 2}
     assert api.get(f"{ALL}/VCPU").json == answer.json
     assert totals(api) == {"VCPU": 8, "DISK_GB": 6}
 
 
-def test_replacing_one_moves_the_generation_even_if_nothing_differs(api: ApiClient) -> None:
+def test_a_replacement_of_one_moves_the_generation_even_if_it_is_the_same(api: ApiClient) -> None:
     replace_all(api, VCPU={"total": 5})
     body = {"total": 5, "resource_provider_generation": 1}
     assert api.put(f"{ALL}/VCPU", body).json["resource_provider_generation"] == 2
     assert generation(api) == 2
 
 
-def test_replacing_one_needs_the_present_generation(api: ApiClient) -> None:
+def test_a_replacement_of_one_needs_the_present_generation(api: ApiClient) -> None:
     replace_all(api, VCPU={"total": 5})
     answer = api.put(f"{ALL}/VCPU", {"total": 6, "resource_provider_generation": 0})
     assert answer.status == 409
@@ -500,7 +500,7 @@ def test_replacing_one_needs_the_present_generation(api: ApiClient) -> None:
 
 
 @on_sqlite
-def test_replacing_one_needs_a_generation(api: ApiClient) -> None:
+def test_a_replacement_of_one_needs_a_generation(api: ApiClient) -> None:
     replace_all(api, VCPU={"total": 5})
     answer = api.put(f"{ALL}/VCPU", {"total": 6})
     assert answer.status == 400
@@ -508,7 +508,7 @@ def test_replacing_one_needs_a_generation(api: ApiClient) -> None:
 
 
 @on_sqlite
-def test_replacing_one_takes_no_class_in_the_body(api: ApiClient) -> None:
+def test_a_replacement_of_one_takes_no_class_in_the_body(api: ApiClient) -> None:
     replace_all(api, VCPU={"total": 5})
     body = {"total": 6, "resource_class": "VCPU", "resource_provider_generation": 1}
     answer = api.put(f"{ALL}/VCPU", body)
@@ -524,7 +524,7 @@ def test_an_inventory_of_an_unknown_class_cannot_be_replaced(api: ApiClient, nam
     assert f"No such resource class {name}" in answer.detail
 
 
-def test_an_inventory_that_is_not_there_cannot_be_replaced(api: ApiClient) -> None:
+def test_a_missing_inventory_cannot_be_replaced(api: ApiClient) -> None:
     answer = api.put(f"{ALL}/VCPU", {"total": 6, "resource_provider_generation": 0})
     assert answer.status == 400
     assert "No inventory record with resource class" in answer.detail
@@ -541,7 +541,7 @@ def test_one_inventory_can_be_deleted(api: ApiClient) -> None:
     assert (totals(api), generation(api)) == ({"DISK_GB": 6}, 2)
 
 
-def test_an_inventory_that_is_not_there_cannot_be_deleted(api: ApiClient) -> None:
+def test_a_missing_inventory_cannot_be_deleted(api: ApiClient) -> None:
     answer = api.delete(f"{ALL}/VCPU")
     assert answer.status == 404
     assert "No inventory of class VCPU found for delete" in answer.detail
@@ -582,7 +582,7 @@ def test_all_inventories_can_be_deleted_from_1_5_on(
     assert (totals(api), generation(api)) == ({}, 2)
 
 
-def test_inventories_in_use_cannot_all_be_deleted(api: ApiClient) -> None:
+def test_all_inventories_cannot_be_deleted_while_one_is_in_use(api: ApiClient) -> None:
     replace_all(api, VCPU={"total": 5}, DISK_GB={"total": 6})
     claim(api, VCPU=1)
     before = generation(api)
@@ -597,7 +597,7 @@ def test_inventories_in_use_cannot_all_be_deleted(api: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.39"])
-def test_usages_name_every_class_that_there_is(api: ApiClient, version: str) -> None:
+def test_usages_name_every_class_of_the_provider(api: ApiClient, version: str) -> None:
     assert api.at(version).get(f"{PROVIDER}/usages").json == {
         "resource_provider_generation": 0,
         "usages": {},
@@ -643,7 +643,7 @@ def test_allocations_of_a_provider_are_shown_by_consumer(api: ApiClient, version
     }
 
 
-def test_the_allocations_of_a_missing_provider_are_missing_in_two_sentences(
+def test_the_allocations_of_a_missing_provider_are_not_found(
     api: ApiClient,
 ) -> None:
     answer = api.get(f"/resource_providers/{NOWHERE}/allocations")
@@ -654,7 +654,7 @@ def test_the_allocations_of_a_missing_provider_are_missing_in_two_sentences(
     )
 
 
-# When an inventory was modified.
+# The header last-modified.
 
 
 @on_sqlite
@@ -674,7 +674,9 @@ def test_the_allocations_of_a_missing_provider_are_missing_in_two_sentences(
         ("GET", f"{PROVIDER}/allocations", None),
     ],
 )
-def test_answers_say_when_from_1_15_on(api: ApiClient, method: str, path: str, body: Any) -> None:
+def test_answers_have_last_modified_from_1_15_on(
+    api: ApiClient, method: str, path: str, body: Any
+) -> None:
     replace_all(api, VCPU={"total": 5})
     before = api.at("1.14").request(method, path, body)
     assert not before.headers.keys() & {"last-modified", "cache-control"}
@@ -686,7 +688,9 @@ def test_answers_say_when_from_1_15_on(api: ApiClient, method: str, path: str, b
     assert abs(age_of(after)) < timedelta(seconds=10)
 
 
-def test_inventories_are_as_old_as_the_newest(api: ApiClient, database: Database) -> None:
+def test_last_modified_is_the_time_of_the_newest_inventory(
+    api: ApiClient, database: Database
+) -> None:
     replace_all(api, VCPU={"total": 5}, DISK_GB={"total": 6})
     moment = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=3)
     statement = update(tables.inventories).values(created_at=moment, updated_at=None)
@@ -699,7 +703,7 @@ def test_inventories_are_as_old_as_the_newest(api: ApiClient, database: Database
 
 
 @on_sqlite
-def test_without_inventories_there_is_no_time(api: ApiClient) -> None:
+def test_last_modified_is_absent_without_inventories(api: ApiClient) -> None:
     headers = api.get(ALL).headers
     assert headers["cache-control"] == "no-cache"
     assert "last-modified" not in headers
@@ -707,6 +711,6 @@ def test_without_inventories_there_is_no_time(api: ApiClient) -> None:
 
 @on_sqlite
 @pytest.mark.parametrize("path", [f"{ALL}/VCPU", ALL])
-def test_a_deletion_does_not_say_when(api: ApiClient, path: str) -> None:
+def test_a_deletion_has_no_last_modified(api: ApiClient, path: str) -> None:
     replace_all(api, VCPU={"total": 5})
     assert not api.delete(path).headers.keys() & {"last-modified", "cache-control"}

@@ -1,4 +1,4 @@
-"""Lists of thousands of providers or consumers are sent in pieces, and none of it is held."""
+"""The server sends a list of thousands of providers or consumers in pieces."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 from sqlalchemy.pool import QueuePool
 
-from roost.api import paging
+from roost.api import streaming
 from roost.api.application import Application
 from roost.api.handlers import allocations, providers
 from roost.store import tables
 from roost.store.database import Database
-from support.client import ApiClient, settings_for
-from support.rows import next_id, numbered_uuid, write_inventories, write_providers, write_rows
+from support.api_client import ApiClient, settings_for
+from support.store.bulk_rows import (
+    next_id,
+    numbered_uuid,
+    write_inventories,
+    write_providers,
+    write_rows,
+)
 
 MB = 1024 * 1024
 
@@ -27,15 +34,15 @@ on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let eleven be many."""
+    """Make a list of eleven members a long list."""
     for module in (providers, allocations):
         monkeypatch.setattr(module, "AT_ONCE_MAX", 10)
-    monkeypatch.setattr(paging, "PAGE_LENGTH", 4)
+    monkeypatch.setattr(streaming, "PAGE_LENGTH", 4)
     monkeypatch.setattr(providers, "_PIECE_LENGTH", 3)
 
 
 def pieces(application: Application, path: str, version: str = "1.39") -> Iterator[bytes]:
-    """The body of an answer, as a server asks for it."""
+    """The body of an answer, in the pieces that the WSGI server gets."""
     path, _, query = path.partition("?")
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET",
@@ -62,9 +69,15 @@ def application(database: Database, tmp_path_factory: pytest.TempPathFactory) ->
 # Providers.
 
 
+# Both lists find every provider. The first list needs no filter, the second has one.
+lists = pytest.mark.parametrize(
+    "path", ["/resource_providers", "/resource_providers?required=!COMPUTE_NODE"]
+)
+
+
 @pytest.mark.parametrize("version", ["1.0", "1.14", "1.15", "1.39"])
 @pytest.mark.parametrize("count", [10, 11, 12, 25])
-def test_a_long_list_says_the_same_as_a_short_one(
+def test_a_long_list_has_the_same_content_as_a_short_list(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, count: int, version: str
 ) -> None:
     database.write(write_providers, range(count), total=10)
@@ -108,16 +121,44 @@ def test_a_long_list_is_filtered_to_its_end(
     assert answer.status == 400
 
 
+def touch(connection: Connection, provider_id: int) -> None:
+    """Make the provider a day newer than all other rows."""
+    table = tables.resource_providers
+    later = tables.utc_now() + timedelta(days=1)
+    connection.execute(update(table).where(table.c.id == provider_id).values(updated_at=later))
+
+
+@pytest.mark.parametrize("filtered", ["required=!COMPUTE_NODE", "resources=VCPU:1", "in_tree"])
+def test_a_long_filtered_list_has_the_same_content_as_a_short_list(
+    api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, filtered: str
+) -> None:
+    database.write(write_providers, [0])
+    root = database.read(next_id, tables.resource_providers) - 1
+    database.write(write_providers, range(1, 25), root=root, total=10)
+    database.write(touch, root)
+    query = filtered if "=" in filtered else f"in_tree={numbered_uuid(7)}"
+    whole = api.get(f"/resource_providers?{query}")
+    short_pages(monkeypatch)
+    streamed = api.get(f"/resource_providers?{query}")
+    assert len(streamed.json["resource_providers"]) >= 24
+    assert streamed.json == whole.json
+    assert "content-length" not in streamed.headers
+    for name in ("content-type", "last-modified", "cache-control", "vary"):
+        assert streamed.headers.get(name) == whole.headers.get(name)
+
+
 @on_sqlite
-def test_a_list_goes_on_while_providers_come_and_go(
+@lists
+def test_a_list_stays_complete_while_providers_come_and_go(
     api: ApiClient,
     application: Application,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
+    path: str,
 ) -> None:
     database.write(write_providers, range(20))
     short_pages(monkeypatch)
-    body = pieces(application, "/resource_providers")
+    body = pieces(application, path)
     sent = next(body)
     for number in (0, 5, 19):
         assert api.delete(f"/resource_providers/{numbered_uuid(number)}").status == 204
@@ -131,12 +172,13 @@ def test_a_list_goes_on_while_providers_come_and_go(
     assert stayed <= set(uuids)
 
 
-def test_a_slow_reader_holds_no_connection(
-    application: Application, database: Database, monkeypatch: pytest.MonkeyPatch
+@lists
+def test_a_slow_client_holds_no_connection(
+    application: Application, database: Database, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     database.write(write_providers, range(30))
     short_pages(monkeypatch)
-    body = pieces(application, "/resource_providers")
+    body = pieces(application, path)
     pool = database.reader.pool
     assert isinstance(pool, QueuePool)
     for _ in body:
@@ -144,15 +186,18 @@ def test_a_slow_reader_holds_no_connection(
 
 
 @on_sqlite
+@lists
 def test_a_list_of_providers_needs_little_memory(
-    application: Application, database: Database
+    application: Application, database: Database, path: str
 ) -> None:
     count = 30_000
     database.write(write_providers, range(count))
+    # The forest that a condition needs is there before.
+    assert next(pieces(application, path))
     tracemalloc.start()
     try:
         size = largest = found = 0
-        for piece in pieces(application, "/resource_providers"):
+        for piece in pieces(application, path):
             size += len(piece)
             largest = max(largest, len(piece))
             found += piece.count(b'"generation"')
@@ -171,7 +216,7 @@ HOST = numbered_uuid(1)
 
 
 def write_consumers(connection: Connection, count: int) -> None:
-    """Consumers of the host; each holds two classes, written one after the other."""
+    """Write consumers of the host. The rows of the second class follow those of the first."""
     write_providers(connection, [1])
     host_id = next_id(connection, tables.resource_providers) - 1
     write_inventories(connection, [host_id], 2 * count)
@@ -188,7 +233,7 @@ def write_consumers(connection: Connection, count: int) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.14", "1.15", "1.28"])
-def test_many_consumers_of_a_provider_are_told_as_few_are(
+def test_a_long_list_of_consumers_has_the_same_content_as_a_short_list(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     database.write(write_consumers, 13)
@@ -203,7 +248,7 @@ def test_many_consumers_of_a_provider_are_told_as_few_are(
 
 
 @on_sqlite
-def test_consumers_that_change_meanwhile_are_told_once(
+def test_a_consumer_that_changes_meanwhile_is_listed_once(
     api: ApiClient,
     application: Application,
     database: Database,
@@ -215,7 +260,7 @@ def test_consumers_that_change_meanwhile_are_told_once(
     short_pages(monkeypatch)
     body = pieces(application, path)
     sent = next(body)
-    # What is written anew has other rows; the consumer is the same.
+    # A replacement writes new rows for the same consumer.
     for uuid in (uuids[0], uuids[10]):
         claim = {
             "allocations": {HOST: {"resources": {"VCPU": 1}}},
@@ -229,9 +274,9 @@ def test_consumers_that_change_meanwhile_are_told_once(
         assert api.delete(f"/allocations/{uuid}").status == 204
     pairs: list[tuple[str, Any]] = []
     json.loads(sent + b"".join(body), object_pairs_hook=pairs.extend)
-    told = [key for key, _ in pairs if len(key) == 36]
-    assert len(told) == len(set(told))
-    assert set(uuids) - set(uuids[4:8]) <= set(told)
+    listed = [key for key, _ in pairs if len(key) == 36]
+    assert len(listed) == len(set(listed))
+    assert set(uuids) - set(uuids[4:8]) <= set(listed)
 
 
 @on_sqlite
@@ -255,7 +300,7 @@ def test_the_usages_of_a_large_project_need_little_memory(
     api: ApiClient, database: Database
 ) -> None:
     database.write(write_consumers, 20_000)
-    assert api.get("/usages?project_id=nobody").status == 200
+    assert api.get("/usages?project_id=unknown").status == 200
     tracemalloc.start()
     try:
         found = api.get("/usages?project_id=p").json["usages"]

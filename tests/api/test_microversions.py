@@ -1,4 +1,4 @@
-"""Which version of the API a request speaks, and how clients find out which ones there are."""
+"""The microversion of a request, and the version document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from support.client import ApiClient
+from support.api_client import ApiClient
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -27,7 +27,7 @@ VERSION_DOCUMENT = {
 
 
 def spoken(api: ApiClient, header: str | None, path: str = "/resource_providers") -> str | None:
-    """The version that the answer to this value of the header is in."""
+    """The version of the answer to a request with this value of the header."""
     sent = {"x-auth-token": "admin"}
     if header is not None:
         sent["openstack-api-version"] = header
@@ -48,7 +48,7 @@ def spoken(api: ApiClient, header: str | None, path: str = "/resource_providers"
         "placement:1.10",
     ],
 )
-def test_without_an_entry_for_placement_the_oldest_version_is_spoken(
+def test_a_header_without_an_entry_for_placement_means_the_oldest_version(
     api: ApiClient, header: str | None
 ) -> None:
     assert spoken(api, header) == "placement 1.0"
@@ -82,7 +82,7 @@ def test_the_last_entry_for_placement_decides(api: ApiClient, header: str, versi
     assert spoken(api, header) == f"placement {version}"
 
 
-def test_all_forty_versions_are_spoken(api: ApiClient) -> None:
+def test_all_forty_versions_are_known(api: ApiClient) -> None:
     versions = [f"1.{minor}" for minor in range(40)]
     answered = [api.at(version).get("/resource_providers") for version in versions]
     assert [answer.status for answer in answered] == [200] * 40
@@ -92,14 +92,14 @@ def test_all_forty_versions_are_spoken(api: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.40", "2.0", "0.5", "0.39", "-1.4", "1.-4", "1.100", "10.1"])
-def test_a_version_that_there_is_not_is_refused_with_406(api: ApiClient, version: str) -> None:
+def test_an_unknown_version_is_refused_with_406(api: ApiClient, version: str) -> None:
     answer = api.at(version).get("/resource_providers")
     assert answer.status == 406
     assert answer.error["title"] == "Not Acceptable"
     assert f"Invalid microversion: Unacceptable version header: {version}" in answer.detail
 
 
-def test_osc_placement_finds_the_bounds_in_the_406(api: ApiClient) -> None:
+def test_the_406_has_the_bounds_that_osc_placement_reads(api: ApiClient) -> None:
     error = api.at("1.40").get("/resource_providers").error
     assert (error["min_version"], error["max_version"]) == ("1.0", "1.39")
 
@@ -107,7 +107,7 @@ def test_osc_placement_finds_the_bounds_in_the_406(api: ApiClient) -> None:
 @pytest.mark.parametrize(
     "version", ["1", "1.2.3", "abc", "LATEST", "Latest", "1.4 x", "1.x", ".4", "1.", "v1.4", "1,4"]
 )
-def test_what_is_no_version_is_refused_with_400(api: ApiClient, version: str) -> None:
+def test_a_malformed_version_is_refused_with_400(api: ApiClient, version: str) -> None:
     answer = api.at(version).get("/resource_providers")
     assert answer.status == 400
     shown = version.split(",", maxsplit=1)[0]
@@ -115,9 +115,7 @@ def test_what_is_no_version_is_refused_with_400(api: ApiClient, version: str) ->
 
 
 @pytest.mark.parametrize(("version", "status"), [("1.40", 406), ("abc", 400)])
-def test_a_refused_version_is_answered_in_no_version(
-    api: ApiClient, version: str, status: int
-) -> None:
+def test_the_refusal_of_a_version_has_no_version(api: ApiClient, version: str, status: int) -> None:
     answer = api.at(version).get("/resource_providers")
     assert answer.status == status
     assert answer.headers["content-type"] == "application/json"
@@ -132,7 +130,7 @@ def test_a_refused_version_is_answered_in_no_version(
     [("abc", {}), ("1.39", {"accept": "text/plain, application/json;q=0"})],
     ids=["unreadable version", "unacceptable media type"],
 )
-def test_no_other_refusal_names_the_bounds(
+def test_any_other_refusal_has_no_bounds(
     api: ApiClient, version: str, headers: dict[str, str]
 ) -> None:
     answer = api.at(version).request("GET", "/resource_providers", headers=headers)
@@ -141,7 +139,7 @@ def test_no_other_refusal_names_the_bounds(
     assert b"min_version" not in answer.body
 
 
-def test_the_header_of_the_first_releases_is_not_known(api: ApiClient) -> None:
+def test_the_header_of_the_first_releases_is_ignored(api: ApiClient) -> None:
     answer = api.at(None).get(
         "/resource_providers", openstack_placement_api_version="placement 1.10"
     )
@@ -161,7 +159,7 @@ def test_the_header_of_the_first_releases_is_not_known(api: ApiClient) -> None:
         ("DELETE", "/allocations/c0ffee00-0000-0000-0000-000000000009", None, 404),
     ],
 )
-def test_answers_say_their_version_and_that_they_depend_on_it(
+def test_answers_have_their_version_and_vary_by_it(
     api: ApiClient, method: str, path: str, body: bytes | None, status: int
 ) -> None:
     answer = api.at("1.25").request(method, path, body)
@@ -182,7 +180,7 @@ def test_answers_say_their_version_and_that_they_depend_on_it(
         ("POST", "/resource_providers", {"content-type": "text/plain"}, 415),
     ],
 )
-def test_refusals_say_their_version_as_well(
+def test_refusals_have_their_version(
     api: ApiClient, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     answer = api.at("1.25").request(method, path, headers=headers)
@@ -190,14 +188,14 @@ def test_refusals_say_their_version_as_well(
     assert answer.headers["openstack-api-version"] == "placement 1.25"
 
 
-def test_401_is_in_no_version(api: ApiClient) -> None:
+def test_an_answer_401_has_no_version(api: ApiClient) -> None:
     answer = replace(api, token=None).get("/resource_providers")
     assert answer.status == 401
     assert "openstack-api-version" not in answer.headers
     assert "vary" not in answer.headers
 
 
-# What each version brought: the route is unknown just before.
+# The routes that each version added.
 @pytest.mark.parametrize(
     ("method", "path", "since"),
     [
@@ -220,7 +218,7 @@ def test_401_is_in_no_version(api: ApiClient) -> None:
         ("POST", "/reshaper", 30),
     ],
 )
-def test_a_route_is_unknown_before_the_version_that_brought_it(
+def test_a_route_is_unknown_before_the_version_that_added_it(
     api: ApiClient, method: str, path: str, since: int
 ) -> None:
     body: dict[str, str] | None = {} if method in ("PUT", "POST") else None
@@ -247,12 +245,12 @@ def test_the_version_document_needs_no_token(api: ApiClient) -> None:
     assert answer.json == VERSION_DOCUMENT
 
 
-def test_the_version_document_is_not_given_to_a_client_of_another_version(api: ApiClient) -> None:
+def test_the_version_document_is_refused_in_an_unknown_version(api: ApiClient) -> None:
     assert api.at("1.40").get("/").status == 406
     assert api.at("nonsense").get("/").status == 400
 
 
-def test_the_version_document_is_modified_now_from_1_15_on(api: ApiClient) -> None:
+def test_last_modified_of_the_version_document_is_now_from_1_15_on(api: ApiClient) -> None:
     assert "last-modified" not in api.at("1.14").get("/").headers
     answer = api.at("1.15").get("/")
     assert answer.headers["cache-control"] == "no-cache"

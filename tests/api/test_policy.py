@@ -1,4 +1,4 @@
-"""Who may do what, by default and by the operator's policy file."""
+"""The permissions of callers, by default and by the operator's policy file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from roost.api.context import Context
 from roost.api.policy import Policy
+from roost.api.requests import Caller
 from roost.api.routes import ROUTES, Route
 from roost.configuration.settings import ConfigurationError
 from roost.store.database import Database
-from support.client import Answer, ApiClient, in_process_client, settings_for
+from support.api_client import Answer, ApiClient, in_process_client, settings_for
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -25,7 +25,7 @@ PROVIDER = "c0ffee00-0000-0000-0000-000000000001"
 CONSUMER = "c0ffee00-0000-0000-0000-00000000c001"
 UNGUARDED = {"/", ""}
 
-# Rule by route, as operators know them.
+# The rule of each route, by the names that operators write in policy files.
 RULES = {
     ("GET", "/resource_providers"): "resource_providers:list",
     ("POST", "/resource_providers"): "resource_providers:create",
@@ -69,7 +69,7 @@ RULES = {
     ("GET", "/allocation_candidates"): "allocation_candidates:list",
     ("POST", "/reshaper"): "reshaper:reshape",
 }
-GUARDED = [route for route in ROUTES if (route.method, route.path) in RULES]
+GUARDED = [route for route in ROUTES if route.path not in UNGUARDED]
 
 
 def described(route: Route) -> str:
@@ -77,7 +77,7 @@ def described(route: Route) -> str:
 
 
 def use(client: ApiClient, route: Route, **headers: str) -> Answer:
-    """Ask for a route, in a version that knows it, with a body that is none."""
+    """Request a route in the last version that knows the route, with an empty body."""
     path = route.path.format(
         uuid=PROVIDER, consumer=CONSUMER, name="CUSTOM_GOLD", resource_class="VCPU"
     )
@@ -100,14 +100,16 @@ def modern(database: Database, tmp_path: Path) -> ApiClient:
     return in_process_client(database, tmp_path, configuration(tmp_path, new_defaults=True))
 
 
-def test_only_the_root_is_open_to_everybody(api: ApiClient) -> None:
-    nobody = replace(api, token=None)
-    answered = {route.path for route in ROUTES if use(nobody, route).status != 401}
+def test_only_the_root_is_open_without_a_token(api: ApiClient) -> None:
+    stranger = replace(api, token=None)
+    answered = {route.path for route in ROUTES if use(stranger, route).status != 401}
     assert answered == UNGUARDED
 
 
 @pytest.mark.parametrize("route", GUARDED, ids=described)
-def test_a_caller_without_roles_is_refused_and_told_the_rule(api: ApiClient, route: Route) -> None:
+def test_a_caller_without_roles_is_refused_with_the_name_of_the_rule(
+    api: ApiClient, route: Route
+) -> None:
     answer = use(api, route, x_roles="")
     assert answer.status == 403
     rule = f"placement:{RULES[route.method, route.path]}"
@@ -127,11 +129,11 @@ def may(client: ApiClient, role: str) -> set[str]:
     return {str(route.rule) for route in GUARDED if use(client, route, x_roles=role).status != 403}
 
 
-def test_with_new_defaults_services_may_do_everything(modern: ApiClient) -> None:
+def test_services_may_do_everything_with_new_defaults(modern: ApiClient) -> None:
     assert may(modern, "service") == {str(route.rule) for route in GUARDED}
 
 
-def test_with_new_defaults_administrators_may_do_everything_but_reshape(
+def test_administrators_may_do_everything_but_reshape_with_new_defaults(
     modern: ApiClient,
 ) -> None:
     everything = {str(route.rule) for route in GUARDED}
@@ -173,7 +175,7 @@ def test_administrators_see_the_usages_of_every_project(modern: ApiClient) -> No
         "PROJECT_ID=lab",
     ],
 )
-def test_no_query_shows_a_reader_another_project(modern: ApiClient, query: str) -> None:
+def test_a_reader_sees_no_other_project_by_any_query(modern: ApiClient, query: str) -> None:
     reader = replace(modern, token="ann:lab")
     assert reader.get(f"/usages?{query}", x_roles="reader").status == 403
 
@@ -183,7 +185,7 @@ def test_a_reader_without_project_sees_no_usages(modern: ApiClient) -> None:
     assert modern.get("/usages", **scoped).status == 403
 
 
-# Scope: every rule is about projects.
+# Scope: every rule has the scope type project.
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_system_and_domain_scoped_callers_are_refused_whatever_their_roles(
 
 
 @pytest.mark.parametrize("route", GUARDED, ids=described)
-def test_scope_is_looked_at_on_every_route(api: ApiClient, route: Route) -> None:
+def test_scope_is_checked_on_every_route(api: ApiClient, route: Route) -> None:
     answer = use(api, route, openstack_system_scope="all")
     assert answer.status == 403
     assert answer.detail.split("\n\n")[1].strip() == route.rule
@@ -213,7 +215,7 @@ def test_scope_is_looked_at_on_every_route(api: ApiClient, route: Route) -> None
 
 
 @pytest.mark.parametrize("rule", sorted({str(route.rule) for route in GUARDED}))
-def test_each_rule_can_be_given_to_others_alone(
+def test_each_rule_can_be_given_to_another_role_alone(
     database: Database, tmp_path: Path, rule: str
 ) -> None:
     policy = json.dumps({rule: "role:operator"})
@@ -274,14 +276,14 @@ def test_a_broken_policy_file_stops_the_service_from_starting(
 
 @pytest.mark.parametrize("rule", ["placement:resource_providers:list", "admin_api", "unused"])
 @pytest.mark.parametrize("value", ["null", "", "~", "false", "0", "{}", "{a: b}"])
-def test_a_rule_that_is_no_rule_stops_the_service_and_is_named(
+def test_an_invalid_rule_stops_the_service_from_starting_and_is_named(
     database: Database, tmp_path: Path, rule: str, value: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=rf"policy\.yaml.*the rule {rule} is "):
         in_process_client(database, tmp_path, policy=f'"{rule}": {value}\n')
 
 
-def test_a_rule_of_the_policy_directory_must_be_one_as_well(
+def test_an_invalid_rule_of_the_policy_directory_is_named_as_well(
     database: Database, tmp_path: Path
 ) -> None:
     extra = tmp_path / "extra"
@@ -292,11 +294,11 @@ def test_a_rule_of_the_policy_directory_must_be_one_as_well(
         in_process_client(database, tmp_path, f"{usual}policy_dirs = {extra}\n")
 
 
-# Decisions are remembered, within bounds.
+# The service remembers decisions, within bounds.
 
 
 def growth(ask: Callable[[int], None], times: int) -> int:
-    """How many bytes are in use after something was asked so often, beyond those before."""
+    """The bytes of memory that so many calls of `ask` add."""
     ask(0)
     tracemalloc.start()
     try:
@@ -327,14 +329,14 @@ def test_callers_with_ever_new_names_do_not_fill_the_memory(
     policy = Policy(settings_for(database, tmp_path).oslo)
 
     def ask(number: int) -> None:
-        context = Context(user=f"user {number}", project="p" * 200, roles=("admin",))
-        policy.authorize("placement:traits:list", context, f"project {number}")
+        caller = Caller(user=f"user {number}", project="p" * 200, roles=("admin",))
+        policy.authorize("placement:traits:list", caller, f"project {number}")
 
     assert growth(ask, 2000) < 200_000
 
 
 class Interrupted(str):
-    """A name at whose second look-up another thread gets its turn."""
+    """A name whose second look-up lets another thread run."""
 
     __slots__ = ("look_ups", "turn")
     look_ups: int
@@ -347,30 +349,30 @@ class Interrupted(str):
         return super().__hash__()
 
 
-def test_a_decision_that_another_thread_pushes_out_meanwhile_is_no_failure(
+def test_a_decision_that_another_thread_pushes_out_meanwhile_is_made_again(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Room for one decision at a time.
+    # The memory holds one decision.
     monkeypatch.setattr("roost.api.policy._DECISIONS_BYTES", 1000)
     policy = Policy(settings_for(database, tmp_path).oslo)
 
-    def ask(context: Context) -> None:
-        policy.authorize("placement:traits:list", context, "lab")
+    def ask(caller: Caller) -> None:
+        policy.authorize("placement:traits:list", caller, "lab")
 
     user = Interrupted("ann")
     user.turn = lambda: None
     user.look_ups = 0
-    ask(Context(user=user, roles=("admin",)))
-    user.turn = lambda: ask(Context(user="bob", roles=("admin",)))
+    ask(Caller(user=user, roles=("admin",)))
+    user.turn = lambda: ask(Caller(user="bob", roles=("admin",)))
     user.look_ups = 0
-    ask(Context(user=user, roles=("admin",)))
+    ask(Caller(user=user, roles=("admin",)))
 
 
 # The policy file, changed while the service runs.
 
 
 def rewrite(path: Path, policy: Any) -> None:
-    """Write a file; its time moves on even if the clock of the file system is coarse."""
+    """Write a file with a later time, even if the clock of the file system is coarse."""
     before = path.stat().st_mtime_ns if path.exists() else 0
     path.write_text(policy if isinstance(policy, str) else json.dumps(policy))
     moment = max(path.stat().st_mtime_ns, before + 1_000_000_000)
@@ -413,7 +415,7 @@ def test_a_base_rule_can_change_while_the_service_runs(service: ApiClient, tmp_p
     assert service.get("/resource_providers", x_roles="operator").status == 200
 
 
-def test_a_file_that_breaks_while_the_service_runs_opens_no_door(
+def test_a_file_that_breaks_while_the_service_runs_grants_nothing_new(
     service: ApiClient, tmp_path: Path
 ) -> None:
     assert service.get("/resource_providers", x_roles="").status == 403
@@ -431,9 +433,7 @@ def test_a_file_that_was_broken_counts_again_when_it_is_mended(
     assert service.get("/resource_providers", x_roles="operator").status == 200
 
 
-def test_while_the_file_is_broken_the_rules_before_it_hold(
-    service: ApiClient, tmp_path: Path
-) -> None:
+def test_the_former_rules_hold_while_the_file_is_broken(service: ApiClient, tmp_path: Path) -> None:
     assert service.get("/resource_providers").status == 200
     rewrite(tmp_path / "policy.yaml", "{")
     assert [service.get("/resource_providers").status for _ in range(3)] == [200, 200, 200]
@@ -449,11 +449,11 @@ def test_a_directory_of_policy_files_counts_as_well(database: Database, tmp_path
         configuration(tmp_path, new_defaults=False) + f"policy_dirs = {directory}\n",
     )
     assert client.get("/traits", x_roles="operator").status == 200
-    rewrite(directory / "ours.yaml", {"placement:traits:list": "role:nobody"})
+    rewrite(directory / "ours.yaml", {"placement:traits:list": "role:unused"})
     assert client.get("/traits", x_roles="operator").status == 403
 
 
-def test_without_a_policy_file_the_defaults_hold(database: Database, tmp_path: Path) -> None:
+def test_the_defaults_hold_without_a_policy_file(database: Database, tmp_path: Path) -> None:
     client = in_process_client(
         database,
         tmp_path,

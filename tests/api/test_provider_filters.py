@@ -1,4 +1,4 @@
-"""The query of `GET /resource_providers`: what each key finds, and what it refuses."""
+"""The query of `GET /resource_providers`: the providers that each key finds, and its errors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from support.client import ApiClient
-from support.making import Making
+from support.api_client import ApiClient
+from support.store.setup_cache import SetupCache
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -22,19 +22,18 @@ VERSIONS = tuple(range(40))
 
 
 @pytest.fixture
-def world(api: ApiClient, making: Making) -> ApiClient:
-    making.once(make_world, api)
+def world(api: ApiClient, setup_cache: SetupCache) -> ApiClient:
+    setup_cache.once(make_world, api)
     return api
 
 
 def make_world(api: ApiClient) -> None:
-    """Four providers, b below a.
+    """Four providers: `b` is a child of `a`.
 
-    |   | aggregates  | traits            | VCPU                           | DISK_GB |
-    | a | NORTH       | GOLD              | (10 - 2) * 1.5, 3 used         |         |
-    | b | SOUTH       | SILVER            | 100 in tens up to 50, 20 used  | 5       |
-    | c | both        | GOLD and SILVER   |                                | 1000    |
-    | d | EAST        |                   |                                |         |
+    - `a`: aggregate NORTH; trait GOLD; (10 - 2) * 1.5 VCPU, 3 of them in use.
+    - `b`: aggregate SOUTH; trait SILVER; 100 VCPU in tens up to 50, 20 of them in use; 5 DISK_GB.
+    - `c`: both aggregates; both traits; 1000 DISK_GB.
+    - `d`: aggregate EAST.
     """
     for name in ("CUSTOM_GOLD", "CUSTOM_SILVER", "CUSTOM_UNUSED"):
         api.put(f"/traits/{name}")
@@ -77,7 +76,7 @@ def find(api: ApiClient, *query: str) -> str:
 
 
 def found(api: ApiClient, key: str, expected: Mapping[str, str]) -> dict[str, str]:
-    """What each of the values finds."""
+    """The providers that each of the values finds."""
     return {value: find(api, f"{key}={value}") for value in expected}
 
 
@@ -90,7 +89,7 @@ def refusal(api: ApiClient, *query: str) -> str:
     return answer.detail
 
 
-# Which keys there are.
+# The keys.
 
 
 @on_sqlite
@@ -129,7 +128,7 @@ def test_a_query_must_be_utf_8(api: ApiClient, query: str) -> None:
 
 
 @on_sqlite
-def test_queries_of_other_requests_are_ignored(api: ApiClient) -> None:
+def test_the_query_of_another_route_is_ignored(api: ApiClient) -> None:
     body = {"name": "a", "uuid": A}
     assert api.post("/resource_providers?unknown=1", body).status == 200
     assert api.get(f"/resource_providers/{A}?unknown=%FF").status == 200
@@ -137,15 +136,15 @@ def test_queries_of_other_requests_are_ignored(api: ApiClient) -> None:
     assert api.delete(f"/resource_providers/{A}?unknown=1").status == 204
 
 
-def test_without_query_all_providers_are_found(world: ApiClient) -> None:
+def test_all_providers_are_found_without_a_query(world: ApiClient) -> None:
     assert find(world) == "abcd"
 
 
 # name, uuid and in_tree.
 
 
-def test_name_finds_the_one_of_that_name(world: ApiClient) -> None:
-    expected = {"a": "a", "nobody": "", "": "abcd", "a&name=c": "c", "%61": "a"}
+def test_name_finds_the_provider_of_that_name(world: ApiClient) -> None:
+    expected = {"a": "a", "unknown": "", "": "abcd", "a&name=c": "c", "%61": "a"}
     assert found(world, "name", expected) == expected
     assert find(world, "name") == "abcd"
 
@@ -155,13 +154,13 @@ def test_a_plus_in_a_name_is_a_blank(api: ApiClient) -> None:
     assert find(api, "name=a+b") == "a b"
 
 
-def test_uuid_finds_the_one_with_that_uuid(world: ApiClient) -> None:
+def test_uuid_finds_the_provider_with_that_uuid(world: ApiClient) -> None:
     expected = {A: "a", NOWHERE: "", f"{A}&uuid={C}": "c"}
     assert found(world, "uuid", expected) == expected
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"], indirect=True)
-def test_a_uuid_in_upper_case_is_understood_and_finds_nothing(world: ApiClient) -> None:
+def test_a_uuid_in_upper_case_is_accepted_and_finds_no_provider(world: ApiClient) -> None:
     assert find(world, f"uuid={A.upper()}") == ""
     assert find(world, f"in_tree={A.upper()}") == ""
 
@@ -169,12 +168,12 @@ def test_a_uuid_in_upper_case_is_understood_and_finds_nothing(world: ApiClient) 
 @on_sqlite
 @pytest.mark.parametrize("key", ["uuid", "in_tree"])
 @pytest.mark.parametrize("value", ["", "a", A.replace("-", ""), f"{{{A}}}", A[:-1], f"{A}%0A"])
-def test_a_uuid_has_the_dashed_form(api: ApiClient, key: str, value: str) -> None:
+def test_a_uuid_without_the_dashed_form_is_refused(api: ApiClient, key: str, value: str) -> None:
     assert "Invalid query string parameters: " in refusal(api, f"{key}={value}")
 
 
 @on_sqlite
-def test_only_the_last_of_repeated_values_is_looked_at(api: ApiClient) -> None:
+def test_the_last_of_repeated_values_is_the_only_one_checked(api: ApiClient) -> None:
     assert find(api, "uuid=nonsense", f"uuid={A}") == ""
     refusal(api, f"uuid={A}", "uuid=nonsense")
 
@@ -201,7 +200,7 @@ def test_member_of_finds_members_and_no_children_of_members(world: ApiClient) ->
     assert found(world.at("1.3"), "member_of", expected) == expected
 
 
-def test_from_1_24_on_every_member_of_must_hold(world: ApiClient) -> None:
+def test_every_member_of_must_hold_from_1_24_on(world: ApiClient) -> None:
     expected = {
         f"{NORTH}&member_of={SOUTH}": "c",
         f"in:{NORTH},{EAST}&member_of=in:{SOUTH},{EAST}": "cd",
@@ -211,7 +210,7 @@ def test_from_1_24_on_every_member_of_must_hold(world: ApiClient) -> None:
     assert found(world.at("1.24"), "member_of", expected) == expected
 
 
-def test_from_1_32_on_aggregates_can_be_forbidden(world: ApiClient) -> None:
+def test_aggregates_can_be_forbidden_from_1_32_on(world: ApiClient) -> None:
     expected = {
         f"!{NORTH}": "bd",
         f"!in:{NORTH},{SOUTH}": "d",
@@ -226,7 +225,7 @@ def test_from_1_32_on_aggregates_can_be_forbidden(world: ApiClient) -> None:
 
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.3", "1.23"])
-def test_until_1_23_member_of_cannot_be_repeated(api: ApiClient, version: str) -> None:
+def test_a_repeated_member_of_is_refused_until_1_23(api: ApiClient, version: str) -> None:
     detail = refusal(api.at(version), f"member_of={NORTH}", f"member_of={SOUTH}")
     assert "Multiple member_of parameters are not supported" in detail
 
@@ -234,7 +233,9 @@ def test_until_1_23_member_of_cannot_be_repeated(api: ApiClient, version: str) -
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.3", "1.31"])
 @pytest.mark.parametrize("value", [f"!{NORTH}", f"!in:{NORTH},{SOUTH}"])
-def test_until_1_31_no_aggregate_can_be_forbidden(api: ApiClient, version: str, value: str) -> None:
+def test_a_forbidden_aggregate_is_refused_until_1_31(
+    api: ApiClient, version: str, value: str
+) -> None:
     detail = refusal(api.at(version), f"member_of={value}")
     assert (
         "Forbidden member_of parameters are not supported in the specified microversion" in detail
@@ -243,7 +244,7 @@ def test_until_1_31_no_aggregate_can_be_forbidden(api: ApiClient, version: str, 
 
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.3", "1.24", "1.39"])
-def test_several_aggregates_are_prefixed(api: ApiClient, version: str) -> None:
+def test_several_aggregates_without_a_prefix_are_refused(api: ApiClient, version: str) -> None:
     detail = refusal(api.at(version), f"member_of={NORTH},{SOUTH}")
     assert (
         "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using "
@@ -266,7 +267,7 @@ def test_several_aggregates_are_prefixed(api: ApiClient, version: str) -> None:
         f"!!{NORTH}",
     ],
 )
-def test_aggregates_are_named_by_uuids(api: ApiClient, value: str) -> None:
+def test_an_aggregate_that_is_no_uuid_is_refused(api: ApiClient, value: str) -> None:
     detail = refusal(api, f"member_of={value}")
     assert "Expected 'member_of' parameter to contain valid UUID(s)." in detail
 
@@ -274,7 +275,7 @@ def test_aggregates_are_named_by_uuids(api: ApiClient, value: str) -> None:
 # required.
 
 
-def test_required_finds_those_that_have_all_traits(world: ApiClient) -> None:
+def test_required_finds_the_providers_that_have_all_traits(world: ApiClient) -> None:
     expected = {
         "CUSTOM_GOLD": "ac",
         "CUSTOM_SILVER": "bc",
@@ -287,7 +288,7 @@ def test_required_finds_those_that_have_all_traits(world: ApiClient) -> None:
     assert found(world.at("1.18"), "required", expected) == expected
 
 
-def test_from_1_22_on_traits_can_be_forbidden(world: ApiClient) -> None:
+def test_traits_can_be_forbidden_from_1_22_on(world: ApiClient) -> None:
     expected = {
         "!CUSTOM_GOLD": "bd",
         "!CUSTOM_GOLD,!CUSTOM_SILVER": "d",
@@ -299,7 +300,7 @@ def test_from_1_22_on_traits_can_be_forbidden(world: ApiClient) -> None:
     assert found(world.at("1.22"), "required", expected) == expected
 
 
-def test_from_1_39_on_one_of_several_traits_is_enough(world: ApiClient) -> None:
+def test_one_of_several_traits_is_enough_from_1_39_on(world: ApiClient) -> None:
     expected = {
         "in:CUSTOM_GOLD,CUSTOM_SILVER": "abc",
         "in:CUSTOM_GOLD": "ac",
@@ -310,7 +311,7 @@ def test_from_1_39_on_one_of_several_traits_is_enough(world: ApiClient) -> None:
     assert found(world.at("1.39"), "required", expected) == expected
 
 
-def test_from_1_39_on_every_required_must_hold(world: ApiClient) -> None:
+def test_every_required_must_hold_from_1_39_on(world: ApiClient) -> None:
     expected = {
         "CUSTOM_GOLD&required=CUSTOM_SILVER": "c",
         "CUSTOM_GOLD&required=!CUSTOM_SILVER": "a",
@@ -321,7 +322,7 @@ def test_from_1_39_on_every_required_must_hold(world: ApiClient) -> None:
     assert found(world.at("1.39"), "required", expected) == expected
 
 
-def test_until_1_38_the_last_required_counts(world: ApiClient) -> None:
+def test_the_last_required_counts_until_1_38(world: ApiClient) -> None:
     expected = {
         "CUSTOM_GOLD&required=CUSTOM_SILVER": "bc",
         "&required=CUSTOM_SILVER": "bc",
@@ -353,7 +354,7 @@ FORM = "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,"
 
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.18", "1.21"])
-def test_until_1_21_no_trait_can_be_forbidden(api: ApiClient, version: str) -> None:
+def test_a_forbidden_trait_is_refused_until_1_21(api: ApiClient, version: str) -> None:
     detail = refusal(api.at(version), "required=!HW_CPU_X86_VMX")
     assert f"Invalid query string parameters: {FORM}CUSTOM_MAGIC." in detail
     assert "Got: !HW_CPU_X86_VMX" in detail
@@ -365,7 +366,9 @@ def test_until_1_21_no_trait_can_be_forbidden(api: ApiClient, version: str) -> N
     [("1.18", "CUSTOM_MAGIC."), ("1.21", "CUSTOM_MAGIC."), ("1.22", "!CUSTOM_MAGIC.")],
 )
 @pytest.mark.parametrize("value", ["", "HW_CPU_X86_VMX,", ",HW_CPU_X86_VMX", " "])
-def test_a_trait_has_a_name(api: ApiClient, version: str, form: str, value: str) -> None:
+def test_a_trait_without_a_name_is_refused(
+    api: ApiClient, version: str, form: str, value: str
+) -> None:
     detail = refusal(api.at(version), f"required={value}")
     assert f"Invalid query string parameters: {FORM}{form}" in detail
     assert "Got an empty trait in: " in detail
@@ -395,7 +398,7 @@ def test_a_trait_has_a_name(api: ApiClient, version: str, form: str, value: str)
         ("1.39", "!", "Got an empty trait in: "),
     ],
 )
-def test_alternatives_are_a_list_of_names(
+def test_a_bad_list_of_alternative_traits_is_refused(
     api: ApiClient, version: str, value: str, problem: str
 ) -> None:
     assert problem in refusal(api.at(version), f"required={value}")
@@ -404,9 +407,9 @@ def test_alternatives_are_a_list_of_names(
 # resources.
 
 
-def test_resources_finds_those_with_room_of_their_own(world: ApiClient) -> None:
+def test_resources_finds_the_providers_with_room_of_their_own(world: ApiClient) -> None:
     expected = {
-        # a has room for 12 - 3, b takes tens from 10 to 50 of its remaining 80.
+        # Provider a has room for 12 - 3. Provider b has room for 80, in tens from 10 to 50.
         "VCPU:1": "a",
         "VCPU:9": "a",
         "VCPU:10": "b",
@@ -425,12 +428,12 @@ def test_resources_finds_those_with_room_of_their_own(world: ApiClient) -> None:
     assert found(world.at("1.4"), "resources", expected) == expected
 
 
-def test_an_amount_that_no_inventory_can_have_finds_nobody(world: ApiClient) -> None:
+def test_an_amount_that_no_inventory_can_have_finds_no_provider(world: ApiClient) -> None:
     expected = {"VCPU:2147483648": "", "VCPU:9223372036854775808": "", f"VCPU:{10**40}": ""}
     assert found(world, "resources", expected) == expected
 
 
-def test_what_is_used_counts(world: ApiClient) -> None:
+def test_allocations_take_room(world: ApiClient) -> None:
     body = {"resource_class": "VCPU", "total": 10}
     assert world.post(f"/resource_providers/{D}/inventories", body).status == 201
     assert find(world, "resources=VCPU:10") == "bd"
@@ -477,7 +480,7 @@ FORM_OF_RESOURCES = (
     ],
 )
 @pytest.mark.parametrize("version", ["1.4", "1.39"])
-def test_resources_are_amounts_of_classes(
+def test_a_bad_resources_value_is_refused(
     api: ApiClient, version: str, value: str, problem: str
 ) -> None:
     assert problem in refusal(api.at(version), f"resources={value}")
@@ -486,7 +489,7 @@ def test_resources_are_amounts_of_classes(
 # Several keys.
 
 
-def test_all_filters_hold_for_the_provider_itself(world: ApiClient) -> None:
+def test_every_filter_must_hold_for_the_provider_itself(world: ApiClient) -> None:
     expected = {
         f"name=a&member_of={NORTH}&required=CUSTOM_GOLD&resources=VCPU:1&in_tree={B}": "a",
         f"name=a&member_of={SOUTH}": "",
@@ -503,7 +506,7 @@ def test_all_filters_hold_for_the_provider_itself(world: ApiClient) -> None:
 
 
 @on_sqlite
-def test_of_several_mistakes_the_first_is_told(api: ApiClient) -> None:
+def test_the_first_of_several_mistakes_is_reported(api: ApiClient) -> None:
     mistakes = [
         ("unknown=1", "Invalid query string parameters: Additional properties"),
         ("member_of=north", "'member_of' parameter"),
@@ -518,11 +521,11 @@ def test_of_several_mistakes_the_first_is_told(api: ApiClient) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        # A tree that there is not.
+        # A tree that does not exist.
         f"in_tree={NOWHERE}&required=CUSTOM_NOWHERE",
         f"in_tree={NOWHERE}&required=!CUSTOM_NOWHERE",
         f"in_tree={NOWHERE}&resources=CUSTOM_NOWHERE:1",
-        # A trait that nobody has.
+        # A trait that no provider has.
         "required=CUSTOM_UNUSED,!CUSTOM_NOWHERE",
         "required=CUSTOM_UNUSED&resources=CUSTOM_NOWHERE:1",
         # An aggregate without members.
@@ -531,7 +534,7 @@ def test_of_several_mistakes_the_first_is_told(api: ApiClient) -> None:
     ],
 )
 @on_sqlite
-def test_an_unknown_name_is_not_noticed_behind_a_filter_that_nobody_passes(
+def test_an_unknown_name_is_not_noticed_behind_a_filter_that_no_provider_passes(
     world: ApiClient, query: str
 ) -> None:
     assert find(world, query) == ""
@@ -540,16 +543,16 @@ def test_an_unknown_name_is_not_noticed_behind_a_filter_that_nobody_passes(
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        # Required traits are looked up together, before anybody is looked for.
+        # The server looks up all required traits together, before it filters providers.
         ("required=CUSTOM_UNUSED,CUSTOM_NOWHERE", "No such trait(s): CUSTOM_NOWHERE."),
         ("required=in:CUSTOM_UNUSED&required=CUSTOM_NOWHERE", "No such trait(s): CUSTOM_NOWHERE."),
         (f"member_of={WEST}&required=CUSTOM_NOWHERE", "No such trait(s): CUSTOM_NOWHERE."),
-        # Names and uuids hide nothing.
+        # The name and uuid filters hide no mistake.
         ("name=nobody&required=CUSTOM_NOWHERE", "No such trait(s): CUSTOM_NOWHERE."),
         ("name=nobody&required=!CUSTOM_NOWHERE", "No such trait(s): CUSTOM_NOWHERE."),
         ("name=nobody&resources=CUSTOM_NOWHERE:1", "No such resource class CUSTOM_NOWHERE."),
         (f"uuid={NOWHERE}&resources=CUSTOM_NOWHERE:1", "No such resource class CUSTOM_NOWHERE."),
-        # Nor do filters that somebody passes, though nobody passes all of them.
+        # Filters that some provider passes hide no mistake, even if no provider passes them all.
         (f"in_tree={D}&required=CUSTOM_NOWHERE", "No such trait(s): CUSTOM_NOWHERE."),
         (
             f"in_tree={D}&required=CUSTOM_GOLD&resources=CUSTOM_NOWHERE:1",

@@ -1,4 +1,4 @@
-"""Resource providers: made, shown, renamed, moved in their trees, deleted."""
+"""Resource providers are made, shown, renamed, moved in their trees and deleted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from roost.store import tables
 from roost.store.database import Database
-from support.client import Answer, ApiClient
+from support.api_client import Answer, ApiClient
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -28,13 +28,13 @@ def path(uuid: str) -> str:
 
 
 def make(api: ApiClient, uuid: str, parent: str | None = None) -> None:
-    """Make a provider that is named by the last letter of its uuid."""
+    """Make a provider whose name is the last letter of its uuid."""
     body = {"name": uuid[-1], "uuid": uuid, "parent_provider_uuid": parent}
     assert api.post("/resource_providers", body).status == 200
 
 
 def move(api: ApiClient, uuid: str, parent: str | None) -> Answer:
-    """Ask for another parent."""
+    """Ask for a new parent of the provider."""
     return api.put(path(uuid), {"name": uuid[-1], "parent_provider_uuid": parent})
 
 
@@ -75,20 +75,20 @@ def age_of(answer: Answer) -> timedelta:
 
 
 def set_times(database: Database, days_ago: int) -> None:
-    """Make all providers as old as that."""
+    """Set the times of all providers to so many days ago."""
     moment = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=days_ago)
     statement = update(tables.resource_providers).values(created_at=moment, updated_at=moment)
     database.write(lambda connection: connection.execute(statement))
 
 
-# What a provider looks like.
+# The representation of a provider.
 
 LINKS = {"aggregates": 1, "traits": 6, "allocations": 11}
 
 
 @on_sqlite
 @pytest.mark.parametrize("minor", [0, 1, 5, 6, 10, 11, 13, 14, 39])
-def test_a_provider_is_shown_as_its_version_knows_it(api: ApiClient, minor: int) -> None:
+def test_a_provider_has_the_representation_of_the_version(api: ApiClient, minor: int) -> None:
     make(api, A)
     make(api, B, A)
     parts = ["inventories", "usages"] + [part for part, since in LINKS.items() if since <= minor]
@@ -115,7 +115,9 @@ def test_a_root_is_its_own_root_and_has_no_parent(api: ApiClient) -> None:
     assert (shown["parent_provider_uuid"], shown["root_provider_uuid"]) == (None, A)
 
 
-def test_neutron_knows_by_this_sentence_that_a_provider_is_missing(api: ApiClient) -> None:
+def test_a_missing_provider_is_reported_with_the_text_that_neutron_matches_on(
+    api: ApiClient,
+) -> None:
     answer = api.get(path(NOWHERE))
     assert answer.status == 404
     assert f"No resource provider with uuid {NOWHERE} found" in answer.detail
@@ -124,7 +126,7 @@ def test_neutron_knows_by_this_sentence_that_a_provider_is_missing(api: ApiClien
 
 @on_sqlite
 @pytest.mark.parametrize("part", ["inventories", "usages", "aggregates", "traits", "allocations"])
-def test_the_parts_of_a_missing_provider_are_missing_with_the_same_sentence(
+def test_the_parts_of_a_missing_provider_are_reported_with_the_same_text(
     api: ApiClient, part: str
 ) -> None:
     answer = api.get(f"{path(NOWHERE)}/{part}")
@@ -133,18 +135,18 @@ def test_the_parts_of_a_missing_provider_are_missing_with_the_same_sentence(
 
 
 @pytest.mark.parametrize("text", ["no-uuid", "%F0%9F%90%A6", "a%27b", "x" * 300])
-def test_text_that_is_no_uuid_is_just_not_found(api: ApiClient, text: str) -> None:
+def test_a_provider_that_is_no_uuid_is_not_found(api: ApiClient, text: str) -> None:
     for part in ("", "/inventories", "/usages", "/aggregates", "/traits", "/allocations"):
         assert api.get(path(text) + part).status == 404
     assert api.delete(path(text)).status == 404
 
 
-# Making one.
+# SetupCache a provider.
 
 
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.0", "1.14", "1.19"])
-def test_until_1_19_a_new_provider_is_not_shown(api: ApiClient, version: str) -> None:
+def test_a_new_provider_is_not_shown_until_1_19(api: ApiClient, version: str) -> None:
     answer = api.at(version).post("/resource_providers", {"name": "a", "uuid": A})
     assert (answer.status, answer.body) == (201, b"")
     assert answer.headers["location"] == f"http://roost.example{path(A)}"
@@ -154,7 +156,7 @@ def test_until_1_19_a_new_provider_is_not_shown(api: ApiClient, version: str) ->
 
 @on_sqlite
 @pytest.mark.parametrize("version", ["1.20", "1.39"])
-def test_nova_is_shown_the_new_provider_from_1_20_on(api: ApiClient, version: str) -> None:
+def test_a_new_provider_is_shown_to_nova_from_1_20_on(api: ApiClient, version: str) -> None:
     answer = api.at(version).post("/resource_providers", {"name": "a", "uuid": A})
     assert answer.status == 200
     assert answer.headers["location"] == f"http://roost.example{path(A)}"
@@ -181,16 +183,14 @@ def test_a_uuid_is_made_up_if_none_is_given(api: ApiClient) -> None:
     ],
     ids=["upper case", "without dashes", "braces", "urn"],
 )
-def test_a_uuid_in_any_spelling_is_stored_in_the_canonical_one(
-    api: ApiClient, spelling: str
-) -> None:
+def test_a_uuid_in_any_spelling_is_stored_in_canonical_form(api: ApiClient, spelling: str) -> None:
     answer = api.post("/resource_providers", {"name": "a", "uuid": spelling})
     assert answer.json["uuid"] == A
     assert answer.headers["location"].endswith(path(A))
     assert api.get(path(A)).status == 200
 
 
-def test_a_uuid_is_taken_in_every_spelling(api: ApiClient) -> None:
+def test_a_uuid_that_exists_is_a_conflict_in_every_spelling(api: ApiClient) -> None:
     make(api, A)
     answer = api.post("/resource_providers", {"name": "other", "uuid": A.upper()})
     assert answer.status == 409
@@ -231,7 +231,7 @@ INVALID_NAMES = [
         ({"name": "a", "uuid": 5}, "5 is not of type 'string'"),
     ],
 )
-def test_what_is_no_provider_cannot_be_made(
+def test_a_bad_body_makes_no_provider(
     api: ApiClient, version: str, body: Any, problem: str
 ) -> None:
     answer = api.at(version).post("/resource_providers", body)
@@ -263,7 +263,7 @@ def test_parents_are_unknown_before_1_14(api: ApiClient, method: str) -> None:
 @on_sqlite
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("parent", ["", "a", 5, [], f"{A} "])
-def test_a_parent_is_named_by_a_uuid(api: ApiClient, method: str, parent: Any) -> None:
+def test_a_parent_that_is_no_uuid_is_refused(api: ApiClient, method: str, parent: Any) -> None:
     make(api, A)
     target = path(A) if method == "PUT" else "/resource_providers"
     answer = api.request(method, target, {"name": "b", "parent_provider_uuid": parent})
@@ -281,7 +281,7 @@ def test_a_child_belongs_to_the_tree_of_its_parent(api: ApiClient, version: str)
     assert forest(api) == {"a": (None, "a"), "b": ("a", "a"), "c": ("b", "a")}
 
 
-def test_no_provider_can_be_made_as_its_own_parent(api: ApiClient) -> None:
+def test_a_provider_cannot_be_made_as_its_own_parent(api: ApiClient) -> None:
     body = {"name": "a", "uuid": A, "parent_provider_uuid": A}
     answer = api.post("/resource_providers", body)
     assert answer.status == 400
@@ -289,7 +289,7 @@ def test_no_provider_can_be_made_as_its_own_parent(api: ApiClient) -> None:
     assert "parent provider UUID cannot be same as UUID" in answer.detail
 
 
-def test_no_provider_can_be_made_below_one_that_does_not_exist(api: ApiClient) -> None:
+def test_a_provider_cannot_be_made_below_a_missing_parent(api: ApiClient) -> None:
     body = {"name": "a", "uuid": A, "parent_provider_uuid": NOWHERE}
     answer = api.post("/resource_providers", body)
     assert answer.status == 400
@@ -298,7 +298,7 @@ def test_no_provider_can_be_made_below_one_that_does_not_exist(api: ApiClient) -
     assert api.get(path(A)).status == 404
 
 
-def test_nova_tells_a_taken_name_by_this_sentence(api: ApiClient) -> None:
+def test_a_taken_name_is_reported_with_the_text_that_nova_matches_on(api: ApiClient) -> None:
     make(api, A)
     answer = api.post("/resource_providers", {"name": "a"})
     assert answer.status == 409
@@ -306,7 +306,7 @@ def test_nova_tells_a_taken_name_by_this_sentence(api: ApiClient) -> None:
     assert answer.error["code"] == "placement.duplicate_name"
 
 
-def test_nova_takes_any_other_conflict_as_the_same_uuid(api: ApiClient) -> None:
+def test_a_taken_uuid_is_reported_without_the_text_that_nova_matches_on(api: ApiClient) -> None:
     make(api, A)
     for name in ("other", "a"):
         answer = api.post("/resource_providers", {"name": name, "uuid": A})
@@ -316,7 +316,7 @@ def test_nova_takes_any_other_conflict_as_the_same_uuid(api: ApiClient) -> None:
         assert answer.error["code"] == "placement.duplicate_name"
 
 
-def test_a_missing_parent_is_told_before_a_taken_name(api: ApiClient) -> None:
+def test_a_missing_parent_is_reported_before_a_taken_name(api: ApiClient) -> None:
     make(api, A)
     body = {"name": "a", "parent_provider_uuid": NOWHERE}
     assert api.post("/resource_providers", body).status == 400
@@ -331,7 +331,7 @@ def test_names_are_compared_letter_by_letter(api: ApiClient, other: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
-def test_on_mariadb_names_are_compared_as_its_unique_key_does(api: ApiClient) -> None:
+def test_names_are_compared_by_the_unique_key_of_mariadb(api: ApiClient) -> None:
     api.post("/resource_providers", {"name": "host", "uuid": A})
     answer = api.post("/resource_providers", {"name": "HOST"})
     assert answer.status == 409
@@ -359,7 +359,7 @@ def test_a_provider_can_be_renamed_and_keeps_its_place(api: ApiClient, version: 
 
 @on_sqlite
 @pytest.mark.parametrize(("body", "problem"), [*INVALID_NAMES, ({"name": "a", "uuid": A}, "uuid")])
-def test_no_provider_can_become_what_is_none(api: ApiClient, body: Any, problem: str) -> None:
+def test_a_bad_body_changes_no_provider(api: ApiClient, body: Any, problem: str) -> None:
     make(api, A)
     answer = api.put(path(A), body)
     assert answer.status == 400
@@ -372,7 +372,7 @@ def test_a_missing_provider_cannot_be_renamed(api: ApiClient) -> None:
     assert f"No resource provider with uuid {NOWHERE} found" in answer.detail
 
 
-def test_no_provider_can_be_renamed_to_a_taken_name(api: ApiClient) -> None:
+def test_a_provider_cannot_be_renamed_to_a_taken_name(api: ApiClient) -> None:
     make(api, A)
     make(api, B)
     answer = api.put(path(B), {"name": "a"})
@@ -382,7 +382,7 @@ def test_no_provider_can_be_renamed_to_a_taken_name(api: ApiClient) -> None:
     assert api.get(path(B)).json["name"] == "b"
 
 
-def test_a_provider_that_cannot_be_renamed_is_not_moved_either(api: ApiClient) -> None:
+def test_a_provider_that_cannot_be_renamed_is_not_moved(api: ApiClient) -> None:
     make(api, A)
     make(api, B)
     answer = api.put(path(B), {"name": "a", "parent_provider_uuid": A})
@@ -390,7 +390,7 @@ def test_a_provider_that_cannot_be_renamed_is_not_moved_either(api: ApiClient) -
     assert forest(api) == {"a": (None, "a"), "b": (None, "b")}
 
 
-# Moving, until 1.36: once, from no parent to one.
+# Moving, until 1.36: a root gets a parent once.
 
 BEFORE = {"a": (None, "a"), "b": ("a", "a"), "c": ("b", "a"), "d": (None, "d"), "e": ("d", "d")}
 REPARENTING = "re-parenting a provider is not currently allowed"
@@ -402,7 +402,7 @@ MISSING = "parent provider UUID does not exist."
 @on_sqlite
 @pytest.mark.usefixtures("trees")
 @pytest.mark.parametrize("version", ["1.14", "1.36", "1.37", "1.39"])
-def test_a_root_can_be_hung_below_another_tree_and_its_subtree_follows(
+def test_a_root_can_be_moved_below_another_tree_with_its_subtree(
     api: ApiClient, version: str
 ) -> None:
     answer = move(api.at(version), A, E)
@@ -415,7 +415,7 @@ def test_a_root_can_be_hung_below_another_tree_and_its_subtree_follows(
 @pytest.mark.usefixtures("trees")
 @pytest.mark.parametrize("version", ["1.14", "1.36", "1.37", "1.39"])
 @pytest.mark.parametrize(("uuid", "parent"), [(A, None), (B, A), (E, D)])
-def test_asking_for_the_present_parent_changes_nothing(
+def test_a_move_to_the_present_parent_changes_nothing(
     api: ApiClient, version: str, uuid: str, parent: str | None
 ) -> None:
     assert move(api.at(version), uuid, parent).status == 200
@@ -439,7 +439,7 @@ def test_asking_for_the_present_parent_changes_nothing(
     ],
 )
 @pytest.mark.parametrize("version", ["1.14", "1.36"])
-def test_until_1_36_no_child_can_be_moved(
+def test_a_child_cannot_be_moved_until_1_36(
     api: ApiClient, *, version: str, uuid: str, parent: str | None, problem: str
 ) -> None:
     answer = move(api.at(version), uuid, parent)
@@ -449,7 +449,7 @@ def test_until_1_36_no_child_can_be_moved(
     assert forest(api) == BEFORE
 
 
-# From 1.37: freely.
+# Moving, from 1.37 on: any provider moves.
 
 
 @pytest.mark.usefixtures("trees")
@@ -464,7 +464,7 @@ def test_until_1_36_no_child_can_be_moved(
         (E, C, {"e": ("c", "a")}),
     ],
 )
-def test_from_1_37_on_a_provider_moves_with_its_subtree(
+def test_a_provider_moves_with_its_subtree_from_1_37_on(
     api: ApiClient, uuid: str, parent: str | None, changed: dict[str, tuple[str | None, str]]
 ) -> None:
     answer = move(api.at("1.37"), uuid, parent)
@@ -478,7 +478,7 @@ def test_from_1_37_on_a_provider_moves_with_its_subtree(
     ("uuid", "parent", "problem"),
     [(A, A, LOOP), (A, C, LOOP), (B, B, LOOP), (B, C, LOOP), (A, NOWHERE, MISSING)],
 )
-def test_no_provider_can_be_moved_below_itself_or_nothing(
+def test_a_provider_cannot_be_moved_below_its_own_subtree_or_a_missing_parent(
     api: ApiClient, uuid: str, parent: str, problem: str
 ) -> None:
     answer = move(api, uuid, parent)
@@ -489,7 +489,7 @@ def test_no_provider_can_be_moved_below_itself_or_nothing(
 
 
 @pytest.mark.usefixtures("trees")
-def test_allocations_do_not_hinder_a_move_and_no_generation_changes(api: ApiClient) -> None:
+def test_a_provider_with_allocations_can_be_moved_and_keeps_its_generation(api: ApiClient) -> None:
     claim_on(api, C)
     generation = api.get(path(C)).json["generation"]
     assert move(api, B, E).status == 200
@@ -562,7 +562,7 @@ def test_a_provider_with_allocations_cannot_be_deleted(api: ApiClient) -> None:
     assert api.delete(path(A)).status == 204
 
 
-def test_children_are_told_before_allocations(api: ApiClient) -> None:
+def test_children_are_reported_before_allocations(api: ApiClient) -> None:
     make(api, A)
     make(api, B, A)
     claim_on(api, A)
@@ -570,7 +570,9 @@ def test_children_are_told_before_allocations(api: ApiClient) -> None:
     assert code == "placement.resource_provider.cannot_delete_parent"
 
 
-def test_what_hangs_on_a_provider_goes_with_it_and_nothing_else(api: ApiClient) -> None:
+def test_a_deletion_takes_only_the_inventories_aggregates_and_traits_of_the_provider(
+    api: ApiClient,
+) -> None:
     for uuid in (A, B):
         make(api, uuid)
         api.put("/traits/CUSTOM_GOLD")
@@ -589,12 +591,12 @@ def test_what_hangs_on_a_provider_goes_with_it_and_nothing_else(api: ApiClient) 
     assert api.get("/traits/CUSTOM_GOLD").status == 204
 
 
-# When a provider was modified.
+# The header last-modified.
 
 
 @on_sqlite
 @pytest.mark.parametrize("target", ["/resource_providers", path(A)])
-def test_reads_say_when_from_1_15_on(api: ApiClient, target: str) -> None:
+def test_reads_have_last_modified_from_1_15_on(api: ApiClient, target: str) -> None:
     make(api, A)
     before, after = (api.at(version).get(target).headers for version in ("1.14", "1.15"))
     assert not before.keys() & {"last-modified", "cache-control"}
@@ -602,7 +604,9 @@ def test_reads_say_when_from_1_15_on(api: ApiClient, target: str) -> None:
     assert after["last-modified"].endswith(" GMT")
 
 
-def test_a_provider_is_as_old_as_its_last_change(api: ApiClient, database: Database) -> None:
+def test_last_modified_is_the_time_of_the_last_change_of_the_provider(
+    api: ApiClient, database: Database
+) -> None:
     make(api, A)
     make(api, B, A)
     set_times(database, days_ago=3)
@@ -612,7 +616,9 @@ def test_a_provider_is_as_old_as_its_last_change(api: ApiClient, database: Datab
     assert age_of(api.get(path(A))) > timedelta(days=2)
 
 
-def test_a_list_is_as_old_as_its_newest_provider(api: ApiClient, database: Database) -> None:
+def test_last_modified_of_a_list_is_the_time_of_its_newest_provider(
+    api: ApiClient, database: Database
+) -> None:
     make(api, A)
     set_times(database, days_ago=3)
     make(api, B)
@@ -621,27 +627,27 @@ def test_a_list_is_as_old_as_its_newest_provider(api: ApiClient, database: Datab
 
 
 @on_sqlite
-def test_an_empty_list_is_as_old_as_the_answer(api: ApiClient) -> None:
+def test_last_modified_of_an_empty_list_is_now(api: ApiClient) -> None:
     assert abs(age_of(api.get("/resource_providers"))) < timedelta(seconds=10)
 
 
 @on_sqlite
-def test_a_new_child_has_a_time_as_well(api: ApiClient) -> None:
+def test_last_modified_of_a_new_child_is_now(api: ApiClient) -> None:
     make(api, A)
     make(api, B, A)
     assert abs(age_of(api.get(path(B)))) < timedelta(seconds=10)
 
 
 @on_sqlite
-def test_a_deletion_does_not_say_when(api: ApiClient) -> None:
+def test_a_deletion_has_no_last_modified(api: ApiClient) -> None:
     make(api, A)
     assert not api.delete(path(A)).headers.keys() & {"last-modified", "cache-control"}
 
 
-# Of many clients one makes it.
+# Many clients at once.
 
 
-def test_of_many_clients_one_makes_the_provider(api: ApiClient) -> None:
+def test_one_of_many_clients_makes_the_provider(api: ApiClient) -> None:
     with ThreadPoolExecutor(8) as pool:
         bodies = [{"name": "same"}] * 8
         statuses = Counter(
@@ -650,7 +656,7 @@ def test_of_many_clients_one_makes_the_provider(api: ApiClient) -> None:
     assert statuses == {200: 1, 409: 7}
 
 
-def test_no_child_outlives_its_parent(api: ApiClient) -> None:
+def test_a_child_never_outlives_its_parent(api: ApiClient) -> None:
     make(api, A)
 
     def act(number: int) -> int:

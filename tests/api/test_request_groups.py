@@ -1,4 +1,4 @@
-"""How many request groups, traits and classes a query for candidates may have."""
+"""The limits of request groups, traits and classes in a query for candidates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from roost.model.limits import Limits
 from roost.store.database import Database
-from support.client import ApiClient, limited_client
+from support.api_client import ApiClient, limited_client
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 PATH = "/allocation_candidates?group_policy=none&"
@@ -19,7 +19,7 @@ def groups(count: int) -> str:
 
 
 @on_sqlite
-def test_the_limit_of_request_groups_is_named(api: ApiClient) -> None:
+def test_the_refusal_of_too_many_request_groups_names_the_limit(api: ApiClient) -> None:
     most = Limits().max_request_groups
     assert api.get(groups(most)).status == 200
     refused = api.get(groups(1500))
@@ -41,7 +41,7 @@ def test_the_limit_of_request_groups_is_an_option(database: Database, tmp_path: 
 @pytest.mark.parametrize(
     ("key", "name"), [("resources=VCPU:1&required", "CUSTOM_{}"), ("resources", "CUSTOM_{}:1")]
 )
-def test_a_group_has_a_limit_of_names(api: ApiClient, key: str, name: str) -> None:
+def test_a_request_group_may_have_a_thousand_names(api: ApiClient, key: str, name: str) -> None:
     names = ",".join(name.format(number) for number in range(1001))
     refused = api.get(f"{PATH}{key}={names}")
     assert refused.status == 400

@@ -1,4 +1,4 @@
-"""Inventories and what is allocated from them, changed together."""
+"""`POST /reshaper`: inventories and allocations change together."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from support.client import ApiClient
+from support.api_client import ApiClient
 
 Amounts = Mapping[str, int]
 
-# For what does not depend on the kind of database.
+# Marks tests of behaviour that does not depend on the kind of database.
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
@@ -76,10 +76,8 @@ def provider_generation(api: ApiClient, uuid: str) -> int:
 
 
 class TestMoves:
-    def test_inventory_moves_to_a_child_with_what_is_allocated_from_it(
-        self, api: ApiClient
-    ) -> None:
-        # Nova does this when a host begins to show its NUMA nodes or its GPUs.
+    def test_inventory_moves_to_a_child_with_its_allocations(self, api: ApiClient) -> None:
+        # Nova sends this request when a host begins to show its NUMA nodes or its GPUs.
         host, child = make_provider(api, VCPU=8, VGPU=4), str(uuid4())
         body = {"name": child, "uuid": child, "parent_provider_uuid": host}
         assert api.post("/resource_providers", body).status == 200
@@ -148,7 +146,9 @@ class TestMoves:
             "resource_provider_generation": 5,
         }
 
-    def test_providers_and_consumers_that_are_not_named_stay(self, api: ApiClient) -> None:
+    def test_providers_and_consumers_outside_the_request_keep_their_rows(
+        self, api: ApiClient
+    ) -> None:
         host, other = make_provider(api, VCPU=8), make_provider(api, VCPU=8)
         bystander = holder(api, {host: {"VCPU": 2}, other: {"VCPU": 2}})
         assert api.post("/reshaper", reshape({host: new_inventories(2, VCPU=4)})).status == 204
@@ -156,13 +156,13 @@ class TestMoves:
         assert held(api, bystander) == {host: {"VCPU": 2}, other: {"VCPU": 2}}
         assert api.get(f"/allocations/{bystander}").json["consumer_generation"] == 1
 
-    def test_a_new_consumer_may_come_with_it(self, api: ApiClient) -> None:
+    def test_a_reshape_may_add_a_consumer(self, api: ApiClient) -> None:
         host, consumer = make_provider(api), str(uuid4())
         body = reshape({host: new_inventories(0, VCPU=8)}, {consumer: claim({host: {"VCPU": 8}})})
         assert api.post("/reshaper", body).status == 204
         assert held(api, consumer) == {host: {"VCPU": 8}}
 
-    def test_a_consumer_may_leave_with_it(self, api: ApiClient) -> None:
+    def test_a_reshape_may_empty_a_consumer(self, api: ApiClient) -> None:
         host = make_provider(api, VCPU=8)
         consumer = holder(api, {host: {"VCPU": 8}})
         body = reshape({host: new_inventories(2)}, {consumer: claim({}, generation=1)})
@@ -181,7 +181,7 @@ class TestMoves:
         assert {name: shown[name] for name in owner} == owner
 
     @on_sqlite
-    def test_more_may_be_reserved_than_there_is(self, api: ApiClient) -> None:
+    def test_an_inventory_may_reserve_more_than_its_total(self, api: ApiClient) -> None:
         host = make_provider(api, VCPU=8)
         fields = {"total": 8, "reserved": 9}
         assert api.post("/reshaper", reshape({host: new_inventories(1, VCPU=fields)})).status == 204
@@ -205,7 +205,7 @@ class TestMoves:
         assert "The requested amount would exceed the capacity." in answer.detail
 
     @on_sqlite
-    def test_there_is_nothing_to_cache(self, api: ApiClient) -> None:
+    def test_the_answer_has_no_cache_headers(self, api: ApiClient) -> None:
         headers = api.post("/reshaper", reshape({make_provider(api): new_inventories(0)})).headers
         assert not {"last-modified", "cache-control"} & headers.keys()
 
@@ -249,7 +249,7 @@ class TestGenerations:
         assert api.post("/reshaper", body).status == 204
         assert provider_generation(api, host) == 4
 
-    def test_a_provider_that_its_consumer_merely_leaves_moves_for_its_inventories_only(
+    def test_a_provider_that_its_consumer_leaves_moves_for_its_inventories_only(
         self, api: ApiClient
     ) -> None:
         old, new = make_provider(api, VCPU=8), make_provider(api)
@@ -308,7 +308,7 @@ class TestGenerations:
 
 
 class TestRefusals:
-    # What is wrong with a request, in the order in which it is noticed.
+    # The faults of a request, in the order in which the server notices them.
     FAULTS = (
         (400, "placement.undefined_code", "('extra' was unexpected)"),
         (
@@ -356,7 +356,7 @@ class TestRefusals:
     def test_the_first_fault_hides_all_later_ones(
         self, api: ApiClient, first: int, place: str
     ) -> None:
-        """An unknown class may stand in either place."""
+        """The unknown class stands in the inventories or in the allocations."""
         host, stale, used = (make_provider(api, VCPU=8) for _ in range(3))
         ghost = str(uuid4())
         holder(api, {used: {"VCPU": 1}})
@@ -372,7 +372,7 @@ class TestRefusals:
             claims[str(uuid4())] = claim({ghost: {"VCPU": 1}})
         if first <= 3:
             claims[str(uuid4())] = claim({host: {"VCPU": 1}}, generation=5)
-        # Providers are looked at one by one, in the order of the request.
+        # The server checks the providers one by one, in the order of the request.
         if first == 2:
             inventories[stale] = new_inventories(7)
             inventories[ghost] = new_inventories(0)
@@ -388,7 +388,7 @@ class TestRefusals:
         assert text.format(host=host, stale=stale, used=used, ghost=ghost) in answer.detail
 
     def test_an_inventory_that_is_in_use_cannot_disappear(self, api: ApiClient) -> None:
-        # Nova looks at the code, and shows the words.
+        # Nova reads the code and shows the text.
         host = make_provider(api, VCPU=8, DISK_GB=8)
         holder(api, {host: {"VCPU": 1, "DISK_GB": 1}})
         answer = api.post("/reshaper", reshape({host: new_inventories(2, DISK_GB=8)}))
@@ -404,7 +404,7 @@ class TestRefusals:
         )
         assert api.post("/reshaper", body).status == 409
 
-    def test_units_of_the_new_inventories_bind(self, api: ApiClient) -> None:
+    def test_claims_keep_to_the_units_of_the_new_inventories(self, api: ApiClient) -> None:
         host = make_provider(api, VCPU=8)
         consumer = holder(api, {host: {"VCPU": 5}})
         fields = {"total": 8, "max_unit": 4}
@@ -453,8 +453,8 @@ class TestRefusals:
         assert api.post("/reshaper", body).status == 400
         assert api.put(f"/allocations/{consumer}", claim({host: {"VCPU": 1}})).status == 204
 
-    def test_a_provider_spelt_in_capitals_is_found_or_not_at_once(self, api: ApiClient) -> None:
-        """Databases differ in whether it is the same provider; none makes it a lost race."""
+    def test_a_provider_spelt_in_capitals_is_found_or_refused(self, api: ApiClient) -> None:
+        """Databases differ in whether the spelling names the same provider. No answer is 409."""
         host = make_provider(api, VCPU=8)
         body = reshape({host.upper(): new_inventories(1, VCPU=4)})
         assert api.post("/reshaper", body).status in (204, 400)
@@ -462,10 +462,10 @@ class TestRefusals:
 
 @on_sqlite
 class TestForm:
-    """What a body must look like; no database is asked yet."""
+    """The schema of the body, which is checked before the database is read."""
 
     @pytest.mark.parametrize("version", ["1.0", "1.29"])
-    def test_below_1_30_there_is_no_such_request(self, api: ApiClient, version: str) -> None:
+    def test_the_route_is_unknown_below_1_30(self, api: ApiClient, version: str) -> None:
         assert api.at(version).post("/reshaper", {}).status == 404
 
     @pytest.mark.parametrize("member", ["inventories", "allocations"])
@@ -482,11 +482,13 @@ class TestForm:
         assert "should be non-empty" in answer.detail
 
     @pytest.mark.parametrize("key", ["nothing", "0" * 32, f"{'0' * 36}\n"])
-    def test_keys_have_36_hexadecimal_digits_and_dashes(self, api: ApiClient, key: str) -> None:
+    def test_a_provider_key_has_36_hexadecimal_digits_and_dashes(
+        self, api: ApiClient, key: str
+    ) -> None:
         assert api.post("/reshaper", reshape({key: new_inventories(0)})).status == 400
 
     @pytest.mark.parametrize("member", ["resource_provider_generation", "inventories"])
-    def test_a_provider_comes_with_generation_and_inventories(
+    def test_a_provider_must_have_generation_and_inventories(
         self, api: ApiClient, member: str
     ) -> None:
         part = new_inventories(0)
@@ -508,7 +510,7 @@ class TestForm:
         ],
     )
     @pytest.mark.parametrize("name", ["VCPU", "not a class"])
-    def test_an_inventory_keeps_to_the_bounds(
+    def test_an_inventory_outside_the_bounds_is_refused(
         self, api: ApiClient, name: str, fields: dict[str, Any]
     ) -> None:
         body = reshape({make_provider(api): new_inventories(0, **{name: fields})})
@@ -528,7 +530,7 @@ class TestForm:
     @pytest.mark.parametrize(
         ("version", "member"), [("1.33", "mappings"), ("1.37", "consumer_type")]
     )
-    def test_what_the_version_does_not_know_is_refused(
+    def test_a_member_that_the_version_does_not_know_is_refused(
         self, api: ApiClient, version: str, member: str
     ) -> None:
         host = make_provider(api)

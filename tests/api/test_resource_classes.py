@@ -1,4 +1,4 @@
-"""Resource classes: the standard ones, and those that operators make."""
+"""Resource classes: the standard classes, and the custom classes that clients make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import os_resource_classes
 import pytest
 
-from support.client import ApiClient
+from support.api_client import ApiClient
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -29,7 +29,7 @@ def listed(api: ApiClient) -> list[str]:
 
 
 def make_host_with_gold(api: ApiClient) -> str:
-    """A provider with 5 CUSTOM_GOLD; its path."""
+    """The path of a new provider with 5 CUSTOM_GOLD."""
     api.put(GOLD)
     api.post("/resource_providers", {"name": "host", "uuid": HOST})
     body = {"resource_class": "CUSTOM_GOLD", "total": 5}
@@ -67,7 +67,7 @@ def test_a_custom_class_can_be_made(api: ApiClient, version: str) -> None:
     assert "CUSTOM_GOLD" in listed(api)
 
 
-def test_making_a_class_twice_is_a_conflict(api: ApiClient) -> None:
+def test_a_class_that_exists_cannot_be_made_again(api: ApiClient) -> None:
     api.post("/resource_classes", {"name": "CUSTOM_GOLD"})
     answer = api.post("/resource_classes", {"name": "CUSTOM_GOLD"})
     assert answer.status == 409
@@ -100,7 +100,7 @@ INVALID = [
 
 @on_sqlite
 @pytest.mark.parametrize(("body", "problem"), INVALID)
-def test_what_is_no_class_cannot_be_made(api: ApiClient, body: Any, problem: str) -> None:
+def test_a_bad_body_makes_no_class(api: ApiClient, body: Any, problem: str) -> None:
     answer = api.post("/resource_classes", body)
     assert answer.status == 400
     assert "JSON does not validate: " in answer.detail
@@ -109,8 +109,8 @@ def test_what_is_no_class_cannot_be_made(api: ApiClient, body: Any, problem: str
 
 @on_sqlite
 @pytest.mark.parametrize(("body", "problem"), INVALID)
-def test_no_class_can_be_renamed_to_what_is_none(api: ApiClient, body: Any, problem: str) -> None:
-    # The body is looked at before the class.
+def test_a_bad_body_renames_no_class(api: ApiClient, body: Any, problem: str) -> None:
+    # The server checks the body before it looks up the class.
     answer = api.at("1.6").put("/resource_classes/CUSTOM_NOWHERE", body)
     assert answer.status == 400
     assert problem in answer.detail
@@ -134,7 +134,7 @@ def test_a_class_can_be_renamed(api: ApiClient, version: str) -> None:
     assert api.get("/resource_classes/CUSTOM_SILVER").status == 200
 
 
-def test_what_uses_a_renamed_class_follows(api: ApiClient) -> None:
+def test_inventories_and_allocations_show_the_new_name_of_a_class(api: ApiClient) -> None:
     host = make_host_with_gold(api)
     claim = {
         "allocations": {HOST: {"resources": {"CUSTOM_GOLD": 2}}},
@@ -196,7 +196,9 @@ def test_a_class_is_made_once_and_then_confirmed(api: ApiClient, version: str) -
 @pytest.mark.parametrize(
     "name", ["VCPU", "GOLD", "CUSTOM_", "CUSTOM_gold", "CUSTOM_GOLD%20", "CUSTOM_%C3%89"]
 )
-def test_only_custom_names_can_be_made_or_confirmed(api: ApiClient, name: str) -> None:
+def test_a_name_that_is_not_custom_can_neither_be_made_nor_confirmed(
+    api: ApiClient, name: str
+) -> None:
     answer = api.put(f"/resource_classes/{name}")
     assert answer.status == 400
     assert "JSON does not validate: " in answer.detail
@@ -236,7 +238,7 @@ def test_a_standard_class_cannot_be_deleted(api: ApiClient) -> None:
     )
 
 
-def test_a_class_of_which_inventory_exists_cannot_be_deleted(api: ApiClient) -> None:
+def test_a_class_with_an_inventory_cannot_be_deleted(api: ApiClient) -> None:
     host = make_host_with_gold(api)
     answer = api.delete(GOLD)
     assert answer.status == 409
@@ -268,17 +270,17 @@ def test_many_clients_can_make_different_classes_at_once(api: ApiClient) -> None
     assert set(names) <= set(listed(api))
 
 
-def test_of_many_clients_one_makes_the_class_and_the_others_find_it(api: ApiClient) -> None:
+def test_one_of_many_clients_makes_the_class_and_all_other_clients_find_it(api: ApiClient) -> None:
     with ThreadPoolExecutor(8) as pool:
         statuses = Counter(pool.map(lambda _: api.put(GOLD).status, range(8)))
     assert statuses == {201: 1, 204: 7}
 
 
-# When it was modified.
+# The header last-modified.
 
 
 @pytest.mark.parametrize("path", ["/resource_classes", GOLD])
-def test_a_class_was_modified_when_it_was_made(api: ApiClient, path: str) -> None:
+def test_last_modified_is_the_time_at_which_the_class_was_made(api: ApiClient, path: str) -> None:
     api.put(GOLD)
     assert "last-modified" not in api.at("1.14").get(path).headers
     answer = api.at("1.15").get(path)
@@ -297,7 +299,7 @@ def test_a_class_was_modified_when_it_was_made(api: ApiClient, path: str) -> Non
         ("1.39", "DELETE", GOLD, None),
     ],
 )
-def test_writes_do_not_say_when(
+def test_writes_have_no_last_modified(
     api: ApiClient, version: str, method: str, path: str, body: Any
 ) -> None:
     api.put(GOLD)

@@ -1,4 +1,4 @@
-"""Traits: their names, and which providers have them."""
+"""Traits: their names, and the traits of each provider."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from roost.store import tables
 from roost.store.database import Database
-from support.client import Answer, ApiClient
+from support.api_client import Answer, ApiClient
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -94,7 +94,7 @@ def test_a_trait_is_made_once_and_then_confirmed(api: ApiClient, version: str) -
     "name",
     [VMX, "GOLD", "CUSTOM_", "CUSTOM_gold", "CUSTOM_GOLD-1", "CUSTOM_GOLD%20", LONGEST + "X"],
 )
-def test_only_custom_names_can_be_made(api: ApiClient, name: str) -> None:
+def test_a_name_that_is_not_custom_cannot_be_made(api: ApiClient, name: str) -> None:
     answer = api.put(f"/traits/{name}")
     assert answer.status == 400
     assert (
@@ -132,7 +132,7 @@ def test_names_are_compared_letter_by_letter(api: ApiClient, method: str, name: 
     assert api.get(f"/traits/{GOLD}").status == 204
 
 
-def test_a_trait_that_nobody_has_can_be_deleted(api: ApiClient) -> None:
+def test_a_trait_that_no_provider_has_can_be_deleted(api: ApiClient) -> None:
     api.put(f"/traits/{GOLD}")
     answer = api.delete(f"/traits/{GOLD}")
     assert (answer.status, answer.body) == (204, b"")
@@ -156,7 +156,7 @@ def test_a_trait_that_a_provider_has_cannot_be_deleted(api: ApiClient, host: str
     assert api.delete(f"/traits/{GOLD}").status == 204
 
 
-def test_of_many_clients_one_makes_the_trait_and_the_others_find_it(api: ApiClient) -> None:
+def test_one_of_many_clients_makes_the_trait_and_all_other_clients_find_it(api: ApiClient) -> None:
     with ThreadPoolExecutor(8) as pool:
         statuses = Counter(pool.map(lambda _: api.put(f"/traits/{GOLD}").status, range(8)))
     assert statuses == {201: 1, 204: 7}
@@ -180,7 +180,7 @@ def test_traits_can_be_listed_by_name_and_by_use(api: ApiClient) -> None:
         "name=startswith:CUSTOM_&associated=true": [GOLD],
         "name=startswith:CUSTOM_&associated=false": [SILVER],
         f"name=in:{GOLD},{VMX},{AVX}&associated=False": [AVX],
-        # Of a repeated key the last counts.
+        # The last value of a repeated key counts.
         f"name=in:{GOLD}&name=in:{SILVER}": [SILVER],
     }
     assert {query: listed(api, query) for query in expected} == expected
@@ -207,7 +207,9 @@ def test_a_name_without_a_colon_is_refused(api: ApiClient, value: str) -> None:
 
 @on_sqlite
 @pytest.mark.parametrize("value", ["", "yes", "1", "true,false"])
-def test_associated_is_true_or_false(api: ApiClient, value: str) -> None:
+def test_an_associated_that_is_neither_true_nor_false_is_refused(
+    api: ApiClient, value: str
+) -> None:
     answer = api.get(f"/traits?associated={value}")
     assert answer.status == 400
     assert 'The query parameter "associated" only accepts "true" or "false"' in answer.detail
@@ -225,7 +227,7 @@ def test_other_keys_are_refused(api: ApiClient, query: str) -> None:
     )
 
 
-# Of a provider.
+# The traits of a provider.
 
 
 @pytest.mark.parametrize("version", ["1.6", "1.39"])
@@ -311,7 +313,7 @@ def test_a_provider_gets_no_trait_of_a_similar_name(api: ApiClient, name: str) -
     ],
 )
 @pytest.mark.parametrize("uuid", [HOST, NOWHERE])
-def test_a_bad_body_is_told_before_a_missing_provider(
+def test_a_bad_body_is_reported_before_a_missing_provider(
     api: ApiClient, uuid: str, body: Any, problem: str
 ) -> None:
     answer = api.put(path(uuid), body)
@@ -327,7 +329,9 @@ def test_a_provider_can_lose_all_its_traits(api: ApiClient, host: str) -> None:
     assert api.get(host).json == {"traits": [], "resource_provider_generation": 2}
 
 
-def test_a_provider_without_traits_has_nothing_to_lose(api: ApiClient, host: str) -> None:
+def test_a_provider_without_traits_keeps_its_generation_when_they_are_deleted(
+    api: ApiClient, host: str
+) -> None:
     assert api.delete(host).status == 204
     assert generation(api) == 0
 
@@ -341,14 +345,14 @@ def test_a_missing_provider_has_no_traits(api: ApiClient, method: str) -> None:
 
 
 @pytest.mark.usefixtures("host")
-def test_providers_share_traits_and_keep_their_own(api: ApiClient) -> None:
+def test_a_provider_keeps_a_trait_that_another_provider_loses(api: ApiClient) -> None:
     put(api, [GOLD, VMX], 0)
     put(api, [GOLD], 0, OTHER)
     put(api, [], 1)
     assert api.get(path(OTHER)).json["traits"] == [GOLD]
 
 
-# When a trait was modified.
+# The header last-modified.
 
 
 @on_sqlite
@@ -365,7 +369,9 @@ def test_providers_share_traits_and_keep_their_own(api: ApiClient) -> None:
         ("GET", "/traits?name=in:HW_NOWHERE", None),
     ],
 )
-def test_answers_say_when_from_1_15_on(api: ApiClient, method: str, target: str, body: Any) -> None:
+def test_answers_have_last_modified_from_1_15_on(
+    api: ApiClient, method: str, target: str, body: Any
+) -> None:
     before = api.at("1.14").request(method, target, body)
     assert not before.headers.keys() & {"last-modified", "cache-control"}
     after = api.at("1.15").request(method, target, body)
@@ -374,7 +380,7 @@ def test_answers_say_when_from_1_15_on(api: ApiClient, method: str, target: str,
     assert abs(age_of(after)) < timedelta(seconds=10)
 
 
-def test_traits_are_as_old_as_the_newest_of_them(
+def test_last_modified_is_the_time_of_the_newest_trait(
     api: ApiClient, host: str, database: Database
 ) -> None:
     make_old(database, SILVER, VMX)
@@ -383,7 +389,7 @@ def test_traits_are_as_old_as_the_newest_of_them(
     assert age_of(api.put(f"/traits/{SILVER}")) > days
     assert age_of(api.get(f"/traits?name=in:{SILVER},{VMX}")) > days
     assert age_of(api.get(f"/traits?name=in:{SILVER},{GOLD}")) < days
-    # That the provider got them only now does not count.
+    # The time at which the provider gets the traits does not count.
     assert age_of(put(api, [SILVER, VMX], 0)) > days
     assert age_of(api.get(host)) > days
     assert age_of(put(api, [SILVER, GOLD], 1)) < days
@@ -392,7 +398,7 @@ def test_traits_are_as_old_as_the_newest_of_them(
 @on_sqlite
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("target", [f"/traits/{GOLD}", path(HOST)])
-def test_a_deletion_does_not_say_when(api: ApiClient, target: str) -> None:
+def test_a_deletion_has_no_last_modified(api: ApiClient, target: str) -> None:
     answer = api.delete(target)
     assert answer.status == 204
     assert not answer.headers.keys() & {"last-modified", "cache-control"}

@@ -1,4 +1,4 @@
-"""How much is in use: of a provider, by whom, and by projects, users and consumer types."""
+"""The usages of a provider, its consumers, and the usages of projects by consumer type."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sqlalchemy import Connection
 
 from roost.store import tables
 from roost.store.database import Database
-from support.client import ApiClient
-from support.making import Making
+from support.api_client import ApiClient
+from support.store.setup_cache import SetupCache
 
 LARGEST = 2_147_483_647
 
 Amounts = Mapping[str, int]
 
-# For what does not depend on the kind of database.
+# Marks tests of behaviour that does not depend on the kind of database.
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
@@ -41,7 +41,7 @@ def holder(
     user: str = "a user",
     consumer_type: str | None = "INSTANCE",
 ) -> str:
-    """A new consumer that holds this; one without type is made as 1.37 does it."""
+    """A new consumer that holds these allocations. Version 1.37 makes a consumer without type."""
     consumer = str(uuid4())
     body: dict[str, Any] = {
         "allocations": {uuid: {"resources": amounts} for uuid, amounts in allocations.items()},
@@ -57,7 +57,7 @@ def holder(
 
 
 def new_name() -> str:
-    """A project that nobody else uses."""
+    """The name of a new project."""
     return f"project {uuid4()}"
 
 
@@ -66,7 +66,7 @@ def about_now(header: str) -> bool:
 
 
 class TestProviderUsages:
-    def test_every_inventory_is_listed_used_or_not(self, api: ApiClient) -> None:
+    def test_every_inventory_is_listed_whether_used_or_not(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8, DISK_GB=8)
         holder(api, {provider: {"VCPU": 3}})
         assert api.get(f"/resource_providers/{provider}/usages").json == {
@@ -74,11 +74,11 @@ class TestProviderUsages:
             "usages": {"VCPU": 3, "DISK_GB": 0},
         }
 
-    def test_a_provider_without_inventory_has_none(self, api: ApiClient) -> None:
+    def test_a_provider_without_inventory_has_no_usages(self, api: ApiClient) -> None:
         answer = api.get(f"/resource_providers/{make_provider(api)}/usages")
         assert answer.json == {"resource_provider_generation": 1, "usages": {}}
 
-    def test_consumers_are_added_up(self, api: ApiClient) -> None:
+    def test_the_amounts_of_all_consumers_are_added_up(self, api: ApiClient) -> None:
         provider = make_provider(api, VCPU=8)
         for amount in (1, 2, 4):
             holder(api, {provider: {"VCPU": amount}})
@@ -99,7 +99,7 @@ class TestProviderUsages:
         assert usages == {"VCPU": 0}
 
     def test_an_unknown_provider_is_not_found(self, api: ApiClient) -> None:
-        # neutron-lib looks for these words.
+        # neutron-lib matches on this text.
         uuid = str(uuid4())
         answer = api.get(f"/resource_providers/{uuid}/usages")
         assert answer.status == 404
@@ -112,14 +112,14 @@ class TestProviderUsages:
         assert headers["cache-control"] == "no-cache"
 
     @on_sqlite
-    def test_below_1_15_there_is_no_last_modified(self, api: ApiClient) -> None:
+    def test_last_modified_is_absent_below_1_15(self, api: ApiClient) -> None:
         path = f"/resource_providers/{make_provider(api)}/usages"
         assert "last-modified" not in api.at("1.14").get(path).headers
 
 
 class TestProviderAllocations:
     @pytest.mark.parametrize(("version", "with_generation"), [("1.27", False), ("1.28", True)])
-    def test_consumers_are_listed_with_what_they_hold_of_it(
+    def test_consumers_are_listed_with_their_amounts_of_the_provider(
         self, api: ApiClient, version: str, with_generation: bool
     ) -> None:
         provider, other = make_provider(api, VCPU=8, DISK_GB=8), make_provider(api, VCPU=8)
@@ -136,7 +136,7 @@ class TestProviderAllocations:
             "resource_provider_generation": 3,
         }
 
-    def test_a_provider_that_nobody_uses_has_none(self, api: ApiClient) -> None:
+    def test_a_provider_without_consumers_has_no_allocations(self, api: ApiClient) -> None:
         answer = api.get(f"/resource_providers/{make_provider(api, VCPU=8)}/allocations")
         assert answer.json == {"allocations": {}, "resource_provider_generation": 1}
 
@@ -168,12 +168,12 @@ class TestProviderAllocations:
         assert answer.headers["last-modified"] == "Fri, 01 Jan 2021 00:00:00 GMT"
 
     @on_sqlite
-    def test_without_allocations_last_modified_is_now(self, api: ApiClient) -> None:
+    def test_last_modified_is_now_without_allocations(self, api: ApiClient) -> None:
         headers = api.get(f"/resource_providers/{make_provider(api)}/allocations").headers
         assert about_now(headers["last-modified"])
 
     @on_sqlite
-    def test_below_1_15_there_is_no_last_modified(self, api: ApiClient) -> None:
+    def test_last_modified_is_absent_below_1_15(self, api: ApiClient) -> None:
         path = f"/resource_providers/{make_provider(api)}/allocations"
         assert "last-modified" not in api.at("1.14").get(path).headers
 
@@ -190,7 +190,7 @@ class TestProjectUsagesBelow138:
         answer = api.at(version).get(f"/usages?project_id={project.replace(' ', '%20')}")
         assert answer.json == {"usages": {"VCPU": 7, "DISK_GB": 5}}
 
-    def test_only_what_is_in_use_is_listed(self, api: ApiClient) -> None:
+    def test_a_class_without_use_is_not_listed(self, api: ApiClient) -> None:
         project = str(uuid4())
         holder(api, {make_provider(api, VCPU=8, DISK_GB=8): {"VCPU": 1}}, project)
         usages = api.at("1.37").get(f"/usages?project_id={project}").json["usages"]
@@ -203,7 +203,7 @@ class TestProjectUsagesBelow138:
         usages = api.at("1.37").get(f"/usages?project_id={project}").json["usages"]
         assert usages == {"VCPU": 1}
 
-    def test_one_user_of_the_project_can_be_asked_for(self, api: ApiClient) -> None:
+    def test_a_user_id_narrows_the_usages_to_one_user(self, api: ApiClient) -> None:
         provider, project = make_provider(api, VCPU=8), str(uuid4())
         holder(api, {provider: {"VCPU": 1}}, project, "one")
         holder(api, {provider: {"VCPU": 2}}, project, "other")
@@ -212,7 +212,7 @@ class TestProjectUsagesBelow138:
         assert usages == {"VCPU": 1}
 
     @pytest.mark.parametrize("query", ["", "&user_id=nobody"])
-    def test_unknown_projects_and_users_use_nothing(self, api: ApiClient, query: str) -> None:
+    def test_unknown_projects_and_users_have_no_usages(self, api: ApiClient, query: str) -> None:
         answer = api.at("1.37").get(f"/usages?project_id={uuid4()}{query}")
         assert (answer.status, answer.json) == (200, {"usages": {}})
 
@@ -223,7 +223,7 @@ class TestProjectUsagesBelow138:
         usages = api.at("1.37").get(f"/usages?project_id={project}").json["usages"]
         assert usages == {"VCPU": 3 * LARGEST}
 
-    def test_what_was_given_back_does_not_count(self, api: ApiClient) -> None:
+    def test_deleted_allocations_do_not_count(self, api: ApiClient) -> None:
         provider, project = make_provider(api, VCPU=8), str(uuid4())
         consumer = holder(api, {provider: {"VCPU": 1}}, project)
         assert api.delete(f"/allocations/{consumer}").status == 204
@@ -232,8 +232,8 @@ class TestProjectUsagesBelow138:
 
 class TestProjectUsagesByType:
     @pytest.fixture
-    def project(self, api: ApiClient, making: Making) -> str:
-        return making.once(self.make_project, api)
+    def project(self, api: ApiClient, setup_cache: SetupCache) -> str:
+        return setup_cache.once(self.make_project, api)
 
     @staticmethod
     def make_project(api: ApiClient) -> str:
@@ -305,7 +305,7 @@ class TestProjectUsagesByType:
 @on_sqlite
 class TestQuery:
     @pytest.mark.parametrize("version", ["1.0", "1.8"])
-    def test_below_1_9_there_are_no_usages(self, api: ApiClient, version: str) -> None:
+    def test_the_route_is_unknown_below_1_9(self, api: ApiClient, version: str) -> None:
         assert api.at(version).get("/usages?project_id=x").status == 404
 
     @pytest.mark.parametrize("version", ["1.9", "1.37", "1.39"])
@@ -335,7 +335,7 @@ class TestQuery:
             f"project_id=x&consumer_type={'X' * 256}",
         ],
     )
-    def test_what_makes_no_sense_is_refused(self, api: ApiClient, query: str) -> None:
+    def test_a_bad_query_is_refused(self, api: ApiClient, query: str) -> None:
         answer = api.get(f"/usages?{query}")
         assert answer.status == 400
         assert "Invalid query string parameters" in answer.detail
@@ -345,18 +345,18 @@ class TestQuery:
         unexpected = "Additional properties are not allowed ('foo' was unexpected)"
         assert f"Invalid query string parameters: {unexpected}" in answer.detail
 
-    def test_below_1_38_consumer_types_cannot_be_asked_for(self, api: ApiClient) -> None:
+    def test_consumer_type_is_an_unknown_key_below_1_38(self, api: ApiClient) -> None:
         answer = api.at("1.37").get("/usages?project_id=x&consumer_type=INSTANCE")
         assert answer.status == 400
         assert "('consumer_type' was unexpected)" in answer.detail
 
-    def test_of_a_repeated_key_the_last_value_counts(self, api: ApiClient) -> None:
+    def test_the_last_value_of_a_repeated_key_counts(self, api: ApiClient) -> None:
         project = str(uuid4())
         holder(api, {make_provider(api, VCPU=8): {"VCPU": 1}}, project)
         answer = api.at("1.37").get(f"/usages?project_id=&project_id={project}")
         assert answer.json == {"usages": {"VCPU": 1}}
 
-    def test_policy_is_asked_before_the_query_is_checked(self, api: ApiClient) -> None:
+    def test_policy_is_checked_before_the_query(self, api: ApiClient) -> None:
         answer = api.request("GET", "/usages?foo=1", headers={"x-auth-token": "guest"})
         assert answer.status == 403
 

@@ -1,4 +1,4 @@
-"""What the tests of allocation candidates share: worlds that are made once for many requests."""
+"""Fixtures of the tests of allocation candidates: worlds that serve many requests."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from databases import Databases
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
-from support.clean import clean_tables
-from support.client import in_process_client
-from support.worlds import Configured, World, Worlds, build_world
+from support.api_client import in_process_client
+from support.store.table_cleaning import clean_tables
+from support.worlds.world import Configured, World, Worlds, build_world
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def _tables_database(_makers: dict[str, Databases]) -> Iterator[Database]:
 
 @pytest.fixture(scope="session")
 def worlds(_tables_database: Database, tmp_path_factory: pytest.TempPathFactory) -> Worlds:
-    """The world of a text, alone in its database; kept until another one is wanted."""
+    """The world of a text, alone in its database. The last world is kept."""
     latest: list[World] = []
 
     def world_of(text: str) -> World:
@@ -45,7 +45,7 @@ def worlds(_tables_database: Database, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def configured(database: Database, tmp_path: Path) -> Configured:
-    """The world of a text, for a service with these lines in its configuration."""
+    """The world of a text, and a service with these lines in its configuration."""
 
     def build(text: str, *lines: str) -> World:
         configuration = "\n".join(

@@ -1,11 +1,11 @@
-"""Corner cases: what is left over, what nobody has, what is said twice."""
+"""Corner cases: the last free amount, empty worlds, repeated values."""
 
 from __future__ import annotations
 
 import pytest
 
-from support.tables import Case, table
-from support.worlds import LATEST, Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import LATEST, Worlds
 
 
 @table(
@@ -15,7 +15,7 @@ from support.worlds import LATEST, Worlds
     resources=VCPU:1&resources_1=MEM:1    | none
     """
 )
-def test_two_trees_never_mix(worlds: Worlds, case: Case) -> None:
+def test_a_candidate_never_mixes_two_trees(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -28,7 +28,9 @@ def test_two_trees_never_mix(worlds: Worlds, case: Case) -> None:
     resources=VCPU:1&member_of=!{A}       | none
     """
 )
-def test_a_root_in_an_aggregate_and_a_child_asked_for(worlds: Worlds, case: Case) -> None:
+def test_the_aggregate_of_a_root_counts_for_the_unsuffixed_group_only(
+    worlds: Worlds, case: Case
+) -> None:
     case.hold(worlds(case.world))
 
 
@@ -45,14 +47,16 @@ def test_a_root_in_an_aggregate_and_a_child_asked_for(worlds: Worlds, case: Case
     VCPU:1          | Q
     """
 )
-def test_exactly_what_is_left_fits(worlds: Worlds, case: Case) -> None:
-    # The last one had more when it was claimed.
+def test_a_request_for_the_last_free_amount_fits(worlds: Worlds, case: Case) -> None:
+    # The inventory of the last P shrank after the claim.
     case.hold(worlds(case.world))
 
 
 @pytest.mark.parametrize("version", ["1.10", LATEST])
 @pytest.mark.parametrize("world", ["", "H(), N<H(T1, agg A)", "*S(agg A)"])
-def test_where_there_is_nothing_nothing_is_found(worlds: Worlds, world: str, version: str) -> None:
+def test_a_world_without_inventories_has_no_candidates(
+    worlds: Worlds, world: str, version: str
+) -> None:
     worlds(world).expect("VCPU:1", "none", version=version)
 
 
@@ -70,7 +74,7 @@ def test_where_there_is_nothing_nothing_is_found(worlds: Worlds, world: str, ver
     resources_X=VCPU:1&same_subtree=_X,_X             | H; K; L
     """
 )
-def test_saying_it_twice_means_nothing_more(worlds: Worlds, case: Case) -> None:
+def test_a_repeated_value_changes_nothing(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -81,7 +85,7 @@ def test_saying_it_twice_means_nothing_more(worlds: Worlds, case: Case) -> None:
         | N[MEM:2,VCPU:1] R[VCPU:2] {''=N _1=N _2=R}; N[MEM:2] R[VCPU:3] {''=N+R _1=N _2=R}
     """
 )
-def test_isolate_with_a_class_in_both_kinds_of_group(worlds: Worlds, case: Case) -> None:
+def test_isolate_does_not_bind_a_class_of_the_unsuffixed_group(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -95,5 +99,5 @@ def test_isolate_with_a_class_in_both_kinds_of_group(worlds: Worlds, case: Case)
     resources=DISK:9&resources=VCPU:1   | H[VCPU:1]
     """
 )
-def test_what_is_well_formed_is_answered(worlds: Worlds, case: Case) -> None:
+def test_a_well_formed_query_is_answered(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))

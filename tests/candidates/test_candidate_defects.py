@@ -1,7 +1,7 @@
-"""Where the reference's answers to `GET /allocation_candidates` are wrong, or only odd.
+"""Defects of the reference service in its answers to `GET /allocation_candidates`.
 
-The names D1 to D12 are those of the list of its defects; not those of the list for the rest of
-the API. Most are put right here, some imitated.
+The numbers D1 to D12 are those of the list of defects of this route. The rest of the API has a
+list of its own. Roost corrects most of these defects and imitates some.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from itertools import permutations
 
 import pytest
 
-from support.tables import Case, table
-from support.worlds import LATEST, Configured, Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import LATEST, Configured, Worlds
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -33,7 +33,7 @@ on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
         | H[VCPU:3] S1[GOLD:1] {''=H+S1 _1=H}; H[VCPU:3] S2[GOLD:1] {''=H+S2 _1=H}
     """
 )
-def test_d1_amounts_of_one_candidate_do_not_leak_into_others(worlds: Worlds, case: Case) -> None:
+def test_d1_amounts_of_one_candidate_do_not_leak_into_another(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -60,7 +60,9 @@ def test_d2_a_shared_solution_counts_for_every_tree(worlds: Worlds, order: tuple
     resources=DISK:1&required_2=T1&same_subtree=_2      | SS[DISK:1] {''=SS _2=H}
     """
 )
-def test_d2_also_with_a_group_without_resources(worlds: Worlds, case: Case) -> None:
+def test_d2_a_shared_solution_counts_with_a_group_without_resources(
+    worlds: Worlds, case: Case
+) -> None:
     case.hold(worlds(case.world))
 
 
@@ -76,7 +78,7 @@ def test_d2_also_with_a_group_without_resources(worlds: Worlds, case: Case) -> N
     VCPU:1,DISK:1&root_required=!T1   | H[VCPU:1] SC[DISK:1] {''=H+SC}    | H, O, SC
     """
 )
-def test_d3_a_sharing_child_serves_others_where_its_own_tree_cannot(
+def test_d3_a_sharing_child_serves_other_trees_where_its_own_tree_cannot(
     worlds: Worlds, case: Case
 ) -> None:
     case.hold(worlds(case.world))
@@ -90,7 +92,9 @@ def test_d3_a_sharing_child_serves_others_where_its_own_tree_cannot(
     resources_1=VCPU:1&group_policy=none&same_subtree=_1,_2&in_tree_2=<N>       | none
     """
 )
-def test_d4_a_group_that_wants_nothing_is_satisfied_by_nobody(worlds: Worlds, case: Case) -> None:
+def test_d4_a_group_without_required_traits_or_aggregates_is_satisfied_by_no_provider(
+    worlds: Worlds, case: Case
+) -> None:
     case.hold(worlds(case.world))
 
 
@@ -99,17 +103,17 @@ def test_d4_a_group_that_wants_nothing_is_satisfied_by_nobody(worlds: Worlds, ca
     World: R(VCPU 4, agg A, T1), N<R(agg B, T2), Q(VCPU 4)
     resources_1=VCPU:1&group_policy=none&same_subtree=_1,_2&required_2=T2&in_tree_2=<Q>
         | R[VCPU:1] {_1=R _2=N}
-    resources_1=VCPU:1&group_policy=none&same_subtree=_1,_2&required_2=T2&in_tree_2=<nobody>
+    resources_1=VCPU:1&group_policy=none&same_subtree=_1,_2&required_2=T2&in_tree_2=<unknown>
         | none
     """
 )
-def test_d5_in_tree_of_a_group_without_resources_is_only_looked_up(
+def test_d5_in_tree_of_a_group_without_resources_must_exist_and_binds_nothing(
     worlds: Worlds, case: Case
 ) -> None:
     case.hold(worlds(case.world))
 
 
-def test_d6_candidates_that_only_mappings_tell_apart_may_be_shown_once(worlds: Worlds) -> None:
+def test_d6_candidates_that_differ_only_in_mappings_may_be_shown_once(worlds: Worlds) -> None:
     query = "resources_1=VCPU:1&resources_2=VCPU:1&group_policy=none"
     reply = worlds("R(VCPU 6 max 4), N<R(VCPU 2)").ask(query, "1.33")
     shown = sorted(map(str, reply.candidates))
@@ -119,9 +123,7 @@ def test_d6_candidates_that_only_mappings_tell_apart_may_be_shown_once(worlds: W
 
 @pytest.mark.parametrize("amount", [2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64, 10**40])
 @pytest.mark.parametrize("version", ["1.10", LATEST])
-def test_d7_no_amount_is_too_great_to_be_asked_for(
-    worlds: Worlds, amount: int, version: str
-) -> None:
+def test_d7_an_amount_of_any_size_is_accepted(worlds: Worlds, amount: int, version: str) -> None:
     world = worlds("H(VCPU 8), N<H(VCPU 8 ratio 9999)")
     world.expect(f"VCPU:{amount}", "none", version=version)
     if version == LATEST:
@@ -145,7 +147,7 @@ def test_d7_no_amount_is_too_great_to_be_asked_for(
         | {_1=N _2=R}; {_1=R _2=N}; {_1=N _2=N}; {_1=R _2=R}
     """
 )
-def test_d8_every_value_is_looked_at_and_the_first_one_used(worlds: Worlds, case: Case) -> None:
+def test_d8_every_value_is_checked_and_the_first_value_is_used(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -156,7 +158,7 @@ def test_d8_the_first_limit_is_used(worlds: Worlds) -> None:
 
 
 @on_sqlite
-def test_d9_what_is_used_counts_however_wide_trees_are_searched(configured: Configured) -> None:
+def test_d9_usages_count_with_the_option_for_wide_trees(configured: Configured) -> None:
     world = configured(
         "P(VCPU 4 used 1)", "[workarounds]", "optimize_for_wide_provider_trees = true"
     )
@@ -165,8 +167,8 @@ def test_d9_what_is_used_counts_however_wide_trees_are_searched(configured: Conf
 
 
 @on_sqlite
-def test_d10_the_maximum_counts_what_is_returned(configured: Configured) -> None:
-    # Of this tree, only the candidates on R alone and on L alone may be shown at 1.28.
+def test_d10_the_maximum_counts_the_returned_candidates(configured: Configured) -> None:
+    # At 1.28, only the candidates on R alone and on L alone may be shown.
     text = "R(VCPU 4, MEM 4), N<R(VCPU 4), M<R(VCPU 4), L<R(VCPU 4, MEM 4), K<R(MEM 4)"
     world = configured(text, "[placement]", "max_allocation_candidates = 2")
     world.expect("VCPU:1,MEM:1", "R; L", version="1.28")
@@ -180,7 +182,7 @@ def test_d10_the_maximum_counts_what_is_returned(configured: Configured) -> None
     resources=VCPU:100&required1=NOPE&resources1=VCPU:1     | 400 No such trait(s): NOPE.
     """
 )
-def test_d11_unknown_names_are_refused_always(worlds: Worlds, case: Case) -> None:
+def test_d11_unknown_names_are_always_refused(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -191,7 +193,5 @@ def test_d11_unknown_names_are_refused_always(worlds: Worlds, case: Case) -> Non
         | H[VCPU:1] {_1=H _2=SS}    | H, N
     """
 )
-def test_d12_who_gives_nothing_is_not_summarised_in_a_tree_that_gives_nothing(
-    worlds: Worlds, case: Case
-) -> None:
+def test_d12_a_tree_that_gives_nothing_has_no_summaries(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))

@@ -1,4 +1,4 @@
-"""How many candidates come, which of them, and in which order: `limit` and the configuration."""
+"""The number, the choice and the order of candidates: `limit` and the configuration."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import permutations
 
 import pytest
 
-from support.client import Answer
-from support.notation import parse_world
-from support.worlds import Configured, Reply, Worlds
+from support.api_client import Answer
+from support.worlds.notation import parse_world
+from support.worlds.world import Configured, Reply, Worlds
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -25,12 +25,12 @@ PLACEMENT = "[placement]"
 
 
 def givers(reply: Reply) -> list[str]:
-    """Who gives in each candidate, in the order of the answer."""
+    """The providers of each candidate, in the order of the answer."""
     return ["+".join(sorted(candidate.allocations)) for candidate in reply.candidates]
 
 
 def truncated(answer: Answer) -> str | None:
-    """What the answer says about having been cut."""
+    """The value of the header that marks an answer as cut, or `None`."""
     headers = {name.lower(): value for name, value in answer.headers.items()}
     return headers.get("x-roost-truncated")
 
@@ -66,7 +66,7 @@ def test_the_order_of_the_groups_does_not_matter(worlds: Worlds, parts: tuple[st
 
 @pytest.mark.parametrize("version", ["1.16", "1.28", "1.29", "1.34", "1.39"])
 @pytest.mark.parametrize(("limit", "expected"), [(1, 1), (2, 2), (4, 4), (9, 4), (10**30, 4)])
-def test_a_limit_gives_as_many_with_their_summaries(
+def test_a_limit_bounds_the_candidates_and_their_summaries(
     worlds: Worlds, limit: int, expected: int, version: str
 ) -> None:
     reply = worlds(FOUR_HOSTS).ask(f"VCPU:1&limit={limit}", version)
@@ -75,7 +75,7 @@ def test_a_limit_gives_as_many_with_their_summaries(
     assert truncated(reply.answer) is None
 
 
-def test_a_limit_counts_what_is_returned_at_that_version(worlds: Worlds) -> None:
+def test_a_limit_counts_the_candidates_that_the_version_shows(worlds: Worlds) -> None:
     # Three of the five candidates take from two providers of one tree.
     world = worlds("R(VCPU 4, MEM 4), N<R(VCPU 4), M<R(VCPU 4), L<R(VCPU 4), F(VCPU 4, MEM 4)")
     assert sorted(givers(world.ask("VCPU:1,MEM:1&limit=2", "1.28"))) == ["F", "R"]
@@ -84,7 +84,7 @@ def test_a_limit_counts_what_is_returned_at_that_version(worlds: Worlds) -> None
     assert len(world.ask("VCPU:1,MEM:1&limit=9", "1.29").candidates) == 5
 
 
-# Without any configuration.
+# The default configuration.
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,9 @@ def many() -> str:
     return "R(), " + ", ".join(f"N{n}<R(VCPU 4, MEM 4, DISK 4)" for n in range(47))
 
 
-def test_an_answer_of_more_than_100_000_is_cut_and_says_so(worlds: Worlds, many: str) -> None:
+def test_an_answer_of_more_than_100_000_candidates_is_cut_and_marked(
+    worlds: Worlds, many: str
+) -> None:
     answer = worlds(many).send("VCPU:1,MEM:1,DISK:1", "1.29")
     assert answer.body.count(b'"allocations"') == DEFAULT_CAP
     assert truncated(answer) == str(DEFAULT_CAP)
@@ -108,7 +110,7 @@ def test_the_cap_can_be_lifted(configured: Configured, many: str) -> None:
     assert truncated(answer) is None
 
 
-def test_a_limit_below_the_cap_does_not_look_like_a_cut(worlds: Worlds, many: str) -> None:
+def test_an_answer_with_a_limit_below_the_cap_is_not_marked(worlds: Worlds, many: str) -> None:
     reply = worlds(many).ask("VCPU:1,MEM:1,DISK:1&limit=1000")
     assert len(reply.candidates) == len(set(map(str, reply.candidates))) == 1000
     assert truncated(reply.answer) is None
@@ -147,7 +149,7 @@ def test_a_maximum_that_is_not_exceeded_does_not_cut(configured: Configured, max
 
 
 @on_sqlite
-def test_nothing_found_is_not_cut(configured: Configured) -> None:
+def test_an_empty_answer_is_not_marked(configured: Configured) -> None:
     reply = configured(FOUR_HOSTS, PLACEMENT, "max_allocation_candidates = 1").ask("VCPU:9")
     assert givers(reply) == []
     assert truncated(reply.answer) is None
@@ -157,7 +159,7 @@ def test_nothing_found_is_not_cut(configured: Configured) -> None:
 
 
 def trees_of(reply: Reply) -> list[int]:
-    """How many candidates each tree has, the most first."""
+    """The number of candidates of each tree, the largest first."""
     # The children of H1 are G10, G11, ...
     trees = Counter(sorted(candidate.allocations)[-1] for candidate in reply.candidates)
     return sorted(trees.values(), reverse=True)
@@ -168,7 +170,7 @@ def trees_of(reply: Reply) -> list[int]:
     ("strategy", "expected"),
     [("depth-first", [4]), ("breadth-first", [2, 1, 1]), (None, [2, 1, 1])],
 )
-def test_the_strategy_says_which_candidates_survive_the_maximum(
+def test_the_strategy_decides_which_candidates_are_left_under_the_maximum(
     configured: Configured, strategy: str | None, expected: list[int]
 ) -> None:
     chosen = [f"allocation_candidates_generation_strategy = {strategy}"] if strategy else []
@@ -180,7 +182,9 @@ def test_the_strategy_says_which_candidates_survive_the_maximum(
 
 @on_sqlite
 @pytest.mark.parametrize("strategy", ["depth-first", "breadth-first"])
-def test_the_strategy_changes_nothing_else(configured: Configured, strategy: str) -> None:
+def test_the_strategy_changes_nothing_without_a_maximum(
+    configured: Configured, strategy: str
+) -> None:
     option = f"allocation_candidates_generation_strategy = {strategy}"
     world = configured(THREE_TREES, PLACEMENT, option)
     reply = world.ask(ONE_OF_EACH_PAIR)
@@ -192,7 +196,7 @@ def test_the_strategy_changes_nothing_else(configured: Configured, strategy: str
 
 
 @on_sqlite
-def test_a_random_order_is_another_one_each_time(configured: Configured) -> None:
+def test_a_random_order_differs_from_answer_to_answer(configured: Configured) -> None:
     world = configured(FIVE_HOSTS, PLACEMENT, "randomize_allocation_candidates = true")
     orders = [givers(world.ask("VCPU:1")) for _ in range(10)]
     assert len(set(map(tuple, orders))) > 1

@@ -1,4 +1,4 @@
-"""The answer at each version: its shape, what may be nested, what the summaries show."""
+"""The answer at each version: its shape, nested providers, summaries."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.tables import rows
-from support.worlds import World, Worlds, shown_classes
+from support.worlds.case_tables import rows
+from support.worlds.world import World, Worlds, shown_classes
 
 MINORS = range(10, 40)
 NESTED = (
@@ -46,7 +46,7 @@ def named(world: World, body: bytes) -> Any:
         """
     ),
 )
-def test_below_1_29_one_provider_of_each_tree_gives(
+def test_one_provider_of_each_tree_gives_below_1_29(
     worlds: Worlds, world: str, query: str, before: str, since: str
 ) -> None:
     worlds(world).expect(query, before, version="1.28")
@@ -59,21 +59,21 @@ def test_a_tree_gives_as_a_whole_since_1_29(worlds: Worlds, minor: int) -> None:
     worlds(NESTED).expect("VCPU:1,MEM:1", expected, version=f"1.{minor}")
 
 
-def test_there_is_no_such_path_below_1_10(worlds: Worlds) -> None:
+def test_the_route_is_unknown_below_1_10(worlds: Worlds) -> None:
     world = worlds(NESTED)
     statuses = [world.send("VCPU:1", f"1.{minor}").status for minor in range(12)]
     assert statuses == [404] * 10 + [200] * 2
 
 
 @each_version()
-def test_nothing_found_is_an_empty_answer(worlds: Worlds, minor: int) -> None:
+def test_the_answer_without_candidates_is_empty(worlds: Worlds, minor: int) -> None:
     answer = worlds(NESTED).send("VCPU:99", f"1.{minor}")
     assert answer.status == 200
     assert answer.json == {"allocation_requests": [], "provider_summaries": {}}
 
 
 @each_version()
-def test_headers(worlds: Worlds, minor: int) -> None:
+def test_the_answer_has_the_headers_of_its_version(worlds: Worlds, minor: int) -> None:
     answer = worlds(NESTED).send("VCPU:1", f"1.{minor}")
     assert answer.status == 200
     assert answer.headers["content-type"] == "application/json"
@@ -82,7 +82,7 @@ def test_headers(worlds: Worlds, minor: int) -> None:
 
 
 @each_version()
-def test_allocation_requests(worlds: Worlds, minor: int) -> None:
+def test_allocation_requests_have_the_form_of_their_version(worlds: Worlds, minor: int) -> None:
     world = worlds("H(VCPU 4, agg A), *SS(DISK 4, agg A)")
     body = named(world, world.send("VCPU:1,DISK:2", f"1.{minor}").body)
     (entry,) = body["allocation_requests"]
@@ -108,13 +108,13 @@ def test_allocation_requests(worlds: Worlds, minor: int) -> None:
 def test_mappings_have_a_key_for_each_group(worlds: Worlds, minor: int) -> None:
     world, version = worlds("H(VCPU 4, MEM 4)"), f"1.{minor}"
     world.expect("resources=VCPU:1&resources1=MEM:1", "{''=H 1=H}", version=version)
-    # A suffix is taken literally.
+    # The suffixes 1 and 01 differ.
     query = "resources1=VCPU:1&resources01=MEM:1&group_policy=none"
     world.expect(query, "{1=H 01=H}", version=version)
 
 
 @each_version()
-def test_the_fields_of_a_summary(worlds: Worlds, minor: int) -> None:
+def test_a_summary_has_the_fields_of_its_version(worlds: Worlds, minor: int) -> None:
     world = worlds("R(T1, VCPU 7 reserved 2 ratio 1.5 used 1+3), N<R(MEM 4)")
     body = named(world, world.send("VCPU:1", f"1.{minor}").body)
     root: dict[str, Any] = {"resources": {"VCPU": {"capacity": 7, "used": 4}}}
@@ -150,17 +150,17 @@ def test_the_fields_of_a_summary(worlds: Worlds, minor: int) -> None:
         """
     ),
 )
-def test_the_classes_of_the_summaries(
+def test_summaries_show_the_classes_of_their_version(
     worlds: Worlds, world: str, query: str, version: str, classes: str
 ) -> None:
     assert shown_classes(worlds(world).ask(query, version).summaries) == classes
 
 
-def test_up_to_1_26_a_class_is_shown_if_any_group_asks_for_it(worlds: Worlds) -> None:
+def test_a_class_is_shown_up_to_1_26_if_any_group_asks_for_it(worlds: Worlds) -> None:
     world = worlds("H(VCPU 4, MEM 4 used 4, GOLD 1), K(VCPU 4, MEM 4)")
     query = "resources=VCPU:1&resources1=MEM:1"
     assert shown_classes(world.ask(query, "1.26").summaries) == "K: MEM, VCPU"
-    # With or without room.
+    # A class without room is shown as well.
     world = worlds("H(VCPU 4, MEM 4 used 4, agg A, GOLD 1), *S(MEM 4, agg A)")
     summaries = world.ask("VCPU:1,MEM:1", "1.26").summaries
     assert shown_classes(summaries) == "H: MEM, VCPU; S: MEM"
@@ -185,7 +185,7 @@ def test_members_without_inventory_are_summarised(worlds: Worlds) -> None:
     }
 
 
-def test_capacity_is_not_less_for_what_is_used_even_too_much(worlds: Worlds) -> None:
+def test_capacity_does_not_depend_on_usage(worlds: Worlds) -> None:
     world = worlds("P(VCPU 2 used 3, MEM 4, DISK 100 ratio 0.29, GOLD 4 reserved 4)")
     assert world.ask("MEM:1").summaries["P"]["resources"] == {
         "VCPU": {"capacity": 2, "used": 3},
@@ -195,7 +195,7 @@ def test_capacity_is_not_less_for_what_is_used_even_too_much(worlds: Worlds) -> 
     }
 
 
-def test_one_candidate_complete(worlds: Worlds) -> None:
+def test_an_answer_with_one_candidate_is_complete(worlds: Worlds) -> None:
     world = worlds("R(MEM 9, T1), N<R(VCPU 4)")
     query = "resources_A=VCPU:1&required_B=T1&group_policy=none&same_subtree=_A,_B"
     assert named(world, world.send(query, "1.36").body) == {
@@ -223,7 +223,7 @@ def test_one_candidate_complete(worlds: Worlds) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.11", "1.12"])
-def test_one_candidate_complete_as_it_was_first(worlds: Worlds, version: str) -> None:
+def test_an_answer_of_the_first_versions_is_complete(worlds: Worlds, version: str) -> None:
     world = worlds("H(VCPU 4, agg A), *SS(DISK 4, agg A)")
     body = named(world, world.send("VCPU:1,DISK:2", version).body)
     assert sorted(body) == ["allocation_requests", "provider_summaries"]

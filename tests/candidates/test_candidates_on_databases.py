@@ -1,17 +1,24 @@
-"""Allocation candidates on every kind of database: a bit of everything, and changes."""
+"""Allocation candidates on every kind of database: queries of all kinds, and changes."""
 
 from __future__ import annotations
 
-from support.client import ApiClient
-from support.notation import aggregate_uuid, provider_uuid
-from support.tables import rows
-from support.worlds import World, build_world, claim, replace
+from support.api_client import ApiClient
+from support.worlds.case_tables import rows
+from support.worlds.notation import aggregate_uuid, provider_uuid
+from support.worlds.world import World, build_world, claim, replace
 
-A_BIT_OF_EVERYTHING = rows(
+PROVIDERS = ", ".join(
+    (
+        "R(MEM 9 reserved 1 ratio 1.5, agg A, T1)",
+        "N<R(VCPU 4 used 1+2, T2)",
+        "M<R(VCPU 4 max 2)",
+        "L<M(GOLD 1)",
+        "Q(VCPU 8 step 4, MEM 8)",
+        "*S(DISK 10, agg A)",
+    )
+)
+QUERIES_OF_ALL_KINDS = rows(
     """
-    World: R(MEM 9 reserved 1 ratio 1.5, agg A, T1), N<R(VCPU 4 used 1+2, T2), M<R(VCPU 4 max 2),
-        L<M(GOLD 1), Q(VCPU 8 step 4, MEM 8), *S(DISK 10, agg A)
-
     VCPU:1,MEM:12                               | N+R; M+R
     VCPU:2,MEM:1,DISK:1                         | M[VCPU:2] R[MEM:1] S[DISK:1] {''=M+R+S}
     VCPU:4                                      | Q
@@ -28,14 +35,13 @@ A_BIT_OF_EVERYTHING = rows(
 )
 
 
-def test_a_bit_of_everything(api: ApiClient) -> None:
-    (text,) = {text for text, *_ in A_BIT_OF_EVERYTHING}
-    world = build_world(api, text)
-    for _, query, answer in A_BIT_OF_EVERYTHING:
+def test_queries_of_all_kinds_are_answered(api: ApiClient) -> None:
+    world = build_world(api, PROVIDERS)
+    for _, query, answer in QUERIES_OF_ALL_KINDS:
         world.expect(query, answer)
 
 
-def test_claims_are_seen_at_once(api: ApiClient) -> None:
+def test_a_claim_shows_in_the_next_answer(api: ApiClient) -> None:
     world = build_world(api, "R(VCPU 4), N<R(MEM 4), Q(VCPU 4)")
     world.expect("VCPU:1", "R; Q")
     consumer = claim(api, "R", "VCPU", 4)
@@ -48,7 +54,7 @@ def test_claims_are_seen_at_once(api: ApiClient) -> None:
     world.expect("VCPU:4", "R")
 
 
-def test_what_is_changed_about_a_provider_is_seen_at_once(api: ApiClient) -> None:
+def test_a_change_of_a_provider_shows_in_the_next_answer(api: ApiClient) -> None:
     world = build_world(api, "R(VCPU 4), N<R(MEM 4), Q(VCPU 4), *S(DISK 4, agg A)")
     world.expect("VCPU:1&required=T1", "none")
     replace(api, "Q", "traits", ["CUSTOM_T1"])
@@ -65,7 +71,7 @@ def test_what_is_changed_about_a_provider_is_seen_at_once(api: ApiClient) -> Non
     world.expect("VCPU:1", "Q")
 
 
-def test_a_forest_that_changes_is_seen_at_once(api: ApiClient) -> None:
+def test_a_change_of_a_tree_shows_in_the_next_answer(api: ApiClient) -> None:
     world = build_world(api, "R(VCPU 4), N<R(MEM 4), Q(VCPU 4)")
     world.expect("VCPU:1,MEM:1", "N+R")
     body: dict[str, str | None] = {"name": "Q", "parent_provider_uuid": provider_uuid("R")}
@@ -82,7 +88,7 @@ def test_a_forest_that_changes_is_seen_at_once(api: ApiClient) -> None:
     world.expect("MEM:1", "N", "N")
 
 
-def test_names_that_are_made_are_known_at_once(api: ApiClient) -> None:
+def test_new_traits_and_classes_are_known_to_the_next_request(api: ApiClient) -> None:
     world = build_world(api, "R(VCPU 4)")
     world.expect("VCPU:1&required=CUSTOM_NEW", "400 No such trait(s): CUSTOM_NEW.")
     assert api.put("/traits/CUSTOM_NEW").status == 201

@@ -1,9 +1,9 @@
-"""Several groups together: group policy, amounts that add up, and which candidates are equal."""
+"""Several request groups together: group policy, sums of amounts, equal candidates."""
 
 from __future__ import annotations
 
-from support.tables import Case, table
-from support.worlds import Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import Worlds
 
 TWO_PROVIDERS = "R(VCPU 6 max 4), N<R(VCPU 2)"
 
@@ -76,7 +76,7 @@ def test_the_unsuffixed_group_is_never_kept_apart(worlds: Worlds, case: Case) ->
     """
 )
 def test_the_sum_has_to_fit_and_each_amount_by_itself(worlds: Worlds, case: Case) -> None:
-    # The sum: capacity and the greatest unit. Each amount: the least unit and the steps as well.
+    # The sum keeps to the capacity and to max_unit. Each amount keeps to all units as well.
     case.hold(worlds(case.world))
 
 
@@ -120,6 +120,7 @@ def test_all_groups_are_solved_for_the_same_tree(worlds: Worlds, case: Case) -> 
     World: H1(agg A), H2(agg A), *S1(DISK 5, agg A), *S2(GOLD 5, agg A)
     resources_1=DISK:1&resources_2=GOLD:1&group_policy=isolate
         | S1[DISK:1] S2[GOLD:1] {_1=S1 _2=S2}                   | S1, S2
+
     resources=DISK:1&resources_2=GOLD:1
         | S1[DISK:1] S2[GOLD:1] {''=S1 _2=S2}                   | S1, S2
     DISK:1,GOLD:1
@@ -132,7 +133,9 @@ def test_a_candidate_is_listed_once_however_many_trees_it_serves(
     case.hold(worlds(case.world))
 
 
-def test_mappings_make_candidates_different_as_long_as_they_are_shown(worlds: Worlds) -> None:
+def test_candidates_that_differ_only_in_mappings_are_listed_where_mappings_are_shown(
+    worlds: Worlds,
+) -> None:
     query = "resources1=VCPU:1&resources2=VCPU:1&group_policy=none"
     world = worlds(TWO_PROVIDERS)
     world.expect(

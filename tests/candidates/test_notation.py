@@ -1,4 +1,4 @@
-"""The notation itself: what worlds, requests and answers in it mean, and what a failure says."""
+"""The notation of worlds, requests and answers, and the texts of its failures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 
-from support.candidate_notes import CandidateNote, differences, parse_candidates, read_candidates
-from support.client import Answer, ApiClient
-from support.notation import (
+from support.api_client import Answer, ApiClient
+from support.worlds.candidate_notation import (
+    CandidateNote,
+    differences,
+    parse_candidates,
+    read_candidates,
+)
+from support.worlds.case_tables import Case, rows
+from support.worlds.notation import (
     InventoryNote,
     ProviderNote,
     aggregate_uuid,
@@ -18,11 +24,10 @@ from support.notation import (
     provider_uuid,
     write_query,
 )
-from support.tables import Case, rows
-from support.worlds import World, Worlds
+from support.worlds.world import World, Worlds
 
 
-def test_a_world() -> None:
+def test_a_world_is_read_into_providers() -> None:
     text = "R(VCPU 8, agg A B, T1), *N<R(MEM 9 reserved 1 ratio 1.5 max 4 used 1+2), M<N()"
     assert parse_world(text) == (
         ProviderNote("R", None, {"VCPU": InventoryNote({"total": 8})}, ("A", "B"), ("CUSTOM_T1",)),
@@ -42,12 +47,12 @@ def test_a_world() -> None:
 
 
 @pytest.mark.parametrize("text", ["R", "R(VCPU 8", "R(VCPU eight)", "R(VCPU 8 max)", "R() N!"])
-def test_what_is_no_world(text: str) -> None:
+def test_a_malformed_world_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         parse_world(text)
 
 
-def test_a_request() -> None:
+def test_a_request_is_written_with_full_names() -> None:
     assert write_query("DISK:1,GOLD:2&required=in:T1,T2&member_of=!in:{A},{Z}&in_tree_X=<N>") == (
         "resources=DISK_GB%3A1%2CCUSTOM_GOLD%3A2&required=in%3ACUSTOM_T1%2CCUSTOM_T2"
         f"&member_of=%21in%3A{aggregate_uuid('A')}%2C{aggregate_uuid('Z')}"
@@ -59,7 +64,7 @@ def test_a_request() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "N[VCPU:1", "N R", "N;", "{''=N} x"])
-def test_what_is_no_answer(text: str) -> None:
+def test_a_malformed_answer_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a candidate"):
         parse_candidates(text)
 
@@ -93,7 +98,7 @@ def test_both_shapes_of_a_response_are_read() -> None:
     assert [str(candidate) for candidate in found] == ["N[MEM:2]", "N[MEM:2] {''=N}"]
 
 
-def test_a_table() -> None:
+def test_a_table_is_read_into_cases() -> None:
     text = """
         World: H(VCPU 4),
             N<H()
@@ -133,7 +138,7 @@ def test_a_world_is_made_as_it_is_written(worlds: Worlds) -> None:
     assert sorted(traits) == ["CUSTOM_T1", "MISC_SHARES_VIA_AGGREGATE"]
 
 
-# A world whose service always says the same.
+# A world whose service always gives the same answer.
 
 
 def stubborn(text: str, *entries: Mapping[str, Any], summaries: str) -> World:
@@ -155,7 +160,7 @@ def entry(name: str, amount: int, **mappings: str) -> dict[str, Any]:
     }
 
 
-def test_a_failure_says_what_is_missing_and_what_is_too_much() -> None:
+def test_a_failure_names_missing_and_unexpected_candidates() -> None:
     world = stubborn("R(VCPU 4), N<R(VCPU 4)", entry("N", 1, u="N"), summaries="NR")
     world.expect("VCPU:1", "N[VCPU:1] {''=N}", "N, R")
     with pytest.raises(AssertionError) as caught:
@@ -176,14 +181,14 @@ def test_a_failure_says_what_is_missing_and_what_is_too_much() -> None:
 @pytest.mark.parametrize(
     ("wrong", "summaries", "complaint"),
     [
-        (entry("N", 2, u="N"), "NR", "amounts that nobody asked for"),
+        (entry("N", 2, u="N"), "NR", "amounts that"),
         (entry("N", 1, _1="N"), "NR", "mappings of other groups"),
         (entry("N", 1, u="NN"), "NR", "a provider twice in one mapping"),
         (entry("N", 1, u="R"), "NR", "mappings that do not fit the allocations"),
         (entry("N", 1, u="N"), "N", "summaries of N instead of N, R"),
     ],
 )
-def test_some_answers_are_wrong_whatever_is_expected(
+def test_an_answer_that_contradicts_its_request_is_wrong_whatever_is_expected(
     wrong: dict[str, Any], summaries: str, complaint: str
 ) -> None:
     world = stubborn("R(VCPU 4), N<R(VCPU 4)", wrong, summaries=summaries)
@@ -197,7 +202,7 @@ def test_a_suffixed_group_has_one_provider() -> None:
         world.ask("resources_1=VCPU:1")
 
 
-def test_a_refusal_has_to_say_the_sentence() -> None:
+def test_a_refusal_must_have_the_expected_text() -> None:
     body = {"errors": [{"detail": "No.\n\n No such trait(s): NOPE.  "}]}
     answer = Answer(400, {}, json.dumps(body).encode())
     world = World(ApiClient(lambda method, path, data, headers: answer), "")

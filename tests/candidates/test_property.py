@@ -1,9 +1,8 @@
-"""Random clouds, changed and asked about in turns: the answers are those of the oracle."""
+"""Random clouds change between requests, and every answer is that of the oracle."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import product
@@ -15,30 +14,38 @@ import pytest
 from roost.api.application import Application
 from roost.configuration.settings import Settings
 from roost.store.database import Database
-from support.answers import faults, read_answer
-from support.asking import Request
-from support.clean import clean_tables
-from support.client import ApiClient, application_client, settings_for
-from support.cloud import Ask, Cloud, Writer
-from support.oracle import Candidate, World, candidates
-from support.scenarios import STORIES, Scenario, drawing, query_text, readable, tell_stories
+from support.api_client import ApiClient, application_client, settings_for
+from support.properties import many
+from support.scenarios.answers import faults, read_answer
+from support.scenarios.cloud import Ask, Cloud, Writer
+from support.scenarios.oracle import Candidate, World, candidates
+from support.scenarios.requests import Request
+from support.scenarios.scenario import (
+    Scenario,
+    drawing,
+    query_text,
+    readable,
+    tell,
+)
+from support.store.table_cleaning import clean_tables
 
-# How many stories are told; more for a long run, and others from another number on.
-EXAMPLES = int(os.environ.get("ROOST_PROPERTY_EXAMPLES", "150"))
-FIRST = int(os.environ.get("ROOST_PROPERTY_SEED", "0"))
+pytestmark = pytest.mark.hypothesis
 
-# What a small cloud never reaches, so small that it does.
+# The number of stories.
+EXAMPLES = many(60)
+
+# Bounds that a small cloud never reaches otherwise.
 SMALL_BOUNDS = {
-    "roost.api.candidate_body._BIT_BYTES": 64,
-    "roost.api.candidate_template._STAMPED_MIN": 1,
-    "roost.api.candidate_template._TEMPLATES_BYTES_MAX": 1,
-    "roost.api.handlers.candidates._CANDIDATES_AT_ONCE_MAX": 1,
-    "roost.api.provider_summaries._PROVIDERS_TOGETHER": 1,
-    "roost.replica.reading._IDS_MAX": 2,
-    "roost.replica.replica._REBUILD_PROVIDERS_MIN": 2,
+    "roost.api.candidates.body._CHUNK_BYTES": 64,
+    "roost.api.candidates.template._STAMPED_MIN": 1,
+    "roost.api.candidates.template._TEMPLATES_BYTES_MAX": 1,
+    "roost.api.candidates.handler._CANDIDATES_AT_ONCE_MAX": 1,
+    "roost.api.candidates.summaries._PROVIDERS_TOGETHER": 1,
+    "roost.store.forest.reading.IDS_MAX": 2,
+    "roost.replica.replica.REBUILD_PROVIDERS_MIN": 2,
     "roost.search.batches._PACKED_MIN": 1,
-    "roost.search.building.BLOCK_PROVIDERS": 4,
-    "roost.search.candidates._SOLUTIONS_HELD_MAX": 1,
+    "roost.search.block_building.BLOCK_PROVIDERS": 4,
+    "roost.search.walks._SOLUTIONS_HELD_MAX": 1,
     "roost.search.forest.BLOCK_PROVIDERS": 4,
     "roost.search.forest._FEW_IDS": 0,
     "roost.search.scan._FIRST_TREES": 1,
@@ -46,14 +53,9 @@ SMALL_BOUNDS = {
     "roost.search.solving._UNITS_AT_ONCE": 0,
     "roost.search.turns._LOOK_SECONDS": 0,
     "roost.search.turns._FREE_SECONDS": 0,
-    "roost.search.turns._LARGE_SECONDS": 0,
+    "roost.search.turns._VERY_LARGE_SECONDS": 0,
     "roost.search.turns._SLICE_SECONDS": 0,
 }
-
-
-def tell(examples: int, check: Callable[[Scenario], None]) -> None:
-    for number in range(FIRST, FIRST + max(1, examples // STORIES)):
-        tell_stories(number, check)
 
 
 def asking(api: ApiClient) -> Ask:
@@ -66,7 +68,7 @@ def asking(api: ApiClient) -> Ask:
 
 @dataclass(frozen=True)
 class Asked:
-    """Somebody who is asked, and who finds no more candidates than the maximum."""
+    """A service that answers requests with at most `maximum` candidates."""
 
     api: ApiClient
     maximum: int | None = None
@@ -74,17 +76,17 @@ class Asked:
 
 
 def play(scenario: Scenario, write_to: ApiClient, *read_from: Asked) -> None:
-    """Play a story, and look at each answer in it."""
+    """Play a story, and check each answer in it."""
     if scenario.early:
         for asked in read_from:
-            # From here on all that it knows is what has changed since.
+            # The service reads the empty tables now, and later only the changes.
             assert asked.api.get("/allocation_candidates?resources=VCPU:1").status == 200
     writer = Writer(asking(write_to))
     cloud = Cloud()
     for step in scenario.steps:
         if isinstance(step, Request):
             world = cloud.world()
-            # Whatever is wrong with a request, nothing is found then.
+            # A request with a mishap finds no candidate.
             right = set() if step.mishap else candidates(world, step.query)
             for asked in read_from:
                 wrong = "\n".join(request_faults(asked, world, step, right))
@@ -97,7 +99,7 @@ def play(scenario: Scenario, write_to: ApiClient, *read_from: Asked) -> None:
 def request_faults(
     asked: Asked, world: World, request: Request, right: set[Candidate]
 ) -> Iterator[str]:
-    """What is wrong with the answer to a request, given all candidates that there are."""
+    """The faults of the answer to a request, given all right candidates."""
     answer = asked.api.at(request.version).get(request.path)
     statuses = request.mishap.ours if request.mishap else (200,)
     if answer.status not in statuses:
@@ -118,15 +120,15 @@ def tell_one_process(database: Database, service: Settings, examples: int) -> No
 
     def check(scenario: Scenario) -> None:
         database.write(clean_tables)
-        # Tables that were emptied behind its back are none that an application has to notice.
+        # An application need not notice that a test empties its tables, so a new one starts.
         api = application_client(Application(service, database))
         play(scenario, api, Asked(api))
 
     tell(examples, check)
 
 
-def test_most_of_the_questions_have_an_answer() -> None:
-    """Services that agree on nothing but empty answers would show little."""
+def test_many_of_the_requests_have_candidates() -> None:
+    """Two services that agree on empty answers only prove little."""
     found: list[bool] = []
 
     def count(scenario: Scenario) -> None:
@@ -142,12 +144,12 @@ def test_most_of_the_questions_have_an_answer() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_every_answer_is_the_oracles(database: Database, tmp_path: Path) -> None:
+def test_every_answer_is_that_of_the_oracle(database: Database, tmp_path: Path) -> None:
     tell_one_process(database, settings_for(database, tmp_path), EXAMPLES)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_it_does_not_matter_how_the_work_is_divided(
+def test_every_answer_is_that_of_the_oracle_with_small_bounds(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for bound, value in SMALL_BOUNDS.items():
@@ -156,8 +158,10 @@ def test_it_does_not_matter_how_the_work_is_divided(
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_order_and_maximum_as_configured(database: Database, tmp_path: Path) -> None:
-    """Services that are configured in all ways are told the same stories together."""
+def test_every_answer_keeps_to_the_configured_order_and_maximum(
+    database: Database, tmp_path: Path
+) -> None:
+    """Services of all configurations play the same stories."""
     services = []
     for maximum, strategy, shuffled in product(
         (None, 3), ("depth-first", "breadth-first"), ("false", "true")
@@ -183,7 +187,7 @@ def test_order_and_maximum_as_configured(database: Database, tmp_path: Path) -> 
     tell(EXAMPLES // 30, check)
 
 
-def test_what_one_process_writes_another_one_finds(database: Database, tmp_path: Path) -> None:
+def test_a_process_finds_the_writes_of_another_process(database: Database, tmp_path: Path) -> None:
     service = settings_for(database, tmp_path)
 
     def check(scenario: Scenario) -> None:

@@ -1,9 +1,9 @@
-"""Room for one class on one provider: capacity, what is used, units and steps."""
+"""Room for one class on one provider: capacity, usage, units and steps."""
 
 from __future__ import annotations
 
-from support.tables import Case, table
-from support.worlds import Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import Worlds
 
 
 @table(
@@ -21,8 +21,8 @@ from support.worlds import Worlds
     MEM:12   | none
     """
 )
-def test_capacity_is_what_is_not_reserved_times_the_ratio(worlds: Worlds, case: Case) -> None:
-    # 100 * 0.29 is 28.999... and cut, not rounded.
+def test_capacity_is_total_less_reserved_times_ratio(worlds: Worlds, case: Case) -> None:
+    # 100 * 0.29 is 28.999..., and the fraction is cut off.
     case.hold(worlds(case.world))
 
 
@@ -37,7 +37,7 @@ def test_capacity_is_what_is_not_reserved_times_the_ratio(worlds: Worlds, case: 
     VCPU:6   | none
     """
 )
-def test_what_is_used_takes_room(worlds: Worlds, case: Case) -> None:
+def test_usage_takes_room(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -77,7 +77,7 @@ def test_an_amount_keeps_to_units_and_steps(worlds: Worlds, case: Case) -> None:
     MEM:1    | P[MEM:1] {''=P}
     """
 )
-def test_what_is_not_there_or_reserved_never_fits(worlds: Worlds, case: Case) -> None:
+def test_a_class_that_is_absent_or_reserved_never_fits(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 

@@ -1,9 +1,9 @@
-"""`root_required`: traits of the root of the tree that is served."""
+"""`root_required`: the traits of the root of the tree that the candidate serves."""
 
 from __future__ import annotations
 
-from support.tables import Case, table
-from support.worlds import Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import Worlds
 
 
 @table(
@@ -20,7 +20,7 @@ from support.worlds import Worlds
     MEM:1&root_required=T1,T2                                   | none
     """
 )
-def test_it_looks_at_the_root_whether_or_not_it_gives_anything(worlds: Worlds, case: Case) -> None:
+def test_root_required_binds_a_root_that_gives_nothing(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -35,5 +35,5 @@ def test_it_looks_at_the_root_whether_or_not_it_gives_anything(worlds: Worlds, c
     DISK:1&root_required=T1,T3                  | none
     """
 )
-def test_some_root_that_the_sharing_providers_serve_is_enough(worlds: Worlds, case: Case) -> None:
+def test_one_root_that_the_sharing_providers_serve_is_enough(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))

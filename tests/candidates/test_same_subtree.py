@@ -1,9 +1,9 @@
-"""`same_subtree`: of the providers of the named groups, one is above all the others."""
+"""`same_subtree`: one provider of the named groups is the ancestor of all their providers."""
 
 from __future__ import annotations
 
-from support.tables import Case, table
-from support.worlds import Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import Worlds
 
 
 @table(
@@ -19,7 +19,7 @@ from support.worlds import Worlds
         | A1x[GOLD:2] {_1=A1x _2=A1x}; A2x[GOLD:2] {_1=A2x _2=A2x}
     """
 )
-def test_an_ancestor_among_them_is_needed(worlds: Worlds, case: Case) -> None:
+def test_one_provider_of_the_groups_must_be_the_ancestor(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -41,7 +41,7 @@ def test_an_ancestor_among_them_is_needed(worlds: Worlds, case: Case) -> None:
     """
 )
 def test_a_group_without_resources_can_be_the_ancestor(worlds: Worlds, case: Case) -> None:
-    # It is kept apart by isolate like any other suffixed group.
+    # The policy isolate keeps a group without resources apart as well.
     case.hold(worlds(case.world))
 
 
@@ -57,7 +57,7 @@ def test_a_group_without_resources_can_be_the_ancestor(worlds: Worlds, case: Cas
         | {''=A1 _2=A1x}; {''=A1 _2=A2x}; {''=A2 _2=A1x}; {''=A2 _2=A2x}
     """
 )
-def test_groups_that_are_not_named_go_where_they_like(worlds: Worlds, case: Case) -> None:
+def test_groups_outside_same_subtree_are_not_bound(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 

@@ -1,4 +1,4 @@
-"""Several large questions at once: small requests go on being answered quickly."""
+"""Small requests are answered quickly while several large searches run."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import pytest
 
 from roost.search import effort, turns
 from roost.store.database import Database
-from support.client import ApiClient, in_process_client
-from support.worlds import build_world
+from support.api_client import ApiClient, in_process_client
+from support.worlds.world import build_world
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
-# Packing these into the devices of a host is hard: there is hardly more room than needed.
+# The amounts fill the devices of the host almost exactly, so that the search is hard.
 ROOMS = (24, 29, 31, 17, 38, 26, 21, 33, 28, 19, 35, 22)
 AMOUNTS = (12, 17, 9, 14, 11, 16, 13, 18, 7, 15, 10, 17, 12, 9, 14, 16, 11, 13, 18, 8, 15, 12, 10)
 HARD_HOST = "H(VCPU 8), " + ", ".join(f"D{n}<H(GOLD {room})" for n, room in enumerate(ROOMS))
 WIDE_HOST = "W(), " + ", ".join(f"N{n}<W(VCPU 4, MEM 4, DISK 4)" for n in range(47))
 LARGE_AT_ONCE = 16
-# What the smallest request may take in the middle, while sixteen large ones are answered. On an
-# idle machine it takes a few milliseconds; without turns, more than a second.
+# The median time of the smallest request while sixteen large requests are answered. An idle
+# machine needs a few milliseconds. Without turns the small request needs more than a second.
 SMALL_SECONDS = 0.2
 
 
@@ -41,13 +41,13 @@ def long_question(number: int) -> str:
 @pytest.mark.parametrize(
     "question", [hard_question, pytest.param(long_question, marks=pytest.mark.long)]
 )
-def test_small_requests_do_not_wait_for_large_ones(
+def test_small_requests_do_not_wait_for_large_requests(
     database: Database,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     question: Callable[[int], str],
 ) -> None:
-    # A tenth of the usual effort, so that the test is short.
+    # A tenth of the usual effort keeps the test short.
     monkeypatch.setattr(effort, "UNITS_MAX", effort.UNITS_MAX // 10)
     api = in_process_client(database, tmp_path)
     build_world(api, f"{HARD_HOST}, {WIDE_HOST}")
@@ -67,7 +67,7 @@ def test_small_requests_do_not_wait_for_large_ones(
 
 
 def small_requests(api: ApiClient, meanwhile: list[threading.Thread]) -> list[float]:
-    """How long each of many small requests takes, as long as most of the threads work."""
+    """The seconds of each small request, for as long as most of the threads work."""
     seconds: list[float] = []
     while sum(thread.is_alive() for thread in meanwhile) > LARGE_AT_ONCE // 2:
         began = time.perf_counter()
@@ -79,12 +79,12 @@ def small_requests(api: ApiClient, meanwhile: list[threading.Thread]) -> list[fl
 
 
 @on_sqlite
-def test_a_search_too_many_is_told_to_come_again(
+def test_a_search_above_the_maximum_is_refused_with_retry_after(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = in_process_client(database, tmp_path)
     build_world(api, HARD_HOST)
-    # As if as many searches as there may be were under way already.
+    # A maximum of 0 stands for a service that has its maximum of searches already.
     monkeypatch.setattr(turns, "_SEARCHES_MAX", 0)
     monkeypatch.setattr(effort, "UNITS_MAX", effort.UNITS_MAX // 10)
     refused = api.get(hard_question(0))

@@ -1,14 +1,15 @@
-"""Sharing providers: whom they serve, themselves included, and where they may stand."""
+"""Sharing providers: the trees that they serve, and their own tree."""
 
 from __future__ import annotations
 
-from support.tables import Case, table
-from support.worlds import Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import Worlds
 
 
 @table(
     """
     World: H(), N<H(VCPU 4), M<H(agg A), G(VCPU 4), *SS(DISK 10, agg A), *S0(DISK 10)
+
     resources=VCPU:1&resources_X=DISK:1   | N[VCPU:1] SS[DISK:1] {''=N _X=SS}
     VCPU:1,DISK:1                         | N[VCPU:1] SS[DISK:1] {''=N+SS}  | H, M, N, SS
     DISK:1                                | SS; S0
@@ -20,10 +21,11 @@ from support.worlds import Worlds
     VCPU:1,DISK:1                         | none
     """
 )
-def test_it_serves_every_tree_with_a_member_in_an_aggregate_of_its_own(
+def test_a_sharing_provider_serves_every_tree_with_a_member_in_one_of_its_aggregates(
     worlds: Worlds, case: Case
 ) -> None:
-    # Aggregates of its root or its children do not count; in none, it serves only itself.
+    # The aggregates of its root or its children do not count. Without aggregates, the provider
+    # serves only itself.
     case.hold(worlds(case.world))
 
 
@@ -34,7 +36,7 @@ def test_it_serves_every_tree_with_a_member_in_an_aggregate_of_its_own(
     VCPU:1                  | H; SS
     """
 )
-def test_it_is_an_ordinary_host_as_well(worlds: Worlds, case: Case) -> None:
+def test_a_sharing_provider_is_an_ordinary_host_as_well(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -58,8 +60,8 @@ def test_it_is_an_ordinary_host_as_well(worlds: Worlds, case: Case) -> None:
         | H[MEM:1,VCPU:1] S1[DISK:1]; H[MEM:1,VCPU:1] S2[DISK:1]
     """
 )
-def test_several_of_them_serve_one_host(worlds: Worlds, case: Case) -> None:
-    # Each class comes from one of them: 8 are not 5 + 3. Two hosts never mix.
+def test_several_sharing_providers_serve_one_host(worlds: Worlds, case: Case) -> None:
+    # Each class comes from one provider: 8 are not 5 + 3. A candidate never mixes two hosts.
     case.hold(worlds(case.world))
 
 
@@ -69,11 +71,12 @@ def test_several_of_them_serve_one_host(worlds: Worlds, case: Case) -> None:
     DISK:1,GOLD:1           | SA[DISK:1] SB[GOLD:1] {''=SA+SB}
 
     World: H(VCPU 8, agg A B), *SA(DISK 5, agg A), *SB(GOLD 5, agg B)
+
     DISK:1,GOLD:1           | SA[DISK:1] SB[GOLD:1] {''=SA+SB}    | SA, SB
     VCPU:1,DISK:1,GOLD:1    | H[VCPU:1] SA[DISK:1] SB[GOLD:1]     | H, SA, SB
     """
 )
-def test_they_need_no_host_that_gives_something(worlds: Worlds, case: Case) -> None:
+def test_sharing_providers_need_no_host_that_gives_something(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -85,13 +88,14 @@ def test_they_need_no_host_that_gives_something(worlds: Worlds, case: Case) -> N
     DISK:1,GOLD:1           | K[DISK:1,GOLD:1]; SS[DISK:1] K[GOLD:1]
     """
 )
-def test_its_children_are_not_shared(worlds: Worlds, case: Case) -> None:
+def test_the_children_of_a_sharing_provider_are_not_shared(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
 @table(
     """
     World: H(VCPU 8, agg A), O(MEM 8), *SC<O(DISK 5, agg A)
+
     DISK:1                                | SC                            | O, SC
     MEM:1,DISK:1                          | O[MEM:1] SC[DISK:1]
     resources=VCPU:1&resources_X=DISK:1   | H[VCPU:1] SC[DISK:1] {''=H _X=SC}   | H, O, SC
@@ -113,7 +117,7 @@ def test_its_children_are_not_shared(worlds: Worlds, case: Case) -> None:
     VCPU:1,DISK:1                         | K[VCPU:1] SS[DISK:1] {''=K+SS}
     """
 )
-def test_as_a_child_it_shares_and_belongs_to_its_own_tree(worlds: Worlds, case: Case) -> None:
+def test_a_sharing_child_shares_and_belongs_to_its_own_tree(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -126,5 +130,7 @@ def test_as_a_child_it_shares_and_belongs_to_its_own_tree(worlds: Worlds, case: 
     VCPU:1,DISK:1           | H[DISK:1,VCPU:1] {''=H}             | H
     """
 )
-def test_nothing_is_shared_without_the_trait_or_the_class(worlds: Worlds, case: Case) -> None:
+def test_a_provider_without_the_sharing_trait_or_the_class_is_not_shared(
+    worlds: Worlds, case: Case
+) -> None:
     case.hold(worlds(case.world))

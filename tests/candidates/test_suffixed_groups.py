@@ -1,9 +1,9 @@
-"""Suffixed groups: one provider gives everything, and only what it is itself counts."""
+"""Suffixed groups: one provider gives everything, and only its own properties count."""
 
 from __future__ import annotations
 
-from support.tables import Case, table
-from support.worlds import Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import Worlds
 
 
 @table(
@@ -45,7 +45,7 @@ def test_one_provider_gives_everything_and_has_the_traits(worlds: Worlds, case: 
     """
 )
 def test_only_the_aggregates_of_the_provider_itself_count(worlds: Worlds, case: Case) -> None:
-    # The root is in A; nobody is in Z.
+    # The root is in A. No provider is in Z.
     case.hold(worlds(case.world))
 
 
@@ -57,10 +57,10 @@ def test_only_the_aggregates_of_the_provider_itself_count(worlds: Worlds, case: 
     ... in_tree_X=<C1>                        | C1; C2
     ... in_tree_X=<R>                         | C1; C2
     ... in_tree_X=<Q>                         | Q
-    ... in_tree_X=<nobody>                    | none
+    ... in_tree_X=<unknown>                   | none
     """
 )
-def test_any_member_names_the_tree(worlds: Worlds, case: Case) -> None:
+def test_in_tree_may_name_any_member_of_the_tree(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -75,7 +75,7 @@ def test_any_member_names_the_tree(worlds: Worlds, case: Case) -> None:
     resources_X=VCPU:1,DISK:1            | none
     """
 )
-def test_a_sharing_provider_satisfies_a_group_for_those_it_serves(
+def test_a_sharing_provider_satisfies_a_group_for_the_trees_that_it_serves(
     worlds: Worlds, case: Case
 ) -> None:
     case.hold(worlds(case.world))
@@ -92,7 +92,7 @@ def test_a_sharing_provider_satisfies_a_group_for_those_it_serves(
     ... member_of_X=!{A}                 | none
     """
 )
-def test_in_tree_says_where_a_provider_lives_not_whom_it_serves(worlds: Worlds, case: Case) -> None:
+def test_in_tree_of_a_sharing_provider_is_its_own_tree(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -112,7 +112,7 @@ def test_in_tree_says_where_a_provider_lives_not_whom_it_serves(worlds: Worlds, 
         | {_1=R _2=N}
     """
 )
-def test_a_group_without_resources_is_satisfied_by_whoever_has_the_traits(
+def test_a_group_without_resources_is_satisfied_by_a_provider_with_the_traits(
     worlds: Worlds, case: Case
 ) -> None:
     case.hold(worlds(case.world))

@@ -1,15 +1,15 @@
-"""Classes and traits that nobody has heard of: refused, whatever else the request says.
+"""Unknown classes and traits are refused, whatever else the request says.
 
-The reference looks at names while it searches, so that it notices some of them only if the data
-happen to allow something. Roost refuses them always.
+The reference service looks up names while it searches. So it notices an unknown name only if the
+search gets that far. Roost always refuses an unknown name.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from support.tables import Case, table
-from support.worlds import LATEST, Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import LATEST, Worlds
 
 NO_CLASS = "Invalid resource class in resources parameter: No such resource class NOPE."
 NO_TRAIT = "No such trait(s): NOPE."
@@ -23,14 +23,14 @@ NO_TRAIT = "No such trait(s): NOPE."
     resources1=NOPE:1&resources=VCPU:100                            | 400 {NO_CLASS}
     resources=VCPU:100&required=NOPE                                | 400 {NO_TRAIT}
     resources=VCPU:1&required=NOPE&member_of={{Z}}                  | 400 {NO_TRAIT}
-    resources=VCPU:1&required=NOPE&in_tree=<nobody>                 | 400 {NO_TRAIT}
+    resources=VCPU:1&required=NOPE&in_tree=<unknown>                | 400 {NO_TRAIT}
     resources=NOPE:1&member_of={{Z}}                                | 400 {NO_CLASS}
     resources=VCPU:1&root_required=T1&required=NOPE                 | 400 {NO_TRAIT}
     resources=NOPE:1&root_required=NOPE                             | 400 {NO_TRAIT}
     resources=VCPU:1&resources1=VCPU:8&resources2=NOPE:1&group_policy=none    | 400 {NO_CLASS}
     """
 )
-def test_an_unknown_name_is_refused_whatever_the_data_say(worlds: Worlds, case: Case) -> None:
+def test_an_unknown_name_is_refused_whatever_the_providers_have(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -43,7 +43,7 @@ def test_an_unknown_name_is_refused_whatever_the_data_say(worlds: Worlds, case: 
         "resources{N}" parameter.
     """
 )
-def test_the_form_of_the_request_is_looked_at_first(worlds: Worlds, case: Case) -> None:
+def test_the_form_of_the_request_is_checked_before_its_names(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -62,7 +62,7 @@ def test_the_form_of_the_request_is_looked_at_first(worlds: Worlds, case: Case) 
     VCPU:1&required_X=NOPE&same_subtree=_X                          | 400 {NO_TRAIT}
     """
 )
-def test_an_unknown_trait_is_refused_wherever_it_stands(worlds: Worlds, case: Case) -> None:
+def test_an_unknown_trait_is_refused_in_every_parameter(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -83,7 +83,9 @@ def test_a_class_is_known_by_its_exact_name(worlds: Worlds, case: Case) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.10", "1.22", "1.23", LATEST])
-def test_the_sentences_are_the_same_at_every_version(worlds: Worlds, version: str) -> None:
+def test_the_texts_of_the_errors_are_the_same_at_every_version(
+    worlds: Worlds, version: str
+) -> None:
     world = worlds("H(VCPU 8)")
     answer = world.send("NOPE:1", version)
     assert answer.status == 400
@@ -96,7 +98,7 @@ def test_the_sentences_are_the_same_at_every_version(worlds: Worlds, version: st
     assert shown == ("placement.undefined_code" if version in ("1.23", LATEST) else None)
 
 
-def test_without_any_provider_names_are_still_looked_at(worlds: Worlds) -> None:
+def test_an_unknown_name_is_refused_without_any_provider(worlds: Worlds) -> None:
     world = worlds("")
     world.expect("VCPU:1", "none")
     world.expect("NOPE:1", f"400 {NO_CLASS}")

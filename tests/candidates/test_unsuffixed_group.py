@@ -1,9 +1,9 @@
-"""The unsuffixed group: a whole tree, and those who share with it, give together."""
+"""The unsuffixed group: a whole tree and its sharing providers give together."""
 
 from __future__ import annotations
 
-from support.tables import Case, table
-from support.worlds import Worlds
+from support.worlds.case_tables import Case, table
+from support.worlds.world import Worlds
 
 
 @table(
@@ -20,7 +20,8 @@ from support.worlds import Worlds
     """
 )
 def test_each_class_comes_from_one_provider(worlds: Worlds, case: Case) -> None:
-    # Scattered over a tree even where one of its providers could give all; never 4 + 1.
+    # The classes may come from several providers even where one provider could give them all.
+    # The amount of one class never does: 5 are not 4 + 1.
     case.hold(worlds(case.world))
 
 
@@ -44,8 +45,10 @@ def test_each_class_comes_from_one_provider(worlds: Worlds, case: Case) -> None:
     VCPU:1,DISK:1&required=T1&required=T2               | H+SS
     """
 )
-def test_the_traits_of_those_who_give_count_together(worlds: Worlds, case: Case) -> None:
-    # Those who give nothing have no say, the root included.
+def test_the_traits_of_all_providers_of_a_candidate_count_together(
+    worlds: Worlds, case: Case
+) -> None:
+    # The traits of a provider that gives nothing do not count, even those of the root.
     case.hold(worlds(case.world))
 
 
@@ -56,7 +59,7 @@ def test_the_traits_of_those_who_give_count_together(worlds: Worlds, case: Case)
     VCPU:1,DISK:1&required=T2&required=T1               | H; H+SS
     """
 )
-def test_before_1_39_the_last_required_counts(worlds: Worlds, case: Case) -> None:
+def test_the_last_required_counts_before_1_39(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world), version="1.38")
 
 
@@ -68,10 +71,12 @@ def test_before_1_39_the_last_required_counts(worlds: Worlds, case: Case) -> Non
     VCPU:1&member_of=in:{A},{B}             | N1; N2
     VCPU:1&member_of={B}                    | N2
     VCPU:1&member_of={A}&member_of={B}      | none
+
     VCPU:1&member_of=!{B}                   | N1
     VCPU:1&member_of={A}&member_of=!{B}     | N1
     VCPU:1&member_of=!{B}&member_of=!{Z}    | N1
     VCPU:1&member_of=!{A}                   | none
+
     VCPU:1,MEM:1&member_of={B}              | none
     GOLD:1&member_of={A}                    | L
     GOLD:1&member_of=!{B}                   | L
@@ -86,7 +91,8 @@ def test_before_1_39_the_last_required_counts(worlds: Worlds, case: Case) -> Non
     """
 )
 def test_the_aggregates_of_the_root_span_its_tree(worlds: Worlds, case: Case) -> None:
-    # Only the root's: those of N2 do not span L. Not partly the root's, partly the provider's.
+    # The aggregates of N2 do not span L. The aggregates of the root and of the provider are not
+    # combined.
     case.hold(worlds(case.world))
 
 
@@ -111,7 +117,7 @@ def test_the_aggregates_of_the_root_span_its_tree(worlds: Worlds, case: Case) ->
     """
 )
 def test_the_aggregates_of_sharing_providers_are_their_own(worlds: Worlds, case: Case) -> None:
-    # A root in a forbidden aggregate rules its tree out as a whole, with those who serve it.
+    # A root in a forbidden aggregate rules out its whole tree and the candidates that serve it.
     case.hold(worlds(case.world))
 
 
@@ -123,13 +129,13 @@ def test_the_aggregates_of_sharing_providers_are_their_own(worlds: Worlds, case:
     VCPU:1,DISK:1&in_tree=<N>               | H1[DISK:1,VCPU:1] {''=H1}
     VCPU:1,DISK:1&in_tree=<H2>              | none
     VCPU:1,DISK:1&in_tree=<SS>              | none
-    VCPU:1,DISK:1&in_tree=<nobody>          | none
+    VCPU:1,DISK:1&in_tree=<unknown>         | none
     DISK:1&in_tree=<SS>                     | SS
     resources=DISK:1&in_tree=<SS>&resources_X=VCPU:1      | none
     resources=VCPU:1&in_tree=<H2>&resources_X=DISK:1      | H2[VCPU:1] SS[DISK:1] {''=H2 _X=SS}
     """
 )
-def test_in_tree_binds_everything_that_the_group_takes(worlds: Worlds, case: Case) -> None:
+def test_in_tree_binds_every_provider_of_the_group(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -145,7 +151,7 @@ def test_in_tree_binds_everything_that_the_group_takes(worlds: Worlds, case: Cas
     VCPU:1&required=T1      | none
     """
 )
-def test_members_that_give_nothing_do_not_matter(worlds: Worlds, case: Case) -> None:
+def test_members_of_a_tree_that_give_nothing_are_not_bound(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 
@@ -156,5 +162,5 @@ def test_members_that_give_nothing_do_not_matter(worlds: Worlds, case: Case) -> 
     VCPU:1&member_of={A}    | H
     """
 )
-def test_nesting_and_sharing_elsewhere_make_no_difference(worlds: Worlds, case: Case) -> None:
+def test_nesting_and_sharing_in_other_trees_change_nothing(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))

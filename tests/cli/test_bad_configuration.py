@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roost.configuration.unknown_names import unknown_names
-from support.commands import Outcome, roost
+from support.roost_command import Outcome, roost
 
 
 def sync(tmp_path: Path, content: str | bytes) -> Outcome:
@@ -40,7 +40,7 @@ def sync(tmp_path: Path, content: str | bytes) -> Outcome:
         ),
     ],
 )
-def test_what_cannot_be_used_is_named(
+def test_an_unusable_line_or_option_is_named(
     tmp_path: Path, content: str | bytes, words: tuple[str, ...]
 ) -> None:
     refused = sync(tmp_path, content)
@@ -78,7 +78,7 @@ def test_a_directory_is_no_configuration_file(tmp_path: Path) -> None:
         ("[api]\nauth_strategy = noauth2\nauth_strategy = noauth2\n", ("2 times",)),
     ],
 )
-def test_misspelt_names_are_named_with_what_was_meant(
+def test_misspelt_names_are_reported_with_the_right_name(
     tmp_path: Path, content: str, words: tuple[str, ...]
 ) -> None:
     done = sync(tmp_path, content)
@@ -90,18 +90,18 @@ def test_misspelt_names_are_named_with_what_was_meant(
     assert "secret" not in warning
 
 
-def test_what_the_reference_knows_is_not_complained_about(tmp_path: Path) -> None:
-    done = sync(
-        tmp_path,
-        "[DEFAULT]\ndebug = false\nlogfile = /tmp/x.log\nlog_dir = /tmp\nuse_syslog = false\n"
-        "state_path = /x\ndefault_log_levels = a=INFO\nauth_strategy = noauth2\n"
-        "[API]\nauth_strategy = noauth2\n"
-        "[placement_database]\nslave_connection = x\nconnection_trace = false\n"
-        "[keystone_authtoken]\nwww_authenticate_uri = x\n[profiler]\nenabled = false\n"
-        "[oslo_middleware]\nmax_request_body_size = 1\nenable_proxy_headers_parsing = true\n"
-        "[oslo_policy]\npolicy_dirs = a\npolicy_dirs = b\n[oslo_messaging_rabbit]\nssl = true\n"
+def test_options_of_the_reference_give_no_warning(tmp_path: Path) -> None:
+    groups = (
+        "[DEFAULT]\ndebug = false\nlogfile = /tmp/x.log\nlog_dir = /tmp\nuse_syslog = false\n",
+        "state_path = /x\ndefault_log_levels = a=INFO\nauth_strategy = noauth2\n",
+        "[API]\nauth_strategy = noauth2\n",
+        "[placement_database]\nslave_connection = x\nconnection_trace = false\n",
+        "[keystone_authtoken]\nwww_authenticate_uri = x\n[profiler]\nenabled = false\n",
+        "[oslo_middleware]\nmax_request_body_size = 1\nenable_proxy_headers_parsing = true\n",
+        "[oslo_policy]\npolicy_dirs = a\npolicy_dirs = b\n[oslo_messaging_rabbit]\nssl = true\n",
         "[workarounds]\noptimize_for_wide_provider_trees = true\n[healthcheck]\npath = /h\n",
     )
+    done = sync(tmp_path, "".join(groups))
     assert done.status == 0
     assert "roost: warning" not in done.err
 
@@ -112,7 +112,7 @@ def test_misspelt_variables_are_named() -> None:
         "OS_API__AUTH_STRATGY": "secret",
         "OS_API__AUTH_STRATEGY": "noauth2",
         "OS_DEFAULT__DEBUG": "true",
-        # Of other programs.
+        # Variables of other programs.
         "OS_DATABASE__CONNECTION": "secret",
         "OS_AUTH_URL": "secret",
     }
@@ -125,7 +125,7 @@ def test_misspelt_variables_are_named() -> None:
 
 @pytest.mark.parametrize("option", ["charset=nonsense", "cursorclass=x", "ssl_ca=/nowhere/ca.pem"])
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
-def test_a_value_that_the_driver_refuses_is_explained(database_url: str, option: str) -> None:
+def test_an_option_that_the_driver_refuses_is_named(database_url: str, option: str) -> None:
     joint = "&" if "?" in database_url else "?"
     refused = roost("db", "version", "--db", f"{database_url}{joint}{option}")
     assert refused.status == 1
@@ -134,7 +134,7 @@ def test_a_value_that_the_driver_refuses_is_explained(database_url: str, option:
 
 
 @pytest.mark.parametrize("host", ["", "a" * 70, "nowhere.invalid"])
-def test_a_host_that_there_is_not_is_named(
+def test_an_unknown_host_is_refused_with_the_name_of_its_option(
     tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roost.cli.serve.set_up_logging", lambda _settings: None)

@@ -1,4 +1,4 @@
-"""`roost db`: what an operator sees and what scripts can rely on."""
+"""`roost db`: its output for operators, and its exit codes and JSON for scripts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["db", *arguments])
 
 
-def test_sync_initialises_and_repeating_it_changes_nothing(database_url: str) -> None:
+def test_sync_initialises_a_database_and_a_second_sync_changes_nothing(database_url: str) -> None:
     first = run("sync", "--db", database_url)
     assert first.exit_code == 0
     assert "empty before" in first.output
@@ -30,14 +30,14 @@ def test_sync_initialises_and_repeating_it_changes_nothing(database_url: str) ->
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
-def test_a_dry_run_does_nothing(database_url: str) -> None:
+def test_a_dry_run_changes_nothing(database_url: str) -> None:
     assert run("sync", "--dry-run", "--db", database_url).exit_code == 0
     version = run("version", "--json", "--db", database_url)
     assert json.loads(version.output) == {"state": "empty", "placement": None, "roost": None}
 
 
 @pytest.mark.parametrize("command", [["version"], ["sync", "--dry-run"]])
-def test_looking_at_a_file_that_is_not_there_does_not_make_it(
+def test_commands_that_only_read_do_not_make_a_missing_file(
     tmp_path: Path, command: list[str]
 ) -> None:
     result = run(*command, "--db", f"sqlite:///{tmp_path}/typo.db")
@@ -46,7 +46,7 @@ def test_looking_at_a_file_that_is_not_there_does_not_make_it(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_check_that_cannot_look_is_no_success(tmp_path: Path) -> None:
+def test_check_fails_without_a_database(tmp_path: Path) -> None:
     assert run("check", "--db", f"sqlite:///{tmp_path}/typo.db").exit_code == 2
 
 
@@ -81,7 +81,7 @@ def test_check_tells_a_good_database_from_a_bad_one(database_url: str) -> None:
     assert "VCPU" in bad.output
 
 
-def test_an_url_that_cannot_be_used_is_explained(tmp_path: Path) -> None:
+def test_an_unusable_url_is_explained(tmp_path: Path) -> None:
     for url, word in (
         ("oracle://somewhere/db", "oracle"),
         ("sqlite://", "memory"),
@@ -96,7 +96,7 @@ def test_an_url_that_cannot_be_used_is_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["--help"], ["db", "--help"], ["serve", "--help"]])
-def test_help_shows_what_to_type(command: list[str]) -> None:
+def test_help_shows_the_usage(command: list[str]) -> None:
     result = CliRunner().invoke(cli, command)
     assert result.exit_code == 0
     assert "Usage:" in result.output

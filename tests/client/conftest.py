@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from roost.client.transport.http import HttpTransport
-from support.counting import CountingTransport
-from support.live_server import LiveServer, ReferenceServer
 from support.requirements import reference_environment
+from support.servers.live_server import LiveServer, ReferenceServer
+from support.transports.counting import CountingTransport
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,15 @@
-"""Whatever goes wrong on the way, in the end the server has what everybody declared last.
+"""After any faults the server's tree converges to the last declaration of each writer.
 
-One tree has four writers: two owners, who declare; a compute service, whose driver edits the tree
-it is given; and an operator, who edits by hand. Their requests, the operator's excepted, go through
-a proxy that answers conflicts, hangs up, loses answers, delays, and lets the operator in between.
-Reports fail, processes die and start again with nothing but their records. Then the faults end,
-everybody reports what it declared last, and the tree is compared with what they all said.
+One tree has four writers: two owners that declare, a compute service whose driver edits the tree,
+and an operator. The requests of the owners and of the compute service go through a proxy. The proxy
+answers conflicts, closes connections, loses and delays answers, and has the operator write in
+between. Reports fail. Processes crash, and start again with their ownership records only. Then the
+faults end, each writer reports once more, and the tree is compared with the last declarations.
 
-What the owners declare overlaps. The second one to declare an item finds it there and does not
-own it; when the first one withdraws it, it goes, and comes back with the next report of the second
-one. Hence two rounds of reports at the end: nothing is left to do in a third one.
+The declarations of the owners overlap. The second owner of an item finds it on the server, and does
+not own it. If the first owner no longer declares the item, its report removes the item, and the
+next report of the second owner adds it again. So two rounds of reports end the test, and a third
+round changes nothing.
 """
 
 from __future__ import annotations
@@ -24,49 +25,50 @@ from hypothesis import strategies as st
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.errors import PlacementError
-from roost.client.owning.owner import Owner
-from roost.client.owning.records import MemoryRecords
+from roost.client.ownership.declarative_reporter import DeclarativeReporter
+from roost.client.ownership.store import InMemoryOwnershipStore
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
-from roost.client.transport import Request, Response, Transport
+from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.client.transport.http import HttpTransport, Timeouts
 from roost.client.transport.retrying import RetryPolicy
-from support.by_hand import Operator, Picture
-from support.choices import Choices
-from support.faulty_proxy import Fault, FaultyProxy, Step
-from support.forest import stored
-from support.live_server import LiveServer
-from support.mortal import Death, MortalTransport
-from support.tampering import one_server
-from support.tree_writers import (
+from support.client.operator_edits import Operator, Picture
+from support.client.provider_trees import stored
+from support.client.random_choices import Choices
+from support.client.tree_writers import (
     AGENT,
     BY_HAND,
     LICENCE,
     OTHER,
     PARENTS,
     Compute,
-    Hand,
+    OperatorWork,
     a_compute,
     a_declaration,
 )
+from support.properties import many
+from support.servers.faulty_proxy import Fault, FaultyProxy, Step
+from support.servers.live_server import LiveServer
+from support.transports.dying import DyingTransport, ProcessDeath
+from support.transports.tampering import one_server
 
-MARKS = frozenset({"CUSTOM_OWNER_AGENT", "CUSTOM_OWNER_OTHER"})
+OWNER_TRAITS = frozenset({"CUSTOM_OWNER_AGENT", "CUSTOM_OWNER_OTHER"})
 
-# After which a reporter compares generations, and after which it reads everything again.
-A_WHILE, LONG = 301.0, 3601.0
+# A reporter compares generations after the first time, and reads the whole tree after the second.
+REFRESH, REREAD = 301.0, 3601.0
 
 
-# -- those who report
+# -- the processes that report
 
 
 class Process:
-    """A process that reports one host: it forgets all but its records when it starts again."""
+    """A process that reports one host; a restart keeps only its ownership records."""
 
     def __init__(self, world: World, owner: str | None) -> None:
         self._world = world
         self._owner = owner
-        self._records = MemoryRecords()
-        self._transport = MortalTransport(world.transport)
+        self._store = InMemoryOwnershipStore()
+        self._transport = DyingTransport(world.transport)
         self.start()
 
     def start(self) -> None:
@@ -77,29 +79,29 @@ class Process:
         if isinstance(wanted, Compute):
             return self._reporter.report(wanted, self._world.host, self._world.uuid)
         assert self._owner is not None
-        owner = Owner(self._reporter, self._owner, self._records)
-        return owner.declare(wanted, self._world.host, self._world.uuid).difference
+        reporter = DeclarativeReporter(self._reporter, self._owner, self._store)
+        return reporter.declare(wanted, self._world.host, self._world.uuid).difference
 
-    def report_badly(self, wanted: Declaration | Compute, writes_left: int | None) -> None:
-        """Report while things go wrong; die before some write, if that is not None."""
+    def report_with_faults(self, wanted: Declaration | Compute, writes_left: int | None) -> None:
+        """Report through the faults; crash before a write, unless `writes_left` is `None`."""
         self._transport.writes_left = writes_left
         try:
             with suppress(PlacementError):
                 self.report(wanted)
-        except Death:
+        except ProcessDeath:
             self.start()
         self._transport.writes_left = None
 
 
 class Switch:
-    """A transport through the proxy, or straight to the server and with all the time it needs."""
+    """A transport through the proxy, or straight to the server with long timeouts."""
 
     def __init__(self, faulty: Transport, faithful: Transport) -> None:
         self._faulty = faulty
         self._faithful = faithful
         self.is_faithful = False
 
-    def send(self, request: Request) -> Response:
+    def send(self, request: PlacementRequest) -> PlacementResponse:
         return (self._faithful if self.is_faithful else self._faulty).send(request)
 
     def close(self) -> None:
@@ -107,13 +109,15 @@ class Switch:
         self._faithful.close()
 
 
-# -- the whole
+# -- the tree and its writers
 
 
 class World:
-    """A tree of its own on a shared server, and all who write to it."""
+    """A tree on a shared server, and its writers."""
 
-    def __init__(self, proxy: FaultyProxy, switch: Switch, hand: Hand, by_uuid: bool) -> None:
+    def __init__(
+        self, proxy: FaultyProxy, switch: Switch, hand: OperatorWork, by_uuid: bool
+    ) -> None:
         self.host = hand.host
         self.uuid = str(uuid4()) if by_uuid else None
         self.proxy = proxy
@@ -132,11 +136,11 @@ class World:
         return self.now
 
     def step(self, choices: Choices) -> None:
-        """One of them reports what it declares now; the operator may act before that."""
+        """Have one process report a new declaration; the operator may write before that."""
         if choices.yes():
             self.hand.act(choices, between_reports=True)
         if choices.one([False] * 7 + [True]):
-            self.now += choices.one((A_WHILE, LONG))
+            self.now += choices.one((REFRESH, REREAD))
         who = choices.one([AGENT, OTHER, "compute"])
         process = self.processes[who]
         if choices.one([False] * 15 + [True]):
@@ -147,18 +151,18 @@ class World:
             if who == "compute"
             else a_declaration(self.host, who, choices)
         )
-        process.report_badly(self.wanted[who], writes_left)
+        process.report_with_faults(self.wanted[who], writes_left)
         self.proxy.settle()
 
     def end(self) -> None:
-        """No more faults: two rounds, after which nothing is left to do."""
+        """End the faults, and report twice; a third round changes nothing."""
         self.proxy.plan()
         self.proxy.settle()
         self.transport.is_faithful = True
         self.hand.finish()
-        self.round(after=LONG)
-        self.round(after=A_WHILE)
-        last = self.round(after=A_WHILE)
+        self.round(after=REREAD)
+        self.round(after=REFRESH)
+        last = self.round(after=REFRESH)
         assert [line for change in last for line in change.lines()] == []
 
     def round(self, after: float) -> list[Difference]:
@@ -169,10 +173,10 @@ class World:
         try:
             return self.processes[name].report(self.wanted[name])
         except PlacementError:
-            # One that failed before may have to forget first what it then believed.
+            # The process may have to read the tree again after an earlier failure.
             return self.processes[name].report(self.wanted[name])
 
-    # -- what must come of it
+    # -- the expected tree
 
     def expected(self) -> dict[str, Picture]:
         found: dict[str, Picture] = {}
@@ -221,7 +225,7 @@ class World:
         ]
 
     def _is_needed(self, name: str) -> bool:
-        """Nobody wants it any more, but it has something below it that somebody wants."""
+        """Whether an undeclared provider stays because a writer wants a provider below it."""
         below = [child for child, parent in PARENTS.items() if parent == name]
         return name in self.hand.children.values() or any(
             self._declared(child) or self._by_hand(child) or self._is_needed(child)
@@ -230,7 +234,7 @@ class World:
 
 
 def united(parent: str | None, parts: list[DeclaredProvider]) -> Picture:
-    """One provider with all that somebody says of it."""
+    """One provider with the declarations of all writers."""
     inventories: dict[str, dict[str, Any]] = {}
     for part in parts:
         for name, fields in part.inventories.items():
@@ -243,11 +247,11 @@ def united(parent: str | None, parts: list[DeclaredProvider]) -> Picture:
     )
 
 
-# -- what goes wrong
+# -- faults
 
 
 def write_faults(world: World, drawn: bytes) -> Iterator[Step]:
-    # In this order: what is simplest to understand comes first when an example shrinks.
+    # Simple faults come first, because a failing example shrinks towards them.
     faults: list[Step] = [None] * 16
     faults += [Fault.CONFLICT, Fault.LOST_ANSWER, Fault.HANG_UP, Fault.UNAVAILABLE]
     faults += [Fault.GATEWAY_TIMEOUT, Fault.INTERNAL_ERROR, Fault.GARBLED]
@@ -260,7 +264,7 @@ def write_faults(world: World, drawn: bytes) -> Iterator[Step]:
             yield Fault.LATE if detail % 2 else Fault.SLOW
 
 
-def interlude(hand: Hand, detail: int) -> Callable[[], None]:
+def interlude(hand: OperatorWork, detail: int) -> Callable[[], None]:
     return lambda: hand.act(Choices(bytes([detail])))
 
 
@@ -274,7 +278,8 @@ def read_faults(drawn: bytes) -> Iterator[Step]:
 
 
 @contextmanager
-def no_waiting(server: LiveServer) -> Iterator[tuple[FaultyProxy, Switch]]:
+def connections(server: LiveServer) -> Iterator[tuple[FaultyProxy, Switch]]:
+    """A proxy, and a transport without waits before repetitions."""
     at_once = RetryPolicy(sleep=lambda _: None)
     with FaultyProxy(server.port) as proxy:
         switch = Switch(
@@ -289,10 +294,7 @@ def no_waiting(server: LiveServer) -> Iterator[tuple[FaultyProxy, Switch]]:
 
 @one_server
 @settings(
-    max_examples=20,
-    deadline=None,
-    derandomize=True,
-    database=None,
+    max_examples=many(10),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
@@ -301,11 +303,11 @@ def no_waiting(server: LiveServer) -> Iterator[tuple[FaultyProxy, Switch]]:
     writes=st.binary(min_size=20, max_size=80),
     reads=st.binary(max_size=60),
 )
-def test_in_the_end_everybody_has_what_it_declared_last(
+def test_the_tree_converges_to_the_last_declarations(
     server: LiveServer, steps: list[bytes], by_uuid: bool, writes: bytes, reads: bytes
 ) -> None:
-    with no_waiting(server) as (proxy, switch):
-        hand = Hand(f"host-{uuid4()}-", Operator(server.client()))
+    with connections(server) as (proxy, switch):
+        hand = OperatorWork(f"host-{uuid4()}-", Operator(server.client()))
         world = World(proxy, switch, hand, by_uuid)
         proxy.plan(read_faults(reads), write_faults(world, writes))
         for drawn in steps:
@@ -313,9 +315,10 @@ def test_in_the_end_everybody_has_what_it_declared_last(
         world.end()
         tree = hand.operator.tree(world.host)
         unmarked = {
-            name: replace(picture, traits=picture.traits - MARKS) for name, picture in tree.items()
+            name: replace(picture, traits=picture.traits - OWNER_TRAITS)
+            for name, picture in tree.items()
         }
         assert unmarked == world.expected()
         for name in PARENTS:
             if name and world.host + name in tree:
-                assert len(tree[world.host + name].traits & MARKS) == 1
+                assert len(tree[world.host + name].traits & OWNER_TRAITS) == 1

@@ -1,11 +1,11 @@
-"""Declarations: several trees in one, told apart."""
+"""The trees of a declaration."""
 
 from __future__ import annotations
 
 from roost.client.declaration import Declaration, DeclaredProvider
 
 
-def test_trees_are_told_apart_and_keep_their_order() -> None:
+def test_a_declaration_is_divided_into_trees_in_their_order() -> None:
     a, b = DeclaredProvider("a"), DeclaredProvider("b")
     below_a = [
         DeclaredProvider("a1", "a"),

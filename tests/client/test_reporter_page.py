@@ -1,4 +1,4 @@
-"""The page about the reporter, executed: its programs do what it says."""
+"""The programs of docs/reporter.md, executed."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
+from support.client.live_providers import LiveProviders
 from support.code_blocks import code_blocks
-from support.counting import CountingTransport
-from support.live_server import LiveServer
-from support.remote_world import RemoteWorld
+from support.servers.live_server import LiveServer
+from support.transports.counting import CountingTransport
 
 PAGE = Path(__file__).parents[2] / "docs" / "reporter.md"
 
 
-def test_what_is_declared_can_be_claimed(
+def test_the_declared_resources_can_be_claimed(
     server: LiveServer,
     transport: CountingTransport,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    world = RemoteWorld(transport)
+    world = LiveProviders(transport)
     monkeypatch.setenv("ROOST_URL", server.url)
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
     host, resource_class = world.name("host"), world.custom("CPU")
     declare, claim = (
-        # Names of its own: the server has more hosts, of which others have plans.
+        # Further tests use the same server, so this one needs names of its own.
         block.text.replace("host-1", host).replace("VCPU", resource_class)
         for block in code_blocks(PAGE, "python")
     )
@@ -35,6 +35,6 @@ def test_what_is_declared_can_be_claimed(
     assert len(list((tmp_path / "my-agent").iterdir())) == 1
     exec(claim, {})
     assert capsys.readouterr().out == "True\n"
-    # Who knows what he declared has nothing to do the second time.
+    # The second declaration changes nothing.
     exec(declare, {})
     assert capsys.readouterr().out == "\n"

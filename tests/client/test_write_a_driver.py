@@ -1,4 +1,4 @@
-"""The page "Write a driver in 20 lines", executed: its drivers are run as it runs them."""
+"""The drivers and commands of docs/write-a-driver.md, executed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from click.testing import CliRunner
 
 from roost.cli.main import cli
 from roost.client import Reporter
+from support.client.live_providers import LiveProviders
 from support.code_blocks import CodeBlock, code_blocks
-from support.counting import CountingTransport
-from support.live_server import LiveServer
-from support.remote_world import RemoteWorld
+from support.servers.live_server import LiveServer
+from support.transports.counting import CountingTransport
 
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-driver.md"
 
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with the page's modules, where Python finds them."""
+    """A directory on Python's path with the modules of the page."""
     for block in code_blocks(PAGE, "python"):
         first_line = block.text.partition("\n")[0]
         if first_line.endswith(".py"):
@@ -41,7 +41,7 @@ def test_the_first_driver_has_20_lines() -> None:
     assert len([line for line in lines if line.strip() and '"""' not in line]) <= 20
 
 
-def test_the_page_shows_what_its_commands_print(modules: Path, server: LiveServer) -> None:
+def test_the_commands_print_what_the_page_shows(modules: Path, server: LiveServer) -> None:
     del modules
     (block,) = code_blocks(PAGE, "console")
     host = f"host-{server.port}"
@@ -53,10 +53,10 @@ def test_the_page_shows_what_its_commands_print(modules: Path, server: LiveServe
         assert result.output == printed.replace("host-7", host)
 
 
-def test_the_reshaping_driver_moves_what_is_in_use(
+def test_the_reshaping_driver_moves_allocations(
     modules: Path, transport: CountingTransport
 ) -> None:
-    world = RemoteWorld(transport)
+    world = LiveProviders(transport)
     world.add("host", totals={"VCPU": 16, "VGPU": 8})
     world.claim("both", host={"VCPU": 2, "VGPU": 1})
     world.claim("only graphics", host={"VGPU": 3})
@@ -73,7 +73,7 @@ def test_the_reshaping_driver_moves_what_is_in_use(
     assert len(only) == 1
 
 
-def test_the_declaring_driver_declares(modules: Path, server: LiveServer) -> None:
+def test_the_declaring_driver_is_reported(modules: Path, server: LiveServer) -> None:
     del modules
     host = f"declared-{server.port}"
     result = CliRunner().invoke(
@@ -87,7 +87,7 @@ def test_the_declaring_driver_declares(modules: Path, server: LiveServer) -> Non
     assert f"{host}_ssd: traits added: CUSTOM_OWNER_AGENT, STORAGE_DISK_SSD" in result.output
 
 
-def test_the_program_of_ones_own_reports(
+def test_the_program_reports(
     modules: Path,
     server: LiveServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -98,8 +98,8 @@ def test_the_program_of_ones_own_reports(
     assert capsys.readouterr().out == "3 providers created\n"
 
 
-def test_the_ported_methods_do_what_the_old_ones_said(transport: CountingTransport) -> None:
-    world = RemoteWorld(transport)
+def test_the_ported_methods_report_what_the_old_ones_returned(transport: CountingTransport) -> None:
+    world = LiveProviders(transport)
     ported = [block for block in code_blocks(PAGE, "python") if "# becomes" in block.text]
     names: dict[str, Any] = {}
     for number, block in enumerate(ported):

@@ -1,4 +1,4 @@
-"""What the tests of the demo cloud share: a small database of their own."""
+"""Small databases for the tests of the demo cloud."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roost.store.vocabulary import sync_standard_names
 
 @pytest.fixture(scope="session")
 def open_database() -> Callable[[str], Database]:
-    """Makes the database of a URL ready for use."""
+    """Opens the database of a URL and makes its tables and standard names."""
 
     def open_(url: str) -> Database:
         database = Database(DatabaseOptions(url=url, sqlite_synchronous=False))

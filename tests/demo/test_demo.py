@@ -10,18 +10,17 @@ from sqlalchemy import Connection
 from roost.demo.load import DemoSummary, load_demo
 from roost.demo.world import demo_uuid
 from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
-from roost.service.allocations import get_consumer_allocations
+from roost.service.allocations import get_consumer_allocations, list_usages_by_type
 from roost.service.inventories import list_inventories, list_usages
 from roost.service.providers import create_provider
-from roost.service.usages import list_usages_by_type
 from roost.store.database import Database
-from support.listing import all_providers
-from support.together import run_together
+from support.simultaneous_processes import run_together
+from support.store.stored_providers import all_providers
 
 ALL = ProviderFilter()
 PROJECTS = ("demo-shop", "demo-telecom", "demo-research")
 
-# Loads worlds and tells how much it loaded.
+# A process loads worlds and prints how many providers and consumers it loaded.
 SCRIPT = """
 import sys
 from roost.demo.drawings import DRAWINGS
@@ -56,7 +55,7 @@ def _names(database: Database, wanted: ProviderFilter) -> list[str]:
 
 
 def _picture(database: Database) -> list[tuple[str, str, str | None, object]]:
-    """All providers in order; with them their generations and usages."""
+    """All providers in order, with their generations and usages."""
     return [
         (
             provider.uuid,
@@ -83,7 +82,7 @@ def _hosts_only(names: list[str]) -> list[str]:
 # Loading
 
 
-def test_documentation_can_print_uuids(demo: Database) -> None:
+def test_uuids_are_as_documentation_prints_them(demo: Database) -> None:
     def uuid(name: str) -> str:
         (provider,) = demo.read(all_providers, ProviderFilter(name=name))
         return provider.uuid
@@ -93,7 +92,7 @@ def test_documentation_can_print_uuids(demo: Database) -> None:
     assert demo_uuid("demo-zone-north") == "4acdcca9-f69d-5364-989b-580256caf8d4"
 
 
-def test_the_summary_counts_what_is_there(loaded: tuple[Database, DemoSummary]) -> None:
+def test_the_summary_counts_providers_and_consumers(loaded: tuple[Database, DemoSummary]) -> None:
     database, summary = loaded
     assert summary.loaded
     assert summary.providers == len(database.read(all_providers, ALL))
@@ -106,7 +105,7 @@ def test_the_summary_counts_what_is_there(loaded: tuple[Database, DemoSummary]) 
     assert {usage.consumer_type for usage in consumers} == {"INSTANCE", "MIGRATION"}
 
 
-def test_loading_a_second_time_changes_nothing(demo: Database) -> None:
+def test_a_second_load_changes_nothing(demo: Database) -> None:
     before = _picture(demo)
     again = load_demo(demo)
     assert not again.loaded
@@ -115,12 +114,12 @@ def test_loading_a_second_time_changes_nothing(demo: Database) -> None:
 
 
 def test_a_database_in_use_is_left_alone(empty: Database) -> None:
-    empty.write(create_provider, "somebody's host")
+    empty.write(create_provider, "an operator's host")
     assert not load_demo(empty).loaded
-    assert _names(empty, ALL) == ["somebody's host"]
+    assert _names(empty, ALL) == ["an operator's host"]
 
 
-def test_of_two_processes_one_loads_and_the_other_says_that_it_did_not(
+def test_one_of_two_processes_loads_and_the_second_reports_that_it_loaded_nothing(
     database_url: str, open_database: Callable[[str], Database]
 ) -> None:
     database = open_database(database_url)
@@ -131,7 +130,7 @@ def test_of_two_processes_one_loads_and_the_other_says_that_it_did_not(
     assert sorted(ended) == [(0, "0 0\n", ""), (0, "58 0\n", "")]
 
 
-def test_another_process_loads_the_same_cloud_and_prints_nothing_without_a_terminal(
+def test_a_second_process_loads_the_same_cloud_and_shows_no_progress_without_a_terminal(
     demo: Database, empty: Database
 ) -> None:
     ended = run_together(SCRIPT, 1, empty.options.url, "everything")
@@ -142,7 +141,7 @@ def test_another_process_loads_the_same_cloud_and_prints_nothing_without_a_termi
 # The hosts
 
 
-def test_there_are_a_hundred_hosts_of_two_numa_nodes_with_network_functions(
+def test_a_hundred_hosts_have_two_numa_nodes_with_network_functions(
     demo: Database,
 ) -> None:
     hosts = demo.read(all_providers, ProviderFilter(traits=_having("COMPUTE_NODE")))
@@ -158,7 +157,7 @@ def test_there_are_a_hundred_hosts_of_two_numa_nodes_with_network_functions(
         assert {node.uuid for node in nodes} <= with_functions
 
 
-def test_hosts_are_of_several_shapes(demo: Database) -> None:
+def test_hosts_have_several_shapes(demo: Database) -> None:
     def shape(connection: Connection, host: Provider) -> object:
         return tuple(
             sorted(
@@ -174,7 +173,7 @@ def test_hosts_are_of_several_shapes(demo: Database) -> None:
     assert len({demo.read(shape, host) for host in hosts}) == 6
 
 
-def test_each_rack_has_a_quarter_of_the_hosts_and_one_pool_that_it_shares(demo: Database) -> None:
+def test_each_rack_has_a_quarter_of_the_hosts_and_one_sharing_pool(demo: Database) -> None:
     for rack in range(1, 5):
         aggregates = AggregateFilter(((demo_uuid(f"demo-rack-{rack}"),),))
         members = _names(demo, ProviderFilter(aggregates=aggregates))
@@ -195,7 +194,7 @@ def test_each_host_is_in_one_of_two_zones(demo: Database) -> None:
     assert not zones[0] & zones[1]
 
 
-def test_no_provider_gives_more_than_it_has_and_some_are_partly_full(demo: Database) -> None:
+def test_no_usage_exceeds_the_capacity_and_some_providers_are_partly_full(demo: Database) -> None:
     def read(connection: Connection) -> list[tuple[int, float]]:
         return [
             (used, inventories[resource_class].capacity)
@@ -211,7 +210,7 @@ def test_no_provider_gives_more_than_it_has_and_some_are_partly_full(demo: Datab
     assert any(used == 0 for used, capacity in pairs)
 
 
-def test_an_instance_lives_on_one_host_and_its_migration_on_another(demo: Database) -> None:
+def test_an_instance_is_on_one_host_and_its_migration_on_a_second_host(demo: Database) -> None:
     def hosts(connection: Connection, consumer: str) -> tuple[set[str], str, str | None]:
         held = get_consumer_allocations(connection, demo_uuid(consumer))
         assert held is not None
@@ -231,7 +230,7 @@ def test_an_instance_lives_on_one_host_and_its_migration_on_another(demo: Databa
         assert (instance[2], migration[2]) == ("INSTANCE", "MIGRATION")
 
 
-def test_each_project_uses_something_else(demo: Database) -> None:
+def test_projects_use_different_resource_classes(demo: Database) -> None:
     def classes(project: str) -> set[str]:
         (usage,) = demo.read(list_usages_by_type, project, None, "all")
         return set(usage.resources)
@@ -242,10 +241,10 @@ def test_each_project_uses_something_else(demo: Database) -> None:
     assert used[0] == {"VCPU", "MEMORY_MB", "DISK_GB"}
 
 
-# Questions that the demo cloud answers with neither nothing nor everything
+# Questions to which the demo cloud answers with some providers, but not all
 
 
-def test_numa_nodes_with_avx512_and_eight_free_dedicated_cpus(demo: Database) -> None:
+def test_some_numa_nodes_have_avx512_and_eight_free_dedicated_cpus(demo: Database) -> None:
     nodes = _names(demo, ProviderFilter(traits=_having("HW_NUMA_ROOT")))
     fast = _having("HW_NUMA_ROOT", "HW_CPU_X86_AVX512F")
     modern = _names(demo, ProviderFilter(traits=fast))
@@ -254,13 +253,13 @@ def test_numa_nodes_with_avx512_and_eight_free_dedicated_cpus(demo: Database) ->
     assert 0 < len(many_cpus) < len(some_cpus) < len(modern) < len(nodes)
 
 
-def test_free_whole_gpus(demo: Database) -> None:
+def test_some_whole_gpus_are_free(demo: Database) -> None:
     gpus = _names(demo, ProviderFilter(traits=_having("CUSTOM_GPU_A100")))
     free = _names(demo, ProviderFilter(traits=_having("CUSTOM_GPU_A100"), resources={"PGPU": 1}))
     assert 0 < len(free) < len(gpus)
 
 
-def test_functions_on_either_outside_network_with_bandwidth_left(demo: Database) -> None:
+def test_some_functions_on_outside_networks_have_bandwidth_left(demo: Database) -> None:
     outside = _having(("CUSTOM_PHYSNET_NORTH", "CUSTOM_PHYSNET_SOUTH"))
     north = _names(demo, ProviderFilter(traits=_having("CUSTOM_PHYSNET_NORTH")))
     both = _names(demo, ProviderFilter(traits=outside))
@@ -270,7 +269,7 @@ def test_functions_on_either_outside_network_with_bandwidth_left(demo: Database)
     assert 0 < len(idle) < len(both)
 
 
-def test_hosts_of_a_zone_that_are_not_under_repair(demo: Database) -> None:
+def test_some_hosts_of_a_zone_are_not_under_repair(demo: Database) -> None:
     zone = AggregateFilter(((demo_uuid("demo-zone-north"),),))
     everything = _names(demo, ProviderFilter(aggregates=zone))
     working = _names(

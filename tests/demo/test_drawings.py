@@ -1,4 +1,4 @@
-"""The worlds that are drawn in documents are in the database as a reader sees them."""
+"""The worlds that documents draw are in the database as they are drawn."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from roost.service.aggregates import list_aggregates
 from roost.service.inventories import list_inventories
 from roost.service.traits import list_provider_traits
 from roost.store.database import Database
-from support.listing import all_providers
+from support.store.stored_providers import all_providers
 
 Show = Callable[[str], object]
 
 
 def _load(database: Database, world: World) -> Show:
-    """Load one world; a function that tells of a drawn provider what a reader would compare:
-    its parent, totals, traits and aggregates.
+    """Load one world.
+
+    The returned function shows parent, totals, traits and aggregates of a drawn provider.
     """
     uuids = database.write(load_worlds, [world])
     drawn = {world.uuid(name): name for name in ("agg", "aggA", "aggB")}
@@ -99,7 +100,7 @@ def test_network_cards_are_as_drawn(empty: Database) -> None:
     assert show("NIC1_2") == ("CN1", {"SRIOV_NET_VF": 8}, set(), set())
 
 
-def test_the_trees_and_pools_of_one_aggregate_are_as_drawn(empty: Database) -> None:
+def test_trees_and_pools_of_one_aggregate_are_as_drawn(empty: Database) -> None:
     show = _load(empty, IN_TREE)
     shares = {"MISC_SHARES_VIA_AGGREGATE"}
     for pool in ("SS1", "SS2"):
@@ -125,7 +126,7 @@ def test_root_traits_are_as_drawn(empty: Database) -> None:
     assert show("NUMA2") == ("NUMA_CN", node, {"HW_CPU_X86_AVX2"}, set())
 
 
-def test_fpgas_are_as_drawn_but_of_the_class_that_exists(empty: Database) -> None:
+def test_fpgas_are_as_drawn_but_of_the_standard_class(empty: Database) -> None:
     show = _load(empty, SAME_SUBTREE)
     node = {"VCPU": 4, "MEMORY_MB": 2048}
     assert show("CN") == (None, {}, set(), set())
@@ -161,7 +162,7 @@ def test_entire_trees_have_the_drawn_totals_and_the_printed_capacities(
     }
 
 
-def test_the_three_trees_share_as_drawn(empty: Database) -> None:
+def test_three_trees_with_sharing_providers_are_as_drawn(empty: Database) -> None:
     world = UPDATE_PROVIDER_TREE
     empty.write(load_worlds, [world])
 
@@ -195,7 +196,7 @@ def test_the_three_trees_share_as_drawn(empty: Database) -> None:
     ]
 
 
-def test_a_name_that_two_worlds_draw_is_found_with_its_worlds_name_only(empty: Database) -> None:
+def test_a_name_in_two_worlds_is_found_only_with_the_name_of_its_world(empty: Database) -> None:
     uuids = empty.write(load_worlds, [SHARING, NIC_TRAITS])
     assert uuids["sharing/CN1"] == SHARING.uuid("CN1")
     assert uuids["nic-traits/CN1"] == NIC_TRAITS.uuid("CN1")

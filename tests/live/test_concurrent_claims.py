@@ -14,8 +14,8 @@ import pytest
 
 from databases import Databases
 from roost.model.identifiers import new_uuid
-from support.client import ApiClient
-from support.live_server import LiveServer
+from support.api_client import ApiClient
+from support.servers.live_server import LiveServer
 
 CLIENTS = 32
 PROVIDERS = 4
@@ -26,7 +26,7 @@ CAPACITY = 40
 def _server_on(
     _makers: dict[str, Databases], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], LiveServer]]:
-    """The server on a kind of database; the tests do not get in each other's way there."""
+    """Starts one server for each kind of database; every test uses providers of its own."""
     with ExitStack() as stack:
 
         @cache
@@ -43,7 +43,7 @@ def server(kind: str, _server_on: Callable[[str], LiveServer]) -> LiveServer:
 
 
 class Ledger:
-    """What the clients know together: claims under way or granted, and refusals."""
+    """The claims of all clients, under way or granted, and the refusals that are wrong."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class Ledger:
             self.granted[consumer] = tuple(providers)
 
     def refuse(self, providers: Sequence[str], detail: str) -> None:
-        """A refusal is right only if one of the providers may have been full at that time."""
+        """A refusal is right only if one of its providers may have been full at that time."""
         with self._lock:
             if "would exceed the capacity" not in detail:
                 self.wrong.append(detail)
@@ -92,7 +92,7 @@ def claim(api: ApiClient, ledger: Ledger, providers: Sequence[str]) -> bool:
 
 
 def fill(server: LiveServer, ledger: Ledger, choices: Sequence[Sequence[str]], seed: int) -> None:
-    """Claim by every choice, in a random order of its own, until each has been refused."""
+    """Claim from random choices of providers until the server has refused each choice."""
     api = server.client()
     order = random.Random(seed)
     open_choices = [list(choice) for choice in choices]
@@ -110,7 +110,7 @@ def in_parallel(server: LiveServer, ledger: Ledger, choices: Sequence[Sequence[s
             future.result()
 
 
-def test_exactly_the_capacity_is_handed_out(server: LiveServer) -> None:
+def test_claims_take_exactly_the_capacity(server: LiveServer) -> None:
     api = server.client()
     providers = [new_uuid() for _ in range(PROVIDERS)]
     for uuid in providers:
@@ -129,14 +129,14 @@ def test_exactly_the_capacity_is_handed_out(server: LiveServer) -> None:
         assert api.get(f"/resource_providers/{uuid}/usages").json["usages"] == {"VCPU": CAPACITY}
         held = set(api.get(f"/resource_providers/{uuid}/allocations").json["allocations"])
         assert held == {consumer for consumer, chosen in ledger.granted.items() if uuid in chosen}
-        # One step for the inventory, one for each claim: none was lost, none counted twice.
+        # The inventory and each claim move the generation by one, so no claim counts twice.
         generation = api.get(f"/resource_providers/{uuid}").json["generation"]
         assert generation == 1 + CAPACITY
     assert "Traceback" not in server.log
 
 
-def test_one_consumer_written_by_many_at_once_is_written_by_one(server: LiveServer) -> None:
-    """Of clients that all saw the same consumer generation exactly one wins each round."""
+def test_one_of_many_concurrent_writers_of_a_consumer_wins(server: LiveServer) -> None:
+    """In each round all clients send the same consumer generation, and one client wins."""
     api = server.client()
     uuid, consumer = new_uuid(), new_uuid()
     api.post("/resource_providers", {"name": uuid, "uuid": uuid})

@@ -1,4 +1,4 @@
-"""Candidates after a crash of the database: what it kept, and nothing that it lost."""
+"""After a crash of the database, candidates show the rows that it kept, and no lost row."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import pytest
 from roost.model.consumers import Claim
 from roost.service.claims import claim_for_one
 from roost.store.database import Database, DatabaseOptions
-from roost.store.journal_reading import JournalLost
+from roost.store.journal.position import JournalLost
 from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
-from support.client import ApiClient, in_process_client
-from support.journal import Reader, ids, record, rolled_back, start, writing
-from support.private_servers import (
+from support.api_client import ApiClient, in_process_client
+from support.servers.killable_databases import (
     PrivateMariaDB,
     PrivatePostgreSQL,
     own_mariadb,
     own_postgresql,
 )
+from support.store.journal import Reader, ids, record, rolled_back, start, writing
 
-# How many transactions come to nothing before a crash; their numbers are given again after it.
+# So many transactions are rolled back before a crash. PostgreSQL reuses their numbers afterwards.
 REFUSED = 8
 TRIES = 3
-# The server may put a commit on disk by itself, so one of these must show a loss.
+# The server may write a commit to disk early. One of so many crashes must lose a row.
 LOSSES_TRIED = 10
 
 
@@ -64,7 +64,7 @@ def crashing(postgresql: PrivatePostgreSQL) -> Iterator[Database]:
 
 
 def refuse_writes(database: Database) -> None:
-    """Let transactions come to nothing. The server does not put their numbers on disk."""
+    """Roll transactions back. The server does not write their numbers to disk."""
     for _ in range(REFUSED):
         with rolled_back(database) as connection:
             record(connection, 90)
@@ -82,14 +82,14 @@ class TestPostgreSQLBackendKilled:
     ) -> None:
         reader = Reader(crashing, start(crashing))
         for number in range(2, 2 + TRIES):
-            # This puts the numbers of all transactions so far on disk.
+            # The commit writes the numbers of all transactions so far to disk.
             crashing.write(record, 1)
             refuse_writes(crashing)
             assert reader.read() == [1]
             postgresql.kill_backend()
             reconnect(crashing)
             crashing.write(record, number)
-            # More than were refused: the reader cannot see that numbers went back.
+            # More transactions than before the crash hide from the reader that numbers went back.
             refuse_writes(crashing)
             refuse_writes(crashing)
             assert reader.read() == [number]
@@ -98,7 +98,7 @@ class TestPostgreSQLBackendKilled:
     def test_a_position_notices_that_a_row_below_the_newest_was_lost(
         self, crashing: Database, postgresql: PrivatePostgreSQL
     ) -> None:
-        """Only what was committed with `synchronous_commit` off can be lost."""
+        """A crash loses only transactions with `synchronous_commit` off."""
         postgresql.databases.execute(
             "ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"
         )
@@ -119,7 +119,7 @@ class TestPostgreSQLBackendKilled:
                     reader.read()
                 return
             assert reader.read() == []
-        pytest.fail("the server put everything on disk each time: nothing was shown")
+        pytest.fail(f"PostgreSQL lost no row in {LOSSES_TRIED} crashes; raise LOSSES_TRIED")
 
     def test_candidates_and_usages_agree(
         self, crashing: Database, postgresql: PrivatePostgreSQL, tmp_path: Path
@@ -142,7 +142,7 @@ class TestPostgreSQLBackendKilled:
 
 @pytest.mark.long
 class TestMariaDBKilled:
-    """It puts commits on disk from time to time, so it loses the last ones when it is killed."""
+    """MariaDB writes commits to disk from time to time, so a kill loses the last commits."""
 
     def test_a_position_notices_that_a_row_below_the_newest_was_lost(
         self, mariadb: PrivateMariaDB
@@ -164,7 +164,7 @@ class TestMariaDBKilled:
             with pytest.raises(JournalLost, match="lost"):
                 reader.read()
 
-    def test_a_position_goes_on_if_nothing_was_lost(self, mariadb: PrivateMariaDB) -> None:
+    def test_a_position_goes_on_if_no_row_was_lost(self, mariadb: PrivateMariaDB) -> None:
         with prepared(mariadb.databases.create().url) as database:
             reader = Reader(database, start(database))
             database.write(record, 1, 2)
@@ -181,7 +181,7 @@ class TestMariaDBKilled:
             api = in_process_client(database, tmp_path)
             host = make_host(api)
             with writing(database) as late:
-                # The row of this claim in the journal is below that of the new host.
+                # In the journal, the row of this claim is below the row of the new host.
                 claim_for_one(late, Claim(str(uuid4()), {host: {"VCPU": 1}}, "late", "late", None))
                 make_host(api)
                 mariadb.flush()

@@ -1,4 +1,4 @@
-"""The database has a bad day: requests fail in a bounded time, and the truth is told about them."""
+"""With a database that is away or silent, requests fail in time and say what was written."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import sqlalchemy as sa
 
 from roost.api.application import Application
 from roost.store.database import Database, DatabaseOptions
-from support.client import Answer, ApiClient, application_client, settings_for
-from support.database_proxy import DatabaseProxy, Mood
-from support.live_server import LiveServer
+from support.api_client import Answer, ApiClient, application_client, settings_for
+from support.servers.database_proxy import DatabaseProxy, Mood
+from support.servers.live_server import LiveServer
 
 WAIT_SECONDS = 1
 CANDIDATES = "/allocation_candidates?resources=VCPU:1"
@@ -28,14 +28,14 @@ pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect
 
 @pytest.fixture
 def proxy(database: Database) -> Iterator[DatabaseProxy]:
-    """In front of the server of the prepared database."""
+    """A proxy in front of the server of the prepared database."""
     with DatabaseProxy(database.options.url) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def distant(proxy: DatabaseProxy) -> Iterator[Database]:
-    """The database as it is seen through the proxy."""
+    """The database, reached through the proxy."""
     distant = Database(
         DatabaseOptions(url=proxy.url, wait_seconds=WAIT_SECONDS, silence_seconds=2 * WAIT_SECONDS)
     )
@@ -45,7 +45,7 @@ def distant(proxy: DatabaseProxy) -> Iterator[Database]:
 
 @pytest.fixture
 def api(distant: Database, tmp_path: Path) -> ApiClient:
-    """The API on a database behind the proxy, warm."""
+    """The API on the database behind the proxy, after its first requests."""
     settings = replace(settings_for(distant, tmp_path), database=distant.options)
     client = application_client(Application(settings, distant))
     assert client.get(CANDIDATES).status == 200
@@ -64,7 +64,7 @@ def assert_unavailable(answer: Answer) -> None:
 
 
 def is_back(api: ApiClient, path: str = CANDIDATES, seconds: float = 1.0) -> bool:
-    """Whether a request succeeds within so long, and slow machines may take a bit longer."""
+    """Whether a request succeeds within this time, plus two seconds for slow machines."""
     deadline = time.monotonic() + seconds + 2
     while time.monotonic() < deadline:
         if api.get(path).status == 200:
@@ -84,7 +84,7 @@ def test_candidates_fail_together_when_the_database_is_silent(
     for answer, seconds in found:
         assert_unavailable(answer)
         assert seconds < 2 * WAIT_SECONDS + 2
-    # From now on, one request waits for the database, and the others are told at once.
+    # From now on, one request waits for the database, and all other requests fail at once.
     with ThreadPoolExecutor(16) as pool:
         asked = [pool.submit(timed, lambda: api.get(CANDIDATES)) for _ in range(16)]
         found = [each.result() for each in asked]
@@ -94,7 +94,7 @@ def test_candidates_fail_together_when_the_database_is_silent(
     assert is_back(api, seconds=1 if mood is Mood.FREEZE else WAIT_SECONDS)
 
 
-def test_a_connection_that_is_refused_fails_at_once_and_comes_back(
+def test_requests_fail_at_once_while_the_database_refuses_connections(
     api: ApiClient, proxy: DatabaseProxy
 ) -> None:
     proxy.be(Mood.REFUSE)
@@ -125,7 +125,7 @@ def test_reads_and_writes_end_when_the_database_is_silent(
     assert api.get(f"/resource_providers/{name}").status == 404
 
 
-def test_connections_that_lay_idle_when_the_server_restarted_are_replaced(
+def test_idle_connections_are_replaced_after_a_restart_of_the_database(
     api: ApiClient, proxy: DatabaseProxy
 ) -> None:
     proxy.cut()
@@ -137,7 +137,7 @@ def test_connections_that_lay_idle_when_the_server_restarted_are_replaced(
     assert api.post("/resource_providers", {"name": name, "uuid": name}).status == 200
 
 
-def test_a_journal_connection_that_breaks_again_and_again_is_unavailable(
+def test_candidates_are_unavailable_while_the_journal_connection_breaks(
     api: ApiClient, proxy: DatabaseProxy
 ) -> None:
     proxy.cut_when_sent(b"roost_meta")
@@ -166,11 +166,11 @@ def test_a_write_whose_connection_is_lost_once_is_carried_out(
     assert api.post("/resource_providers", {"name": name, "uuid": name}).status == 200
 
 
-def test_a_commit_whose_answer_is_lost_is_told_as_unknown(
+def test_a_write_whose_commit_gets_no_answer_says_that_it_may_have_been_carried_out(
     api: ApiClient, proxy: DatabaseProxy, kind: str
 ) -> None:
     first = str(uuid4())
-    # Connections say it when they are opened, too.
+    # A new connection sends COMMIT too, so the pool opens its connection before the cut.
     assert api.post("/resource_providers", {"name": first, "uuid": first}).status == 200
     proxy.cut_when_sent(b"COMMIT\0" if kind == "postgresql" else b"\x03COMMIT")
     name = str(uuid4())
@@ -193,7 +193,7 @@ def test_no_traceback_is_logged_for_a_database_that_is_away(
     assert not any(record.exc_info for record in caplog.records)
 
 
-def test_a_statement_that_takes_its_time_is_waited_for(distant: Database) -> None:
+def test_a_slow_statement_is_waited_for(distant: Database) -> None:
     sleep = "pg_sleep" if distant.engine.dialect.name == "postgresql" else "sleep"
     slow = sa.text(f"SELECT {sleep}({WAIT_SECONDS + 0.5})")
     distant.read(lambda connection: connection.execute(slow).close())
@@ -210,18 +210,14 @@ def test_slow_statements_in_a_row_are_not_taken_for_silence(distant: Database) -
     distant.write(work)
 
 
-class HastyServer(LiveServer):
-    def _environment(self) -> dict[str, str]:
-        return {"OS_ROOST__DATABASE_WAIT_SECONDS": "2"}
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("mood", [Mood.FREEZE, Mood.SWALLOW])
-def test_a_server_answers_what_needs_no_database_while_that_is_silent(
+def test_a_server_answers_requests_without_data_while_the_database_is_silent(
     proxy: DatabaseProxy, tmp_path: Path, mood: Mood
 ) -> None:
     paths = [CANDIDATES, "/resource_providers", CANDIDATES, "/traits"]
-    with HastyServer(proxy.url, tmp_path, workers=1) as server:
+    hasty = "[roost]\ndatabase_wait_seconds = 2\n"
+    with LiveServer(proxy.url, tmp_path, workers=1, configuration=hasty) as server:
         client = server.client()
         assert client.get(CANDIDATES).status == 200
         stop = time.monotonic() + 12
@@ -246,7 +242,7 @@ def test_a_server_answers_what_needs_no_database_while_that_is_silent(
                 time.sleep(0.1)
             for each in asked:
                 each.result()
-        # The first wave fills all threads until it is known that the database is silent.
+        # The first requests hold all threads until the server knows that the database is silent.
         assert max(root) < 8
         assert sorted(root)[-2] < 4, sorted(root)[-5:]
         assert max(slowest.values()) < 12, slowest

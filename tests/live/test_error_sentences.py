@@ -1,4 +1,4 @@
-"""The sentence that every error begins with is the reference's, for each status."""
+"""For each status, an error begins with the sentence of the reference."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest
 from roost.api.errors import HttpError
 from roost.store.database import Database
 from roost.store.errors import DatabaseUnusable
-from support.client import Answer, ApiClient, limited_client
-from support.live_server import ReferenceServer
+from support.api_client import Answer, ApiClient, limited_client
 from support.requirements import reference_environment
+from support.servers.live_server import ReferenceServer
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -115,7 +115,7 @@ def make_provider(client: ApiClient) -> None:
 
 
 def general(text: str) -> str:
-    """The part of a detail that depends on nothing but the status and what the request names."""
+    """The first paragraph of a detail. It depends on the status and on names in the request."""
     return text.partition("\n\n")[0]
 
 
@@ -125,7 +125,7 @@ def test_details_begin_as_those_of_the_reference(
 ) -> None:
     ours, theirs = (refused.send(client, "application/json") for client in (roost, reference))
     if refused.status == 401:
-        # The reference leaves its HTML in this one text.
+        # In the text of a 401, the reference leaves HTML.
         expected = general(theirs.json["message"].replace("<br /><br />\n", "\n"))
         assert general(ours.json["message"]) == expected
         assert ours.json | {"message": ""} == theirs.json | {"message": ""}
@@ -145,7 +145,7 @@ def test_plain_text_begins_as_that_of_the_reference(
 
 
 @pytest.mark.parametrize("refused", WRITES, ids=lambda case: f"{case.status}")
-def test_pages_contain_the_sentence_of_the_reference(
+def test_html_pages_contain_the_sentence_of_the_reference(
     roost: ApiClient, reference: ApiClient, refused: Refused
 ) -> None:
     ours, theirs = (refused.send(client, "text/html") for client in (roost, reference))
@@ -161,7 +161,7 @@ def paragraphs(answer: Answer) -> list[str]:
     return [" ".join(html.unescape(text).split()) for text in texts if text.strip()]
 
 
-def test_a_failure_is_worded_as_the_reference_words_it(
+def test_an_internal_error_has_the_sentence_of_the_reference(
     roost: ApiClient, reference: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = reference.put(f"/resource_providers/{PROVIDER}/inventories", NOT_A_NUMBER)
@@ -179,10 +179,10 @@ def _raises(error: Exception) -> Any:
     return fail
 
 
-def test_what_the_reference_has_no_request_for_is_worded_as_it_would(
+def test_413_and_503_have_the_sentences_of_the_library_of_the_reference(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # 413 and 503 cannot be had from the reference; the library it words its errors with tells.
+    # No request makes the reference answer 413 or 503. Its library, webob, has the sentences.
     program = (
         "import json, webob.exc as exc;"
         "print(json.dumps({code: kind.explanation for code, kind in exc.status_map.items()}))"
@@ -200,7 +200,7 @@ def test_what_the_reference_has_no_request_for_is_worded_as_it_would(
     assert general(unavailable.detail) == explanations["503"]
 
 
-def test_what_a_request_names_cannot_break_out_of_a_page(roost: ApiClient) -> None:
+def test_names_in_a_request_inject_no_html_into_an_error(roost: ApiClient) -> None:
     odd = Refused(415, "PUT", ALLOCATIONS, b"{}", {"content-type": "<script>{}{0}%s"})
     assert b"<script>" not in odd.send(roost, "text/html").body
     assert "<script>" not in odd.send(roost, "application/json").detail

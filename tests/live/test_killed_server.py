@@ -1,4 +1,4 @@
-"""A server that is killed in the middle of claims loses nothing that it acknowledged."""
+"""A server that is killed during claims loses no claim that it acknowledged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sqlalchemy import Connection, func, select
 from roost.model.identifiers import new_uuid
 from roost.store.database import Database, DatabaseOptions
 from roost.store.tables import allocations, consumers, resource_providers, roost_changes
-from support.client import ApiClient
-from support.live_server import LiveServer
+from support.api_client import ApiClient
+from support.servers.live_server import LiveServer
 
 CLIENTS = 8
 CLAIMS_BEFORE_THE_KILL = 60
@@ -48,7 +48,7 @@ def make_providers(api: ApiClient) -> list[str]:
     return providers
 
 
-def claim_until_it_breaks(
+def claim_until_the_server_is_gone(
     server: LiveServer, providers: list[str], tried: list[str], granted: list[str]
 ) -> None:
     api = server.client()
@@ -63,7 +63,7 @@ def claim_until_it_breaks(
         granted.append(consumer)
 
 
-def test_acknowledged_claims_survive_and_none_is_half_written(
+def test_acknowledged_claims_survive_and_no_claim_is_half_written(
     database_url: str, tmp_path: Path
 ) -> None:
     with LiveServer(database_url, tmp_path) as server:
@@ -71,7 +71,9 @@ def test_acknowledged_claims_survive_and_none_is_half_written(
         tried: list[str] = []
         granted: list[str] = []
         threads = [
-            threading.Thread(target=claim_until_it_breaks, args=(server, providers, tried, granted))
+            threading.Thread(
+                target=claim_until_the_server_is_gone, args=(server, providers, tried, granted)
+            )
             for _ in range(CLIENTS)
         ]
         for thread in threads:
@@ -102,7 +104,7 @@ def test_acknowledged_claims_survive_and_none_is_half_written(
 
 
 def assert_journal_and_tables_agree(connection: Connection) -> None:
-    """Each journalled claim has moved its provider's generation, and nothing else has."""
+    """After the inventory, only journalled claims have moved the generation of a provider."""
     rows = connection.execute(
         select(roost_changes.c.provider_id, func.count())
         .where(roost_changes.c.kind == "usage")

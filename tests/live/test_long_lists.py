@@ -1,4 +1,4 @@
-"""Long lists of a live server: its memory, and what a client sees of a list that breaks off."""
+"""Long lists of a live server: the memory of the worker, and a list that breaks off."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from roost.store.database import Database, DatabaseOptions
-from support.live_server import LiveServer
-from support.rows import write_providers
+from support.servers.live_server import LiveServer
+from support.store.bulk_rows import write_providers
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -29,7 +29,7 @@ def server(database_url: str, tmp_path: Path) -> Iterator[LiveServer]:
 
 @pytest.fixture
 def written(server: LiveServer, database_url: str) -> Iterator[Database]:
-    """The server's database, to which tests write past the server."""
+    """The server's database, for tests that write to it directly."""
     assert server.process is not None
     database = Database(DatabaseOptions(url=database_url, sqlite_synchronous=False))
     yield database
@@ -38,7 +38,7 @@ def written(server: LiveServer, database_url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def ask(server: LiveServer) -> Iterator[Ask]:
-    """Asks the server, and leaves its answer to be read."""
+    """Sends a request and returns the answer with its body unread."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 
     def asked(path: str) -> http.client.HTTPResponse:
@@ -50,7 +50,7 @@ def ask(server: LiveServer) -> Iterator[Ask]:
 
 
 def peak_bytes(server: LiveServer) -> int:
-    """The largest memory that the worker ever had."""
+    """The peak of the worker's memory."""
     (worker,) = server.worker_ids()
     status = Path(f"/proc/{worker}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
@@ -73,7 +73,7 @@ def test_a_list_of_hundreds_of_thousands_of_providers_needs_little_memory(
     assert peak_bytes(server) - before < 60 * MB
 
 
-def test_a_list_that_breaks_off_is_not_taken_for_whole(
+def test_a_list_that_breaks_off_is_an_error_for_the_client(
     server: LiveServer, written: Database, ask: Ask
 ) -> None:
     written.write(write_providers, range(60_000))

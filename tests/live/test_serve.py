@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import resource
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,31 +13,25 @@ from pathlib import Path
 import pytest
 
 from roost.model.identifiers import new_uuid
-from support.client import Answer
-from support.live_server import LiveServer, clean_environment
+from support.api_client import Answer
+from support.servers.live_server import InstalledServer, LiveServer, clean_environment
+from support.servers.preloaded_roost import start_roost
 
 sqlite_only = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
 def serve_and_fail(*arguments: str, file_bytes: int | None = None, **environment: str) -> str:
-    """What a server that refuses to start says, perhaps with a limit to the size of its files."""
-
-    def set_limit() -> None:
-        if file_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
-
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("roost")), "serve", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=clean_environment(environment),
-        preexec_fn=set_limit,
+    """The output of a server that refuses to start; `file_bytes` limits its files."""
+    output, written = os.pipe()
+    process = start_roost(
+        ("serve", *arguments), clean_environment(environment), written, file_bytes=file_bytes
     )
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stderr
+    os.close(written)
+    with os.fdopen(output) as stream:
+        said = stream.read()
+    assert process.wait() == 1, said
+    assert "Traceback" not in said
+    return said
 
 
 @sqlite_only
@@ -49,7 +40,7 @@ def test_a_request_in_flight_is_finished_when_the_server_stops(
 ) -> None:
     with LiveServer(database_url, tmp_path) as server:
         answers: list[Answer] = []
-        # Whoever holds this lock keeps all writers waiting.
+        # All writers wait for this lock.
         gate = os.open(database_url.removeprefix("sqlite:///") + "-writer", os.O_RDWR)
         fcntl.lockf(gate, fcntl.LOCK_EX)
         body = {"name": "patient", "uuid": new_uuid()}
@@ -69,7 +60,7 @@ def test_a_request_in_flight_is_finished_when_the_server_stops(
 
 
 def wait_for_replacement(server: LiveServer, lost: int) -> None:
-    """Wait until as many workers run as before, without this one."""
+    """Wait until two workers run and the lost worker is not one of them."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         workers = server.worker_ids()
@@ -136,13 +127,13 @@ def test_two_servers_on_one_new_database_both_start(database_url: str, tmp_path:
         assert servers[1].client().get(f"/resource_providers/{uuid}").status == 200
 
 
-def test_without_authentication_it_listens_on_loopback_only(tmp_path: Path) -> None:
+def test_a_server_without_authentication_listens_on_loopback_only(tmp_path: Path) -> None:
     said = serve_and_fail("--host", "0.0.0.0", "--db", f"sqlite:///{tmp_path}/x.db")
     assert "--let-anybody-in-without-authentication" in said
     assert not (tmp_path / "x.db").exists()
 
 
-def test_a_strategy_that_there_is_not_is_refused_at_start(tmp_path: Path) -> None:
+def test_an_unavailable_auth_strategy_is_refused_at_start(tmp_path: Path) -> None:
     config_file = tmp_path / "placement.conf"
     config_file.write_text(
         f"[api]\nauth_strategy = keystone\n[placement_database]\n"
@@ -168,11 +159,11 @@ def test_a_broken_policy_file_is_refused_at_start(tmp_path: Path) -> None:
     assert "policy" in serve_and_fail("--config-file", str(config_file))
 
 
-def test_a_configuration_file_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_configuration_file_is_named(tmp_path: Path) -> None:
     assert "nowhere.conf" in serve_and_fail("--config-file", f"{tmp_path}/nowhere.conf")
 
 
-def test_a_database_that_cannot_be_reached_is_named_without_its_password() -> None:
+def test_an_unreachable_database_is_named_without_its_password() -> None:
     said = serve_and_fail(
         "--db",
         "postgresql://roost:secret@127.0.0.1:1/placement",
@@ -183,7 +174,7 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password() -> No
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
-    # As another server of its kind has it: the kernel would let both share the port.
+    # A second Roost would bind with SO_REUSEPORT, and the kernel would let both share the port.
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
         port = str(taken.getsockname()[1])
         assert port in serve_and_fail("--port", port, "--db", f"sqlite:///{tmp_path}/x.db")
@@ -191,10 +182,10 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 @sqlite_only
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_to_everybody_as_a_terminal_sends_it_stops_the_server(
+def test_a_signal_to_all_processes_as_a_terminal_sends_it_stops_the_server(
     database_url: str, tmp_path: Path, name: str
 ) -> None:
-    with LiveServer(database_url, tmp_path) as server:
+    with InstalledServer(database_url, tmp_path) as server:
         assert server.process is not None
         os.killpg(server.process.pid, signal.Signals[name])
         assert server.process.wait(20) == 0
@@ -211,14 +202,12 @@ def test_a_disk_that_is_full_at_start_is_named(tmp_path: Path, file_bytes: int) 
 
 @sqlite_only
 def test_misspelt_options_are_named_once_for_all_workers(database_url: str, tmp_path: Path) -> None:
-    class Configured(LiveServer):
-        def _command(self) -> list[str]:
-            return [*super()._command(), "--config-file", str(tmp_path / "placement.conf")]
-
-    (tmp_path / "placement.conf").write_text(
+    config_file = tmp_path / "placement.conf"
+    config_file.write_text(
         "[DEFAULT]\ndebgu = true\n[api]\nauth_strategy = noauth2\n[placment]\nx = 1\n"
     )
-    with Configured(database_url, tmp_path) as server:
+    options = ("--config-file", str(config_file))
+    with LiveServer(database_url, tmp_path, options=options) as server:
         assert server.client().get("/resource_providers").status in (200, 403)
         assert server.log.count("debgu") == 1
         assert server.log.count("Did you mean debug?") == 1

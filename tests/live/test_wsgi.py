@@ -1,4 +1,4 @@
-"""`roost.wsgi:application`, as any WSGI server loads it."""
+"""`roost.wsgi:application`, as a WSGI server loads it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.live_server import clean_environment
+from support.servers.live_server import clean_environment
 
 ASK = """
 import io, json
@@ -30,7 +30,7 @@ def ask(home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_reads_the_configuration_that_the_environment_names(tmp_path: Path) -> None:
+def test_the_application_reads_the_configuration_that_the_environment_names(tmp_path: Path) -> None:
     (tmp_path / "placement.conf").write_text(
         f"[api]\nauth_strategy = noauth2\n"
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/x.db\n"
@@ -39,7 +39,7 @@ def test_it_reads_the_configuration_that_the_environment_names(tmp_path: Path) -
     assert done.stdout.strip() == '{"traits":["COMPUTE_NODE"]}', done.stderr
 
 
-def test_variables_beat_the_file(tmp_path: Path) -> None:
+def test_variables_override_the_configuration_file(tmp_path: Path) -> None:
     (tmp_path / "placement.conf").write_text(
         "[api]\nauth_strategy = keystone\n[placement_database]\nconnection = oracle://nowhere\n"
     )
@@ -52,7 +52,7 @@ def test_variables_beat_the_file(tmp_path: Path) -> None:
     assert done.stdout.strip() == '{"traits":["COMPUTE_NODE"]}', done.stderr
 
 
-def test_nobody_is_let_in_by_default(tmp_path: Path) -> None:
+def test_the_application_refuses_to_start_without_an_auth_strategy(tmp_path: Path) -> None:
     done = ask(tmp_path, OS_PLACEMENT_DATABASE__CONNECTION=f"sqlite:///{tmp_path}/z.db")
     assert done.returncode != 0
     assert "auth_strategy" in done.stderr

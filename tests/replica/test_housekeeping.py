@@ -1,9 +1,10 @@
-"""Housekeeping: the journal stays short and the replica fresh without any client."""
+"""Housekeeping: the journal stays short and the replica fresh without requests."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -16,14 +17,13 @@ from sqlalchemy import Connection
 from roost.replica import housekeeping as housekeeping_module
 from roost.replica.housekeeping import Housekeeping
 from roost.replica.replica import Replica
-from roost.store.clock import utc_now
 from roost.store.database import Database
 from roost.store.errors import DatabaseAway
-from roost.store.journal_pruning import prune_changes
-from roost.store.tables import roost_changes
-from support.client import application_client, limited_application
-from support.journal import ids, meta_restored
-from support.live_server import clean_environment
+from roost.store.journal.pruning import prune_changes
+from roost.store.tables import roost_changes, utc_now
+from support.api_client import application_client, limited_application
+from support.servers.live_server import clean_environment
+from support.store.journal import ids, meta_restored
 
 ROWS = 6_000
 SECONDS_MAX = 60
@@ -57,14 +57,14 @@ print("parent", ask("/allocation_candidates"), flush=True)
 
 
 @pytest.fixture(autouse=True)
-def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping_module, "_PRUNE_SECONDS", 0.1)
-    monkeypatch.setattr(housekeeping_module, "_TIDY_SECONDS", 0.1)
+def _short_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping_module, "PRUNE_SECONDS", 0.1)
+    monkeypatch.setattr(housekeeping_module, "TIDY_SECONDS", 0.1)
 
 
 @pytest.fixture
 def _old_journal(database: Database) -> Iterator[None]:
-    """Nothing but changes of long ago."""
+    """A journal that has only old rows."""
     rows = [{"created_at": utc_now() - timedelta(days=1), "kind": "usage"}] * ROWS
 
     def fill(connection: Connection) -> None:
@@ -91,7 +91,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.usefixtures("_old_journal")
-def test_old_changes_go_though_no_client_asks_for_candidates(
+def test_old_rows_are_pruned_without_requests_for_candidates(
     database: Database, tmp_path: Path
 ) -> None:
     application = limited_application(database, tmp_path)
@@ -101,7 +101,7 @@ def test_old_changes_go_though_no_client_asks_for_candidates(
     application.close()
 
 
-def test_what_fails_is_logged_once_and_counted_and_tried_again(
+def test_a_chore_that_fails_is_logged_once_and_counted_and_runs_again(
     housekeeping: Housekeeping, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_arguments: object) -> int:
@@ -119,18 +119,16 @@ def test_what_fails_is_logged_once_and_counted_and_tried_again(
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_it_ends_when_it_is_told_to(housekeeping: Housekeeping) -> None:
-    housekeeping.ensure()
-    thread = housekeeping._thread
-    assert thread is not None
-    assert thread.is_alive()
-    housekeeping.ensure()
-    assert housekeeping._thread is thread
+def test_housekeeping_has_one_thread_until_it_is_closed(housekeeping: Housekeeping) -> None:
+    before = set(threading.enumerate())
+    for _ in range(2):
+        housekeeping.ensure()
+        assert len(set(threading.enumerate()) - before) == 1
     housekeeping.close()
-    assert not thread.is_alive()
+    assert set(threading.enumerate()) <= before
 
 
-def test_processes_that_are_forked_have_threads_and_connections_of_their_own(
+def test_a_forked_process_has_its_own_thread_and_connections(
     database_url: str, tmp_path: Path
 ) -> None:
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The replica: never older than the question, and no dearer than the change."""
+"""The replica: its forest is never older than a request, and each change costs little."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -22,12 +23,13 @@ from roost.service.inventories import replace_inventories
 from roost.service.providers import create_provider, delete_provider, update_provider
 from roost.service.resource_classes import ensure_resource_class
 from roost.store import tables
-from roost.store.clock import utc_now
 from roost.store.database import Database
 from roost.store.errors import DatabaseAway
-from roost.store.journal_pruning import prune_changes
-from support.client import ApiClient
-from support.journal import record, settle
+from roost.store.journal.pruning import prune_changes
+from roost.store.sessions import fetch_directly
+from roost.store.tables import utc_now
+from support.api_client import ApiClient
+from support.store.journal import record, settle
 
 only_servers = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
 only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -44,11 +46,11 @@ def capacities(forest: Forest) -> dict[str, int]:
     """The VCPUs of every provider."""
     class_id = forest.vocabulary.class_ids["VCPU"]
     return {
-        block.uuids[place].decode(): capacity
+        block.uuids[index].decode(): capacity
         for block in forest.blocks
-        for place, capacity in zip(
-            block.stocks[class_id].places.tolist(),
-            block.stocks[class_id].capacity.tolist(),
+        for index, capacity in zip(
+            block.inventories[class_id].indexes.tolist(),
+            block.inventories[class_id].capacity.tolist(),
             strict=True,
         )
     }
@@ -57,20 +59,21 @@ def capacities(forest: Forest) -> dict[str, int]:
 def trees(forest: Forest) -> dict[str, str]:
     """The root of every provider."""
     return {
-        block.uuids[place].decode(): block.uuids[int(block.starts[tree])].decode()
+        block.uuids[index].decode(): block.uuids[int(block.starts[tree])].decode()
         for block in forest.blocks
-        for place, tree in enumerate(block.trees.tolist())
+        for index, tree in enumerate(block.trees.tolist())
     }
 
 
 def used(forest: Forest) -> dict[str, int]:
+    """The VCPUs in use of every provider."""
     class_id = forest.vocabulary.class_ids["VCPU"]
     return {
-        block.uuids[place].decode(): amount
+        block.uuids[index].decode(): amount
         for block in forest.blocks
-        for place, amount in zip(
-            block.stocks[class_id].places.tolist(),
-            block.stocks[class_id].used.tolist(),
+        for index, amount in zip(
+            block.inventories[class_id].indexes.tolist(),
+            block.inventories[class_id].used.tolist(),
             strict=True,
         )
     }
@@ -78,49 +81,65 @@ def used(forest: Forest) -> dict[str, int]:
 
 @contextmanager
 def statements(database: Database) -> Iterator[list[str]]:
-    """What is asked of the database meanwhile, apart from the journal."""
-    asked: list[str] = []
+    """The statements that the replica sends in the block, apart from its looks."""
+    sent: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-        asked.append(statement)
+        sent.append(statement)
 
     event.listen(database.follower, "before_cursor_execute", note)
-    yield asked
+    yield sent
     event.remove(database.follower, "before_cursor_execute", note)
 
 
-def ask_one_after_another(
-    ask: Callable[[], object], times: int, first_is_looking: Event, others_wait: Event
-) -> None:
-    """Let one begin, let the others come meanwhile, and then let it go on."""
+@dataclass
+class Looks:
+    """The looks into the journal of SQLite, each of which is one statement.
+
+    The first look waits until `release`. The second one fails with `failure`, if there is one.
+    """
+
+    failure: Exception | None = None
+    holds_first: bool = False
+    count: int = 0
+    first_began: Event = field(default_factory=Event)
+    release: Event = field(default_factory=Event)
+
+    def __enter__(self) -> Looks:
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setattr("roost.store.journal.rows.fetch_directly", self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._patch.undo()
+
+    def _look(self, *arguments: Any) -> Any:
+        self.count += 1
+        if self.count == 1 and self.holds_first:
+            self.first_began.set()
+            assert self.release.wait(10)
+        if self.count == 2 and self.failure is not None:
+            # Until all other threads wait for this look.
+            time.sleep(0.3)
+            raise self.failure
+        return fetch_directly(*arguments)
+
+
+def ask_during_a_look(ask: Callable[[], object], times: int, looks: Looks) -> None:
+    """Let one thread begin a look, further threads ask during it, and then let the look end."""
     threads = [threading.Thread(target=ask) for _ in range(times)]
     threads[0].start()
-    assert first_is_looking.wait(10)
+    assert looks.first_began.wait(10)
     for thread in threads[1:]:
         thread.start()
-    # They have nothing to do but to come and wait.
+    # Until all threads wait for the look.
     time.sleep(0.3)
-    others_wait.set()
+    looks.release.set()
     for thread in threads:
         thread.join()
 
 
-@contextmanager
-def looks_at_journal(replica: Replica) -> Iterator[list[object]]:
-    """What the replica reads without a transaction meanwhile."""
-    looks: list[object] = []
-    read = replica._following.read
-
-    def noted(work: Any, *args: Any) -> Any:
-        looks.append(work)
-        return read(work, *args)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replica._following, "read", noted)
-        yield looks
-
-
-def test_every_write_is_seen_by_the_next_question(database: Database) -> None:
+def test_a_request_sees_every_write_before_it(database: Database) -> None:
     replica = Replica(database)
     assert capacities(replica.current()) == {}
     host = database.write(add_host)
@@ -135,7 +154,7 @@ def test_every_write_is_seen_by_the_next_question(database: Database) -> None:
     assert trees(replica.current()) == {host: host, other: other}
 
 
-def test_an_old_forest_stays_as_it_was(database: Database) -> None:
+def test_a_forest_never_changes(database: Database) -> None:
     replica = Replica(database)
     host = database.write(add_host)
     before = replica.current()
@@ -145,7 +164,7 @@ def test_an_old_forest_stays_as_it_was(database: Database) -> None:
     assert capacities(before) == {host: 8}
 
 
-def test_a_claim_costs_no_more_than_reading_usage(api: ApiClient, database: Database) -> None:
+def test_a_claim_makes_the_replica_read_usage_only(api: ApiClient, database: Database) -> None:
     host = database.write(add_host)
     replica = Replica(database)
     replica.current()
@@ -158,27 +177,26 @@ def test_a_claim_costs_no_more_than_reading_usage(api: ApiClient, database: Data
     }
     consumer = f"/allocations/{uuid4()}"
     assert api.put(consumer, claim).status == 204
-    with statements(database) as asked:
+    with statements(database) as sent:
         assert used(replica.current()) == {host: 3}
-    tables_read = [text for text in asked if "FROM inventories" in text or "traits" in text]
-    assert tables_read == []
+    assert not any("FROM inventories" in text or "traits" in text for text in sent)
     assert api.delete(consumer).status == 204
     assert used(replica.current()) == {host: 0}
 
 
 @only_sqlite
-def test_nothing_new_costs_one_look_at_the_journal(database: Database) -> None:
+def test_a_request_without_changes_looks_into_the_journal_once(database: Database) -> None:
     database.write(add_host)
     replica = Replica(database)
     forest = replica.current()
     assert replica.current() is forest
-    with looks_at_journal(replica) as looks:
+    with Looks() as looks:
         assert replica.current() is forest
-    assert len(looks) == 1
+    assert looks.count == 1
 
 
 @only_sqlite
-def test_new_names_are_known_at_once(database: Database) -> None:
+def test_a_new_resource_class_is_in_the_next_forest(database: Database) -> None:
     replica = Replica(database)
     assert "CUSTOM_GOLD" not in replica.current().vocabulary.class_ids
     database.write(ensure_resource_class, "CUSTOM_GOLD")
@@ -186,62 +204,31 @@ def test_new_names_are_known_at_once(database: Database) -> None:
 
 
 @only_sqlite
-def test_who_waits_shares_a_look_that_began_after_he_came(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_threads_share_a_look_that_began_after_their_call(database: Database) -> None:
     replica = Replica(database)
     replica.current()
-    looks = 0
-    first_is_looking, everybody_waits = Event(), Event()
-    refreshed = replica._refreshed
-
-    def look(state: Any) -> Any:
-        nonlocal looks
-        looks += 1
-        if looks == 1:
-            first_is_looking.set()
-            assert everybody_waits.wait(10)
-        return refreshed(state)
-
-    monkeypatch.setattr(replica, "_refreshed", look)
-    ask_one_after_another(replica.current, 9, first_is_looking, everybody_waits)
-    # The first look began before the others came, so one of them looks again, for all.
-    assert looks == 2
+    with Looks(holds_first=True) as looks:
+        ask_during_a_look(replica.current, 9, looks)
+    # The first look began before the calls of eight threads, so one of them looks again, for all.
+    assert looks.count == 2
 
 
 @only_sqlite
 @pytest.mark.parametrize(
     ("raised", "looks_expected", "failures_expected"),
     [
-        # A defect need not repeat itself.
+        # A defect fails the thread that looks. The next thread looks again.
         (ValueError("a defect"), 3, 1),
-        # The database does not come back by asking it again.
+        # A database that is away fails all threads that wait for the look.
         (DatabaseAway("the server is gone"), 2, 2),
     ],
 )
-def test_threads_that_wait_for_a_look_fail_with_it_if_the_database_is_away(
-    database: Database,
-    monkeypatch: pytest.MonkeyPatch,
-    raised: Exception,
-    looks_expected: int,
-    failures_expected: int,
+def test_waiting_threads_fail_with_a_look_if_the_database_is_away(
+    database: Database, raised: Exception, looks_expected: int, failures_expected: int
 ) -> None:
     replica = Replica(database)
     replica.current()
-    first_is_looking, others_wait = Event(), Event()
-    refreshed, looks, failures = replica._refreshed, 0, []
-
-    def look(state: Any) -> Any:
-        nonlocal looks
-        looks += 1
-        if looks == 1:
-            first_is_looking.set()
-            assert others_wait.wait(10)
-        if looks == 2:
-            # Until all others wait for this look as well.
-            time.sleep(0.3)
-            raise raised
-        return refreshed(state)
+    failures: list[Exception] = []
 
     def ask() -> None:
         try:
@@ -249,26 +236,26 @@ def test_threads_that_wait_for_a_look_fail_with_it_if_the_database_is_away(
         except (ValueError, DatabaseAway) as error:
             failures.append(error)
 
-    monkeypatch.setattr(replica, "_refreshed", look)
-    ask_one_after_another(ask, 3, first_is_looking, others_wait)
-    assert looks == looks_expected
+    with Looks(failure=raised, holds_first=True) as looks:
+        ask_during_a_look(ask, 3, looks)
+    assert looks.count == looks_expected
     assert len(failures) == failures_expected
     replica.current()
 
 
-def test_a_pruned_journal_makes_a_reader_start_anew(database: Database) -> None:
+def test_a_pruned_journal_makes_the_replica_read_all_tables(database: Database) -> None:
     replica = Replica(database)
     hosts = {database.write(add_host)}
     replica.current()
     hosts |= {database.write(add_host) for _ in range(3)}
     database.write(_make_old)
-    # A transaction that runs elsewhere on the server keeps all from being pruned.
+    # A transaction in another database of the server delays pruning.
     settle(database)
     assert database.write(prune_changes, utc_now(), 1000) > 0
     assert set(capacities(replica.current())) == hosts
 
 
-def test_slow_reads_do_not_keep_the_replica_from_its_database(database: Database) -> None:
+def test_slow_reads_do_not_delay_the_replica(database: Database) -> None:
     replica = Replica(database)
     replica.current()
     host = database.write(add_host)
@@ -282,26 +269,26 @@ def test_slow_reads_do_not_keep_the_replica_from_its_database(database: Database
 
 
 @only_servers
-def test_everything_is_read_anew_when_the_connection_was_lost(
+def test_a_lost_connection_makes_the_replica_read_all_tables(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     replica = Replica(database)
     hosts = {database.write(add_host)}
     replica.current()
     end_session_of(database)
-    with caplog.at_level("INFO"), statements(database) as asked:
+    with caplog.at_level("INFO"), statements(database) as sent:
         assert set(capacities(replica.current())) == hosts
-    assert "Reading all providers anew" in caplog.text
-    assert any("inventories" in text for text in asked)
+    assert "Reading all providers again" in caplog.text
+    assert any("inventories" in text for text in sent)
     hosts.add(database.write(add_host))
-    with statements(database) as asked:
+    with statements(database) as sent:
         assert set(capacities(replica.current())) == hosts
         assert replica.current() is replica.current()
-    assert not any("FROM inventories GROUP" in text for text in asked)
+    assert not any("FROM inventories GROUP" in text for text in sent)
 
 
 @only_servers
-def test_everything_is_read_anew_over_a_connection_that_replaced_another(
+def test_a_replaced_connection_makes_the_replica_read_all_tables(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     replica = Replica(database)
@@ -310,16 +297,16 @@ def test_everything_is_read_anew_over_a_connection_that_replaced_another(
     database.follower.dispose()
     with caplog.at_level("INFO"):
         assert capacities(replica.current()) == {host: 8}
-    assert "Reading all providers anew" in caplog.text
+    assert "Reading all providers again" in caplog.text
 
 
 def end_session_of(database: Database) -> None:
     """Make the server end the session of the replica."""
     is_postgresql = database.engine.dialect.name == "postgresql"
-    number = "SELECT pg_backend_pid()" if is_postgresql else "SELECT connection_id()"
+    own_id = "SELECT pg_backend_pid()" if is_postgresql else "SELECT connection_id()"
     kill = "SELECT pg_terminate_backend({})" if is_postgresql else "KILL {}"
     with database.follower.connect() as connection:
-        session = connection.exec_driver_sql(number).scalar_one()
+        session = connection.exec_driver_sql(own_id).scalar_one()
     database.read(lambda connection: connection.exec_driver_sql(kill.format(session)).close())
 
 
@@ -328,7 +315,7 @@ def _make_old(connection: Connection) -> None:
     connection.execute(ages)
 
 
-def test_another_database_is_noticed(database: Database) -> None:
+def test_another_epoch_makes_the_replica_read_all_tables(database: Database) -> None:
     replica = Replica(database)
     database.write(add_host)
     replica.current()
@@ -348,10 +335,10 @@ def test_another_database_is_noticed(database: Database) -> None:
 
 
 @only_sqlite
-def test_many_changes_are_read_together(
+def test_many_changed_providers_make_the_replica_read_all_tables(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replica_module, "_REBUILD_PROVIDERS_MIN", 10)
+    monkeypatch.setattr(replica_module, "REBUILD_PROVIDERS_MIN", 10)
     replica = Replica(database)
     replica.current()
 
@@ -359,25 +346,25 @@ def test_many_changes_are_read_together(
         return [add_host(connection) for _ in range(20)]
 
     hosts = database.write(add_many)
-    with statements(database) as asked:
+    with statements(database) as sent:
         assert set(capacities(replica.current())) == set(hosts)
-    # One for each table, the journal twice, and the transaction.
-    assert len(asked) < 15
+    # One statement for each table, two for the journal, and those of the transaction.
+    assert len(sent) < 15
 
 
-def test_a_flood_of_changes_is_not_read_row_by_row(
+def test_many_journal_rows_make_the_replica_read_all_tables(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(replica_module, "_CHANGES_MIN", 20)
+    monkeypatch.setattr(replica_module, "CHANGES_MIN", 20)
     hosts = {database.write(add_host) for _ in range(2)}
     replica = Replica(database)
     replica.current()
     with caplog.at_level("INFO"):
         database.write(record, *range(20))
         assert set(capacities(replica.current())) == hosts
-        assert "anew" not in caplog.text
+        assert "Reading all providers again" not in caplog.text
         database.write(record, *range(19))
         hosts.add(database.write(add_host))
         assert set(capacities(replica.current())) == hosts
-    assert "Reading all providers anew: more than 20 changes are new" in caplog.text
+    assert "Reading all providers again" in caplog.text
     assert replica.current() is replica.current()

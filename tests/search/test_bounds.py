@@ -1,4 +1,4 @@
-"""The work and the memory of one search are bounded, whatever is asked of whatever cloud."""
+"""The work and the memory of one search are bounded, whatever the query and the cloud."""
 
 from __future__ import annotations
 
@@ -11,33 +11,36 @@ import numpy as np
 import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search import candidates, effort, solving
+from roost.search import effort, solving, walks
 from roost.search.batches import Batch, Batches, solution_key
-from roost.search.candidates import Found, Order, find_candidates
+from roost.search.candidate_order import CandidateOrder
+from roost.search.candidates import FoundCandidates, find_candidates
 from roost.search.forest import Forest
-from support.search_forest import Node, forest_of
+from support.worlds.forests import Node, forest_of
 
 DEVICE = "SRIOV_NET_VF"
 MAXIMUM = 100_000
-UP_TO_MAXIMUM = Order(MAXIMUM)
-# Some times what a search takes on an idle machine.
+UP_TO_MAXIMUM = CandidateOrder(MAXIMUM)
+# A search on an idle machine takes a fraction of it.
 SECONDS = 10
 
 
 def cloud(hosts: list[list[int]]) -> Forest:
-    """Hosts with devices below their root, each with so many units."""
+    """Hosts with devices below their root; a device has so many units."""
     return forest_of(
         [[Node(None, {"VCPU": 1})] + [Node(0, {DEVICE: n}) for n in devices] for devices in hosts]
     )
 
 
 def asking(amounts: list[int], *, isolate: bool = False) -> CandidateQuery:
-    groups = [RequestGroup(f"_{number}", {DEVICE: amount}) for number, amount in enumerate(amounts)]
+    groups = [RequestGroup(f"_{suffix}", {DEVICE: amount}) for suffix, amount in enumerate(amounts)]
     return CandidateQuery(tuple(groups), isolate=isolate)
 
 
-def timed(forest: Forest, query: CandidateQuery, order: Order = UP_TO_MAXIMUM) -> Found:
-    """What a search finds, if it does not take too long."""
+def timed(
+    forest: Forest, query: CandidateQuery, order: CandidateOrder = UP_TO_MAXIMUM
+) -> FoundCandidates:
+    """The candidates of a search, which must not take longer than `SECONDS`."""
     began = time.process_time()
     found = find_candidates(forest, query, order)
     assert time.process_time() - began < SECONDS
@@ -45,7 +48,7 @@ def timed(forest: Forest, query: CandidateQuery, order: Order = UP_TO_MAXIMUM) -
 
 
 def tight_host(seed: int, amounts: list[int], devices: int) -> list[int]:
-    """Devices of many sizes that have hardly more room than all amounts together."""
+    """Devices of many sizes, which together have little more room than all amounts need."""
     weights = random.Random(seed).choices(range(20, 40), k=devices)
     total = sum(amounts) + 3
     rooms = [weight * total // sum(weights) for weight in weights]
@@ -62,7 +65,7 @@ def test_candidates_times_groups_are_bounded() -> None:
     assert sum(len(batch.trees) for batch in found.batches) == found.count
 
 
-def test_few_groups_have_as_many_candidates_as_ever() -> None:
+def test_few_groups_have_as_many_candidates_as_the_maximum() -> None:
     found = timed(cloud([[10_000] * 20]), asking([1] * 10))
     assert found.count == MAXIMUM
     assert found.truncated
@@ -70,23 +73,25 @@ def test_few_groups_have_as_many_candidates_as_ever() -> None:
 
 @pytest.mark.parametrize("depth_first", [False, True])
 @pytest.mark.parametrize("hosts", [1, 320])
-def test_hosts_share_what_is_tried_in_vain(hosts: int, depth_first: bool) -> None:
-    forest = cloud([tight_host(number, AMOUNTS, 12) for number in range(hosts)])
-    found = timed(forest, asking(AMOUNTS), Order(MAXIMUM, depth_first=depth_first))
+def test_all_hosts_share_one_effort(hosts: int, depth_first: bool) -> None:
+    forest = cloud([tight_host(seed, AMOUNTS, 12) for seed in range(hosts)])
+    found = timed(forest, asking(AMOUNTS), CandidateOrder(MAXIMUM, depth_first=depth_first))
     assert found.truncated
 
 
 @pytest.mark.parametrize("depth_first", [False, True])
-def test_a_host_with_an_easy_answer_is_not_lost_behind_hard_ones(depth_first: bool) -> None:
-    hard = [tight_host(number, AMOUNTS, 12) for number in range(40)]
+def test_hosts_with_hard_problems_do_not_hide_a_host_with_an_easy_problem(
+    depth_first: bool,
+) -> None:
+    hard = [tight_host(seed, AMOUNTS, 12) for seed in range(40)]
     forest = cloud([*hard, [40] * 12])
-    found = timed(forest, asking(AMOUNTS), Order(100, depth_first=depth_first))
+    found = timed(forest, asking(AMOUNTS), CandidateOrder(100, depth_first=depth_first))
     assert found.count == 100
 
 
-def test_the_same_question_has_the_same_answer() -> None:
-    forest = cloud([tight_host(number, AMOUNTS, 12) for number in range(20)] + [[30] * 14])
-    answers = [list(timed(forest, asking(AMOUNTS), Order(20)).batches) for _ in range(2)]
+def test_the_same_query_has_the_same_answer() -> None:
+    forest = cloud([tight_host(seed, AMOUNTS, 12) for seed in range(20)] + [[30] * 14])
+    answers = [list(timed(forest, asking(AMOUNTS), CandidateOrder(20)).batches) for _ in range(2)]
     assert answers[0] == answers[1]
 
 
@@ -99,16 +104,18 @@ def test_many_same_subtrees_are_bounded() -> None:
     assert found.count == 0
 
 
-def test_problems_that_cannot_all_be_held_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_truncated_if_its_problems_cannot_all_be_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(effort, "WORDS_MAX", 2000)
-    hosts = [[4 + (number >> bit & 1) for bit in range(8)] for number in range(256)]
+    hosts = [[4 + (host >> bit & 1) for bit in range(8)] for host in range(256)]
     found = timed(cloud(hosts), asking([3, 2]))
-    # Each host has an answer, though not all of its answers.
+    # Each host has a candidate, but not all of its candidates.
     assert {tree for batch in found.batches for tree in batch.trees} == set(range(256))
     assert found.truncated
 
 
-def test_many_batches_come_back_as_they_were() -> None:
+def test_packed_batches_come_back_as_they_were() -> None:
     batches = [Batch(n % 7, [n, n + 1][: 1 + n % 2], (n, ~n, 0)) for n in range(10_000)]
     kept = Batches()
     for batch in batches:
@@ -117,13 +124,13 @@ def test_many_batches_come_back_as_they_were() -> None:
     assert list(kept) == batches
 
 
-def test_a_search_pauses_again_and_again() -> None:
-    forest = cloud([tight_host(number, AMOUNTS, 12) for number in range(20)])
+def test_a_search_pauses_often() -> None:
+    forest = cloud([tight_host(seed, AMOUNTS, 12) for seed in range(20)])
     pauses = [time.perf_counter()]
     find_candidates(
         forest,
         asking(AMOUNTS),
-        Order(MAXIMUM),
+        CandidateOrder(MAXIMUM),
         pause=lambda: pauses.append(time.perf_counter()),
     )
     assert float(np.median(np.diff(pauses))) < 0.05
@@ -132,13 +139,13 @@ def test_a_search_pauses_again_and_again() -> None:
 
 @pytest.mark.parametrize("held", [1, 1000])
 @pytest.mark.parametrize("units", [0, 20, 4000])
-def test_alike_hosts_have_alike_answers_in_either_order(
+def test_alike_hosts_have_the_same_solutions_in_both_orders(
     monkeypatch: pytest.MonkeyPatch, held: int, units: int
 ) -> None:
-    monkeypatch.setattr(candidates, "_SOLUTIONS_HELD_MAX", held)
+    monkeypatch.setattr(walks, "_SOLUTIONS_HELD_MAX", held)
     monkeypatch.setattr(solving, "_UNITS_AT_ONCE", units)
     forest = cloud([[3, 4, 5]] * 3)
-    orders = (Order(MAXIMUM), Order(MAXIMUM, depth_first=True))
+    orders = (CandidateOrder(MAXIMUM), CandidateOrder(MAXIMUM, depth_first=True))
     breadth, depth = (
         sorted((tree, batch.solution) for batch in found.batches for tree in batch.trees)
         for found in (timed(forest, asking([2, 2, 3]), order) for order in orders)

@@ -1,4 +1,4 @@
-"""A forest after many changes: what it would be if built anew, at a price in step with them."""
+"""A forest after many changes equals a new forest, and costs in proportion to the changes."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 
+from roost.search.columns import IntColumn, column
 from roost.search.forest import Forest
 from roost.search.rows import (
     NO_PARENT,
     ForestRows,
-    IntColumn,
     InventoryRows,
     MembershipRows,
     ProviderRows,
     UsageRows,
-    Vocabulary,
-    column,
 )
+from roost.search.vocabulary import Vocabulary
 
 TREE_PROVIDERS = 7
 CLASSES = 3
 VOCABULARY = Vocabulary.of({f"CLASS_{id_}": id_ for id_ in range(CLASSES)}, {})
-NOTHING: IntColumn = column([])
-NO_USAGE = UsageRows(NOTHING, NOTHING, NOTHING)
+NO_VALUES: IntColumn = column([])
+NO_USAGE = UsageRows(NO_VALUES, NO_VALUES, NO_VALUES)
 CLOUD_PER_CHANGE = 5
 
 
 def trees(first_id: int, count: int, usages: UsageRows = NO_USAGE, total: int = 100) -> ForestRows:
-    """So many providers, each with inventory of every class, in trees of seven."""
+    """So many providers in trees of seven, each with an inventory of every class."""
     ids = np.arange(first_id, first_id + count, dtype=np.int64)
     root_ids = first_id + (ids - first_id) // TREE_PROVIDERS * TREE_PROVIDERS
     parent_ids = np.where(ids == root_ids, NO_PARENT, root_ids)
@@ -44,13 +43,13 @@ def trees(first_id: int, count: int, usages: UsageRows = NO_USAGE, total: int = 
             owners, class_ids, ones * total, ones * 0, ones, ones * total, ones, ones.astype(float)
         ),
         usages,
-        MembershipRows(NOTHING, []),
-        MembershipRows(NOTHING, []),
+        MembershipRows(NO_VALUES, []),
+        MembershipRows(NO_VALUES, []),
     )
 
 
 def usages_of(provider_ids: Iterable[int]) -> UsageRows:
-    """Every third of these providers is free, the others are used in two of their classes."""
+    """Every third of these providers is free; the rest is used in two classes."""
     used = [
         (id_, class_id, 1 + id_ % 50)
         for id_ in provider_ids
@@ -64,11 +63,11 @@ def contents(forest: Forest) -> dict[int, list[tuple[int, int, int, int]]]:
     """Class, capacity, used and room of every inventory, by provider."""
     found: dict[int, list[tuple[int, int, int, int]]] = {}
     for block in forest.blocks:
-        for class_id, stock in block.stocks.items():
-            columns = (stock.capacity, stock.used, stock.room)
-            numbers = zip(*(each.tolist() for each in columns), strict=True)
-            ids = block.ids[stock.places].tolist()
-            for id_, (capacity, used, room) in zip(ids, numbers, strict=True):
+        for class_id, inventory in block.inventories.items():
+            columns = (inventory.capacity, inventory.used, inventory.room)
+            amounts = zip(*(each.tolist() for each in columns), strict=True)
+            ids = block.ids[inventory.indexes].tolist()
+            for id_, (capacity, used, room) in zip(ids, amounts, strict=True):
                 found.setdefault(id_, []).append((class_id, capacity, used, room))
     return {id_: sorted(found[id_]) for id_ in sorted(found)}
 
@@ -79,12 +78,12 @@ def some_ids(count: int, of: int) -> set[int]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 16, 17, 300, 5000])
-def test_usages_are_those_of_a_forest_built_anew(count: int) -> None:
+def test_usages_equal_those_of_a_new_forest(count: int) -> None:
     size = 20_000
     all_ids = range(1, size + 1)
     before = Forest.of(trees(1, size, usages_of(all_ids)), VOCABULARY)
     changed = some_ids(count, size)
-    # Half of those that change are free afterwards.
+    # Half of the changed providers are free afterwards.
     kept = {id_ for id_ in changed if id_ % 2}
     after = before.with_usages(usages_of(kept), {*changed, size + 500})
     expected = usages_of(id_ for id_ in all_ids if id_ in kept or id_ not in changed)
@@ -98,7 +97,7 @@ def test_trees_are_replaced_dropped_and_added(count: int) -> None:
     before = Forest.of(trees(1, size), VOCABULARY)
     first_gone = 1 + 3000 * TREE_PROVIDERS
     gone = list(range(first_gone, first_gone + count, TREE_PROVIDERS))
-    # Some of these were there, the others are new.
+    # The first of these trees replaces an old tree, the rest is new.
     first_new = 1 + size - TREE_PROVIDERS
     after = before.with_trees(trees(first_new, count, total=50), gone)
     expected = contents(before) | contents(Forest.of(trees(first_new, count, total=50), VOCABULARY))
@@ -107,14 +106,14 @@ def test_trees_are_replaced_dropped_and_added(count: int) -> None:
     assert contents(after) == expected
 
 
-def test_a_root_that_was_a_child_elsewhere_does_not_drop_the_old_tree() -> None:
+def test_a_new_root_with_the_id_of_a_child_keeps_the_tree_of_the_child() -> None:
     before = Forest.of(trees(1, 2 * TREE_PROVIDERS), VOCABULARY)
     after = before.with_trees(trees(2, 1), [])
     assert after.provider_count == 2 * TREE_PROVIDERS + 1
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """The least of several, because a loaded machine makes some slower."""
+    """The fastest of three runs, because other processes slow some runs down."""
     seconds = []
     gc.disable()
     try:
@@ -141,7 +140,7 @@ def tree_seconds(count: int) -> float:
 
 
 def test_four_times_as_many_claims_take_about_four_times_as_long() -> None:
-    # Sixteen times, if every block and class went through all usages.
+    # It would take sixteen times as long if every block and class went through all usages.
     assert usage_seconds(40_000) < 10 * usage_seconds(10_000)
 
 

@@ -30,13 +30,13 @@ def joined(threads: list[threading.Thread]) -> None:
 
 
 def work_for(seconds: float) -> None:
-    """Use the processor for so long."""
+    """Use so much CPU time."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
 
 
-def test_a_line_serves_the_first_that_came() -> None:
+def test_the_first_thread_of_a_line_works_first() -> None:
     line, order = Line(1), list[int]()
     line.enter()
     threads = []
@@ -54,7 +54,7 @@ def test_a_line_serves_the_first_that_came() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_few_large_searches_work_at_a_time_and_all_advance() -> None:
+def test_few_large_searches_work_at_a_time_and_all_end() -> None:
     together = Turns()
     working: set[int] = set()
     seen: list[int] = []
@@ -89,8 +89,8 @@ def test_a_small_search_does_not_wait_for_large_ones() -> None:
     joined(in_threads([search]))
 
 
-def test_very_large_searches_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_LARGE_SECONDS", 0.02)
+def test_few_very_large_searches_take_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_VERY_LARGE_SECONDS", 0.02)
     together = Turns()
     large: set[int] = set()
     seen: list[int] = []
@@ -100,16 +100,16 @@ def test_very_large_searches_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
             for _ in range(30):
                 work_for(0.005)
                 turn.pause()
-                if turn._is_large:
+                if turn.is_very_large:
                     large.add(number)
                     seen.append(len(large))
             large.discard(number)
 
     joined(in_threads([partial(search, number) for number in range(8)]))
-    assert 1 <= max(seen) <= turns._LARGE_MAX
+    assert 1 <= max(seen) <= turns._VERY_LARGE_MAX
 
 
-def test_an_answer_that_is_not_read_holds_no_turn() -> None:
+def test_an_unread_answer_holds_no_turn() -> None:
     together = Turns()
 
     def pieces() -> Iterator[int]:

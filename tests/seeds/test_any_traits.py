@@ -1,7 +1,7 @@
-"""Support any traits in allocation_candidates query: what it promises, on what it is made for.
+"""Seed document "Support any traits in allocation_candidates query": its promises.
 
-The document draws nothing, so the environment is that of its use case: network devices that are
-each connected to one physical network, and a port that may be on either of two.
+The document has no drawing, so the world is that of its use case. Each network device is
+connected to one physical network, and a port may be on either of two networks.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import pytest
 
 from roost.demo.world import ProviderSpec, World, totals
 from roost.store.database import Database
-from support.client import ApiClient
-from support.seed_world import load_seed
+from support.api_client import ApiClient
+from support.worlds.seed_world import load_seed
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -38,7 +38,7 @@ TOO_EARLY = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since mi
 NOT_FORBIDDEN = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' does not support forbidden traits."
 
 
-def test_problem_description_until_now_every_trait_of_a_list_counts(
+def test_problem_description_every_trait_of_a_list_counts(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, PHYSNETS)
@@ -60,7 +60,7 @@ def test_use_cases_a_port_that_may_be_on_either_network(database: Database, api:
     )
 
 
-def test_rest_api_impact_of_the_union_of_traits_one_must_be_listed(
+def test_rest_api_impact_one_provider_of_the_candidate_must_have_a_listed_trait(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, PHYSNETS)
@@ -73,7 +73,7 @@ def test_rest_api_impact_of_the_union_of_traits_one_must_be_listed(
         trees="CN1",
         since="1.39",
     )
-    # The fast host is enough, whichever the card.
+    # The trait of the host is enough for every card.
     seed.check(
         f"{ONE_GROUP}&required=in:CUSTOM_FAST,CUSTOM_PHYSNET1",
         f"""
@@ -97,7 +97,7 @@ def test_rest_api_impact_of_the_union_of_traits_one_must_be_listed(
     )
 
 
-def test_rest_api_impact_of_a_granular_group_the_one_provider_must_have_it(
+def test_rest_api_impact_the_provider_of_a_granular_group_must_have_a_listed_trait(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, PHYSNETS)
@@ -109,14 +109,14 @@ def test_rest_api_impact_of_a_granular_group_the_one_provider_must_have_it(
     )
 
 
-def test_rest_api_impact_the_old_format_goes_on(database: Database, api: ApiClient) -> None:
+def test_rest_api_impact_the_old_format_stays_valid(database: Database, api: ApiClient) -> None:
     seed = load_seed(database, api, PHYSNETS)
     request = f"{ONE_GROUP}&required=CUSTOM_FAST,CUSTOM_PHYSNET1,!CUSTOM_PHYSNET3"
     seed.check(request, f"1. CN1 (VCPU) + NIC1 ({BANDWIDTH})", trees="CN1", since="1.29")
 
 
 def test_rest_api_impact_both_formats_can_be_mixed(database: Database, api: ApiClient) -> None:
-    # The document leaves this to another one; 1.39 brought both at once.
+    # The document leaves this to another document. 1.39 added both.
     seed = load_seed(database, api, PHYSNETS)
     any_of = "in:CUSTOM_PHYSNET1,CUSTOM_PHYSNET2,CUSTOM_PHYSNET3"
     seed.check(
@@ -139,7 +139,9 @@ def test_rest_api_impact_both_formats_can_be_mixed(database: Database, api: ApiC
     )
 
 
-def test_rest_api_impact_no_forbidden_traits_among_any(database: Database, api: ApiClient) -> None:
+def test_rest_api_impact_forbidden_traits_among_any_are_refused(
+    database: Database, api: ApiClient
+) -> None:
     seed = load_seed(database, api, PHYSNETS)
     mixed = "in:CUSTOM_PHYSNET1,!CUSTOM_PHYSNET2"
     assert NOT_FORBIDDEN in seed.refusal(f"{ONE_GROUP}&required={mixed}")
@@ -147,14 +149,16 @@ def test_rest_api_impact_no_forbidden_traits_among_any(database: Database, api: 
 
 
 @pytest.mark.parametrize("version", ["1.17", "1.22", "1.25", "1.29", "1.38"])
-def test_rest_api_impact_needs_the_new_microversion(
+def test_rest_api_impact_the_new_format_needs_the_new_microversion(
     database: Database, api: ApiClient, version: str
 ) -> None:
     seed = load_seed(database, api, PHYSNETS)
     assert TOO_EARLY in seed.refusal(f"{ONE_GROUP}&required=in:CUSTOM_PHYSNET1", version)
 
 
-def test_rest_api_impact_on_the_list_of_providers(database: Database, api: ApiClient) -> None:
+def test_rest_api_impact_the_list_of_providers_takes_the_new_format(
+    database: Database, api: ApiClient
+) -> None:
     load_seed(database, api, PHYSNETS)
     path = "/resource_providers?required=in:CUSTOM_PHYSNET1,CUSTOM_PHYSNET2"
     found = api.get(path).json["resource_providers"]

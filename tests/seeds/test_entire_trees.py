@@ -1,4 +1,4 @@
-"""Return resources of entire trees in Placement: its two cases, and the answers that it prints."""
+"""Seed document "Return resources of entire trees in Placement": its cases and answers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from roost.demo.drawings import ENTIRE_TREES_CASE1, ENTIRE_TREES_CASE2
 from roost.demo.world import World
 from roost.store.database import Database
-from support.client import ApiClient
-from support.seed_world import SeedWorld, load_seed
+from support.api_client import ApiClient
+from support.worlds.seed_world import SeedWorld, load_seed
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 both_cases = pytest.mark.parametrize(
     "case", [ENTIRE_TREES_CASE1, ENTIRE_TREES_CASE2], ids=["case1", "case2"]
 )
 
-# The document writes MEMORY_MB=2048, which is no form of resources.
+# The document writes MEMORY_MB=2048, which the server refuses.
 TWO_NODES = "resources1=PCPU:4,MEMORY_MB:2048&resources2=PCPU:4,MEMORY_MB:2048"
 APART = f"{TWO_NODES}&group_policy=isolate"
 TOGETHER = f"{TWO_NODES}&group_policy=none"
@@ -36,9 +36,9 @@ ONE_NODE = """
 HALF = {"resources": {"PCPU": 4, "MEMORY_MB": 2048}}
 WHOLE = {"resources": {"PCPU": 8, "MEMORY_MB": 4096}}
 
-# The summaries as printed, with two corrections: a root has no parent (the document says ""),
-# and the physical function is below the NUMA node of the drawing (the document prints it below
-# the second).
+# The summaries as printed, with two corrections. A root has no parent, where the document says "".
+# The physical function is below the first NUMA node as in the drawing, where the document prints
+# the second.
 NODE = {
     "resources": {"PCPU": {"used": 0, "capacity": 8}, "MEMORY_MB": {"used": 0, "capacity": 6144}},
     "traits": [],
@@ -63,7 +63,7 @@ COMPUTE_NODE: dict[str, Any] = {
 
 
 def taken(seed: SeedWorld, request: str, version: str) -> list[Any]:
-    """What the candidates take, each once."""
+    """The different allocations of the candidates."""
     found: list[Any] = []
     for entry in seed.body(request, version)["allocation_requests"]:
         if entry["allocations"] not in found:
@@ -87,14 +87,14 @@ def test_problem_description_a_numa_node_for_each_group(
     seed.check(APART, NODE_EACH, trees="CN_NAME", since="1.29")
     for version in ("1.29", "1.39"):
         assert taken(seed, APART, version) == [{"NUMA_NODE_0": HALF, "NUMA_NODE_1": HALF}]
-    # The document expects the candidate before 1.29 as well, but then without the compute node.
-    # In truth no candidate took from two providers of one tree then.
+    # The document expects the candidate before 1.29 as well, without the compute node. But before
+    # 1.29 no candidate takes from two providers of one tree.
     seed.check_none(APART, since="1.25", until="1.28")
 
 
 @on_sqlite
 @both_cases
-def test_problem_description_the_request_as_it_is_printed(
+def test_problem_description_the_request_as_printed_is_refused(
     database: Database, api: ApiClient, case: World
 ) -> None:
     seed = load_seed(database, api, case)
@@ -119,8 +119,8 @@ def test_problem_description_the_compute_node_is_not_in_the_summaries(
 @on_sqlite
 @both_cases
 def test_proposed_change_the_candidates(database: Database, api: ApiClient, case: World) -> None:
-    # The document prints three answers to a request with `isolate`, which rules out the second
-    # and the third: they belong to `none`.
+    # The document prints three answers to a request with `isolate`. The second and the third
+    # answer belong to `none`.
     seed = load_seed(database, api, case)
     seed.check(TOGETHER, NODE_EACH + ONE_NODE, trees="CN_NAME", since="1.29")
     for version in ("1.29", "1.39"):
@@ -177,7 +177,7 @@ def test_work_items_step_by_step(database: Database, api: ApiClient, case: World
     function = {"PHYS_FUNC_PCI_ID": {"SRIOV_NET_VF"}}
     steps = {
         "1.26": {"NUMA_NODE_0": asked_for, "NUMA_NODE_1": asked_for},
-        # All resource classes came first, the rest of the tree with 1.29.
+        # 1.27 adds all resource classes. 1.29 adds the rest of the tree.
         "1.27": nodes,
         "1.28": nodes,
         "1.29": {"CN_NAME": {"VCPU"} if case is ENTIRE_TREES_CASE2 else set(), **nodes, **function},
@@ -187,11 +187,13 @@ def test_work_items_step_by_step(database: Database, api: ApiClient, case: World
         assert {name: set(shown[name]["resources"]) for name in shown} == step, version
 
 
-# What all the printed answers leave at zero. On every database: a sum is of another type in each.
+# Usages, which all printed answers leave at zero. The type of a sum differs between databases.
 
 
 @both_cases
-def test_used_is_what_consumers_hold(database: Database, api: ApiClient, case: World) -> None:
+def test_used_is_the_sum_of_the_allocations(
+    database: Database, api: ApiClient, case: World
+) -> None:
     seed = load_seed(database, api, case)
     body = {
         "allocations": {case.uuid("NUMA_NODE_0"): HALF},
@@ -202,7 +204,7 @@ def test_used_is_what_consumers_hold(database: Database, api: ApiClient, case: W
     }
     assert api.put(f"/allocations/{case.uuid('instance')}", body).status == 204
     for version in ("1.29", "1.39"):
-        # One half of the first node is left.
+        # The claim leaves one half of the first node.
         assert taken(seed, TOGETHER, version) == [
             {"NUMA_NODE_0": HALF, "NUMA_NODE_1": HALF},
             {"NUMA_NODE_1": WHOLE},

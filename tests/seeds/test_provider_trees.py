@@ -1,4 +1,4 @@
-"""Modeling with Provider Trees: each numbered list that the second edition added, in its order.
+"""Seed document "Modeling with Provider Trees": the lists that the second edition added.
 
 The lists of its first sections are in `test_provider_trees_first_edition.py`.
 """
@@ -9,8 +9,8 @@ import pytest
 
 from roost.demo.drawings import IN_TREE, NIC_TRAITS, ROOT_TRAITS, SAME_SUBTREE, SHARING
 from roost.store.database import Database
-from support.client import ApiClient
-from support.seed_world import load_seed
+from support.api_client import ApiClient
+from support.worlds.seed_world import load_seed
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -31,7 +31,7 @@ def test_filtering_by_traits_any_of_them(database: Database, api: ApiClient) -> 
     assert "only supported since microversion 1.39" in seed.refusal(request, "1.38")
 
 
-def test_filtering_by_traits_any_of_them_and_others_and_not_others(
+def test_filtering_by_traits_any_of_them_with_required_and_forbidden_traits(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, ROOT_TRAITS)
@@ -189,7 +189,7 @@ def test_filtering_by_root_provider_traits_several_of_them(
         trees="NUMA_CN",
         since="1.35",
     )
-    # On NUMA2 the trait is not on the root.
+    # NUMA2 has the trait, but NUMA2 is no root.
     seed.check(
         "resources=VCPU:1&root_required=HW_CPU_X86_AVX2",
         "1. NON_NUMA_CN (VCPU)",
@@ -198,7 +198,7 @@ def test_filtering_by_root_provider_traits_several_of_them(
     )
 
 
-def test_filtering_by_root_provider_traits_without_suffix_and_once(
+def test_filtering_by_root_provider_traits_with_a_suffix_or_twice_is_refused(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, ROOT_TRAITS)
@@ -232,8 +232,8 @@ def test_filtering_by_root_provider_traits_when_sharing_providers_are_involved(
 def test_filtering_by_root_provider_traits_when_only_sharing_providers_are_involved(
     database: Database, api: ApiClient
 ) -> None:
-    # The document knows only roots of trees that do not share. In truth a sharing provider is a
-    # root like any other as soon as it serves itself: then its own traits count.
+    # The document speaks only of roots of trees that do not share. But a sharing provider that
+    # serves itself is a root like any other, so its own traits count.
     seed = load_seed(database, api, SHARING)
     seed.check(
         "resources=DISK_GB:500&root_required=MISC_SHARES_VIA_AGGREGATE",
@@ -256,7 +256,8 @@ def test_filtering_by_root_provider_traits_when_only_sharing_providers_are_invol
     )
 
 
-# Filtering by Same Subtree. The document's class ACCELERATOR_FPGA does not exist: it is FPGA.
+# Filtering by Same Subtree. The class ACCELERATOR_FPGA of the document does not exist, so the tests
+# use FPGA.
 
 COMPUTE_AND_ACCEL = """resources_COMPUTE=VCPU:1,MEMORY_MB:256
                       &resources_ACCEL=FPGA:1
@@ -280,14 +281,14 @@ def test_filtering_by_same_subtree(database: Database, api: ApiClient) -> None:
     assert "Invalid query string parameters: " in seed.refusal(request, "1.35")
 
 
-def test_filtering_by_same_subtree_is_what_leaves_the_others_out(
+def test_filtering_by_same_subtree_left_out_gives_all_candidates(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, SAME_SUBTREE)
     seed.check(COMPUTE_AND_ACCEL, INCLUDED + BUT_NOT, trees="CN", since="1.33")
 
 
-def test_filtering_by_same_subtree_with_the_class_of_the_document(
+def test_filtering_by_same_subtree_with_the_class_of_the_document_is_refused(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, SAME_SUBTREE)
@@ -318,7 +319,7 @@ def test_filtering_by_same_subtree_with_a_group_without_resources(
     seed = load_seed(database, api, SAME_SUBTREE)
     request = f"{TWO_TYPES}&same_subtree=_NUMA,_ACCEL1,_ACCEL2"
     seed.check(request, TYPES_INCLUDED, trees="CN", since="1.36")
-    # Alone in its same_subtree, the group restricts nobody.
+    # A group that is alone in its same_subtree restricts no other group.
     request = f"{TWO_TYPES}&same_subtree=_NUMA"
     seed.check(request, TYPES_INCLUDED + TYPES_BUT_NOT, trees="CN", since="1.36")
     problem = "Resourceless suffixed group request should be specified in `same_subtree`"
@@ -329,8 +330,8 @@ def test_filtering_by_same_subtree_with_a_group_without_resources(
 
 def test_filtering_by_same_subtree_repeated(database: Database, api: ApiClient) -> None:
     seed = load_seed(database, api, SAME_SUBTREE)
-    # A NUMA node with an accelerator for each of two groups: each pair by itself is a subtree,
-    # all four together are not.
+    # Each of two pairs of groups gets a NUMA node with an accelerator. Each pair by itself is in
+    # one subtree, but all four groups together are not.
     groups = """resources_C1=VCPU:1&resources_A1=FPGA:1
                &resources_C2=VCPU:1&resources_A2=FPGA:1
                &group_policy=isolate"""

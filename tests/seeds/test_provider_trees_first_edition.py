@@ -1,7 +1,6 @@
-"""Modeling with Provider Trees, the first edition: each of its numbered lists, in its order.
+"""Seed document "Modeling with Provider Trees": the numbered lists of the first edition.
 
-The second edition has all of these sections as well, word for word but for what
-`test_provider_trees.py` tests.
+The second edition has the same sections, except for the lists in `test_provider_trees.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import pytest
 
 from roost.demo.drawings import NIC_TRAITS, SHARING, SHARING_NUMA
 from roost.store.database import Database
-from support.client import ApiClient
-from support.seed_world import load_seed
+from support.api_client import ApiClient
+from support.worlds.seed_world import load_seed
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -49,7 +48,7 @@ def test_sharing_resource_providers(database: Database, api: ApiClient) -> None:
 
 
 @on_sqlite
-def test_sharing_resource_providers_ss2_satisfies_only_what_it_has_itself(
+def test_sharing_resource_providers_ss2_serves_only_itself(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, SHARING)
@@ -71,8 +70,8 @@ def test_sharing_resource_providers_when_a_tree_structure_is_present(
 ) -> None:
     seed = load_seed(database, api, SHARING_NUMA)
     seed.check(HOST, EIGHT, trees="CN1 CN2 SS1", since="1.29")
-    # The document speaks of 1.29. Before, no candidate takes from two providers of one tree, and
-    # each of these takes VCPU from a child and memory from its root.
+    # The document speaks of 1.29. Before 1.29 no candidate takes from two providers of one tree.
+    # Each of these candidates takes VCPU from a child and memory from its root.
     seed.check_none(HOST, since="1.10", until="1.28")
 
 
@@ -86,8 +85,8 @@ def test_filtering_aggregates_a(database: Database, api: ApiClient) -> None:
 
 
 def test_filtering_aggregates_b(database: Database, api: ApiClient) -> None:
-    # The first edition gives as the reason that SS1 is not in aggregate A. It is; it is not in
-    # B, as the second edition says.
+    # The first edition says that SS1 is not in aggregate A, which is wrong. SS1 is not in B, as
+    # the second edition says.
     seed = load_seed(database, api, SHARING_NUMA)
     seed.check(
         f"{HOST}&member_of=<aggB uuid>",
@@ -102,7 +101,7 @@ def test_filtering_aggregates_b(database: Database, api: ApiClient) -> None:
 
 
 @on_sqlite
-def test_filtering_aggregates_one_on_a_root_spans_the_tree_from_the_first_version_on(
+def test_filtering_aggregates_of_a_root_spans_the_tree_from_the_first_version_on(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, SHARING_NUMA)
@@ -117,7 +116,7 @@ def test_filtering_aggregates_one_on_a_root_spans_the_tree_from_the_first_versio
         trees="CN1 CN2",
         since="1.21",
     )
-    # On CN1 it spans both NUMA nodes, on NUMA2_1 not even its neighbour.
+    # The aggregate of CN1 spans both NUMA nodes. The aggregate of NUMA2_1 does not span NUMA2_2.
     seed.check(
         "resources=VCPU:1&member_of=<aggB uuid>",
         """
@@ -132,7 +131,7 @@ def test_filtering_aggregates_one_on_a_root_spans_the_tree_from_the_first_versio
 
 @on_sqlite
 def test_filtering_aggregates_that_are_forbidden(database: Database, api: ApiClient) -> None:
-    # Not in the document, which is older than forbidden aggregates; they span likewise.
+    # The document is older than forbidden aggregates, which span the tree in the same way.
     seed = load_seed(database, api, SHARING_NUMA)
     seed.check(
         f"{HOST}&member_of=!<aggB uuid>",
@@ -215,7 +214,7 @@ def test_filtering_by_traits_which_never_span_other_providers(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, NIC_TRAITS)
-    # NIC1_1 gives nothing here: its trait neither helps nor harms.
+    # NIC1_1 gives nothing here, so its trait does not count.
     seed.check_none(f"{HOST}&required=HW_NIC_ACCEL_SSL", since="1.17")
     seed.check(
         f"{HOST}&required=!HW_NIC_ACCEL_SSL",

@@ -1,8 +1,8 @@
-"""ComputeDriver.update_provider_tree: what its three trees, of which one shares, can offer.
+"""Seed document "ComputeDriver.update_provider_tree": the candidates of its three trees.
 
-The document lists no candidates. It says which sharing providers belong to a compute node: those
-that have an aggregate in common with any provider of its tree, and neither those that are in the
-tree of a sharing provider nor those that others share with.
+The document lists no candidates. It names the sharing providers that belong to a compute node.
+Such a provider has an aggregate in common with any provider of the compute node's tree. Other
+providers of the sharing tree, and other trees with the same aggregate, do not belong to it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import pytest
 
 from roost.demo.drawings import UPDATE_PROVIDER_TREE
 from roost.store.database import Database
-from support.client import ApiClient
-from support.seed_world import SeedWorld, load_seed
+from support.api_client import ApiClient
+from support.worlds.seed_world import SeedWorld, load_seed
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -25,12 +25,12 @@ def seed(database: Database, api: ApiClient) -> SeedWorld:
     return load_seed(database, api, UPDATE_PROVIDER_TREE)
 
 
-# The Method: the first drawing. The reference fails on some of these requests, because a sharing
-# provider is a child in a tree that cannot give the rest; by the rules it shares all the same.
+# The Method: the first drawing. The reference service fails on some of these requests, where a
+# sharing provider is a child in a tree that cannot give the rest. By the rules the child shares.
 
 
 def test_the_method_storage_is_shared_with_both_compute_nodes(seed: SeedWorld) -> None:
-    # Through NUMA2 of one and NUMA1 of the other, and by each with its whole tree.
+    # NUMA2 of CN1 and NUMA1 of CN2 are in agg1, so the storage serves both trees as a whole.
     seed.check(
         "resources=VCPU:1,DISK_GB:10",
         """
@@ -59,7 +59,7 @@ def test_the_method_storage_is_shared_with_granular_groups(seed: SeedWorld) -> N
 
 
 def test_the_method_each_compute_node_has_bandwidth_of_its_own(seed: SeedWorld) -> None:
-    # Both classes come from the same provider: BW1 and BW2 meet in no compute node's tree.
+    # Both classes come from the same provider, because no compute node has both BW1 and BW2.
     seed.check(
         f"resources=VCPU:1,{EGRESS}:1000,{INGRESS}:1000",
         f"""
@@ -101,7 +101,7 @@ def test_the_method_the_sharing_tree_is_a_tree_like_any_other(seed: SeedWorld) -
         since="1.29",
     )
     seed.check_none(request, since="1.10", until="1.28")
-    # In it, BW1 and BW2 do meet.
+    # The sharing tree has both BW1 and BW2.
     seed.check(
         f"resources={EGRESS}:1000,{INGRESS}:1000",
         f"""
@@ -121,7 +121,7 @@ def test_the_method_the_sharing_tree_is_a_tree_like_any_other(seed: SeedWorld) -
     )
 
 
-def test_the_method_the_aggregates_are_on_children_and_span_nothing(seed: SeedWorld) -> None:
+def test_the_method_the_aggregates_of_children_span_no_tree(seed: SeedWorld) -> None:
     seed.check(
         "resources=VCPU:1,DISK_GB:10&member_of=<agg1 uuid>",
         """
@@ -131,15 +131,15 @@ def test_the_method_the_aggregates_are_on_children_and_span_nothing(seed: SeedWo
         trees="CN1 SHR_ROOT CN2",
         since="1.21",
     )
-    # The storage is in no other aggregate.
+    # The storage is not in agg2.
     seed.check_none("resources=VCPU:1,DISK_GB:10&member_of=<agg2 uuid>", since="1.21")
 
 
-# The Method: the second drawing, all that belongs to CN1.
+# The Method: the second drawing, the providers that belong to CN1.
 
 
-def test_the_method_for_cn1_has_its_tree_its_storage_and_its_bandwidth(seed: SeedWorld) -> None:
-    # As lone roots, the drawing says; in the summaries they stand in their own tree, all of it.
+def test_the_method_cn1_has_its_tree_its_storage_and_its_bandwidth(seed: SeedWorld) -> None:
+    # The drawing shows the sharing providers as roots. The summaries show their whole own tree.
     served = f"SSP (DISK_GB) + BW1 ({EGRESS})"
     seed.check(
         f"""resources=SRIOV_NET_VF:1&in_tree=<CN1 uuid>
@@ -156,7 +156,7 @@ def test_the_method_for_cn1_has_its_tree_its_storage_and_its_bandwidth(seed: See
     )
 
 
-def test_the_method_for_cn1_is_what_the_list_of_providers_tells(
+def test_the_method_the_list_of_providers_shows_the_providers_of_cn1(
     seed: SeedWorld, api: ApiClient
 ) -> None:
     def listed(query: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Changes that have nothing to do with each other do not get in each other's way."""
+"""Unrelated changes at the same time do not disturb each other."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import Connection, select
 
 from roost.model.identifiers import new_uuid
-from roost.store.allocations import stock
+from roost.store.allocations import inventory_usages
 from roost.store.checks import Level, check_database
 from roost.store.database import Database
 from roost.store.errors import Retry
 from roost.store.tables import resource_classes, resource_providers
-from support.client import ApiClient
+from support.api_client import ApiClient
 
 CHILDREN = 6
 MOVES = 12
@@ -64,7 +64,7 @@ def claim_again_and_again(api: ApiClient, providers: list[str]) -> Counter[int]:
     )
 
 
-def test_trees_can_be_moved_while_their_members_are_claimed_from(
+def test_trees_can_be_moved_while_clients_claim_from_their_providers(
     api: ApiClient, database: Database
 ) -> None:
     root, other = make_provider(api), make_provider(api)
@@ -84,10 +84,10 @@ def test_trees_can_be_moved_while_their_members_are_claimed_from(
     assert [found for found in findings if found.level is Level.FAILURE] == []
 
 
-def test_a_number_that_a_new_class_got_from_a_deleted_one_is_noticed(
+def test_a_claim_notices_that_a_new_class_has_the_id_of_a_deleted_class(
     api: ApiClient, database: Database
 ) -> None:
-    """A claim that looked CUSTOM_OLD up must not be given CUSTOM_NEW."""
+    """A claim for CUSTOM_OLD must not take from an inventory of CUSTOM_NEW."""
     uuid = make_provider(api)
     for name in ("CUSTOM_OLD", "CUSTOM_NEW"):
         assert api.put(f"/resource_classes/{name}").status == 201
@@ -99,7 +99,9 @@ def test_a_number_that_a_new_class_got_from_a_deleted_one_is_noticed(
 
     def look(connection: Connection, name: str) -> object:
         query = select(resource_providers.c.id).where(resource_providers.c.uuid == uuid)
-        return stock(connection, [connection.execute(query).scalar_one()], {name: old_id})
+        return inventory_usages(
+            connection, [connection.execute(query).scalar_one()], {name: old_id}
+        )
 
     assert database.read(look, "CUSTOM_NEW")
     with pytest.raises(Retry):

@@ -1,4 +1,4 @@
-"""What `check_database` finds, each in a database that is right but for one thing."""
+"""The findings of `check_database`, each in a database with one fault."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.migrations.histories import ROOST
 from roost.store.schema import sync_schema
 from roost.store.schema_repair import repair_online_data
-from support.clean import clean_tables
-from support.schemas import make_older
+from support.store.schemas import make_older
+from support.store.table_cleaning import clean_tables
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
+NO_OWNER = "00000000-0000-0000-0000-000000000000"
 
-# A tree of three, an aggregate, two classes, and a consumer that has something of each class.
+# A tree of three, an aggregate, two classes, and a consumer with an allocation of each class.
 GOOD_ROWS = """
 INSERT INTO resource_classes (id, name) VALUES (0, 'VCPU'), (1, 'MEMORY_MB'), (10000, 'CUSTOM_GOLD')
 INSERT INTO resource_providers (id, uuid, name, generation, root_provider_id) VALUES
@@ -41,8 +41,8 @@ INSERT INTO allocations (id, resource_provider_id, consumer_id, resource_class_i
     (2, 2, 'cccccccc-1111-1111-1111-111111111111', 10000, 1)
 INSERT INTO placement_aggregates (id, uuid) VALUES (1, 'aaaaaaaa-1111-1111-1111-111111111111')
 """
-# Those whose rows get their numbers from a sequence.
-NUMBERED_TABLES = (
+# The tables with a sequence of ids.
+TABLES_WITH_SEQUENCE = (
     "resource_providers",
     "inventories",
     "traits",
@@ -57,7 +57,7 @@ NUMBERED_TABLES = (
 
 @pytest.fixture(scope="module")
 def _checked() -> Iterator[dict[str, Database]]:
-    """One database of each kind that no other module touches: all is right after a refill."""
+    """One database of each kind that only this module uses."""
     checked: dict[str, Database] = {}
     yield checked
     for database in checked.values():
@@ -66,7 +66,7 @@ def _checked() -> Iterator[dict[str, Database]]:
 
 @pytest.fixture
 def database(kind: str, _makers: dict[str, Databases], _checked: dict[str, Database]) -> Database:
-    """A database with rows in which everything is right, and no others."""
+    """A database that has only rows without faults."""
     if kind not in _checked:
         url = _makers[kind].create().url
         _checked[kind] = Database(DatabaseOptions(url=url, sqlite_synchronous=False))
@@ -76,7 +76,7 @@ def database(kind: str, _makers: dict[str, Databases], _checked: dict[str, Datab
 
 
 def refill(connection: Connection) -> None:
-    """Make everything right, whatever a test has done to it."""
+    """Replace all rows by rows without faults."""
     clean_tables(connection)
     for table in (tables.resource_classes, tables.traits):
         connection.execute(sa.delete(table))
@@ -84,7 +84,7 @@ def refill(connection: Connection) -> None:
     for statement in GOOD_ROWS.strip().split("\nINSERT"):
         connection.execute(sa.text("INSERT " + statement.removeprefix("INSERT")))
     if connection.dialect.name == "postgresql":
-        for name in NUMBERED_TABLES:
+        for name in TABLES_WITH_SEQUENCE:
             newest = f"(SELECT max(id) FROM {name})"
             connection.execute(
                 sa.text(
@@ -112,7 +112,7 @@ def wrong(database: Database) -> dict[str, Finding]:
     }
 
 
-def test_right_database_gives_no_cause_for_complaint(database: Database) -> None:
+def test_a_database_without_faults_has_no_remedies(database: Database) -> None:
     assert wrong(database) == {}
     assert len(findings(database)) >= 10
     assert all(not finding.remedy for finding in findings(database).values())
@@ -133,14 +133,14 @@ def test_right_database_gives_no_cause_for_complaint(database: Database) -> None
             "provider trees",
             Level.FAILURE,
             ": 1 (33333333-3333-3333-3333-333333333333)",
-            id="root of another than the parent",
+            id="another root than its parent",
         ),
         pytest.param(
             "UPDATE resource_providers SET parent_provider_id = NULL WHERE id = 3",
             "provider trees",
             Level.FAILURE,
             ": 1 (33333333-3333-3333-3333-333333333333)",
-            id="no parent and yet another's root",
+            id="no parent and the root of another tree",
         ),
         pytest.param(
             "UPDATE resource_providers SET parent_provider_id = 3 WHERE id = 2",
@@ -189,7 +189,7 @@ def test_right_database_gives_no_cause_for_complaint(database: Database) -> None
             "standard resource classes",
             Level.FAILURE,
             "MEMORY_MB has the id 21 instead of 1",
-            id="renumbered class",
+            id="class with another id",
         ),
         pytest.param(
             "UPDATE resource_classes SET name = 'CUSTOM_SILVER' WHERE id = 1",
@@ -229,12 +229,12 @@ def test_right_database_gives_no_cause_for_complaint(database: Database) -> None
         ),
     ],
 )
-def test_one_thing_that_is_wrong_is_found(
+def test_a_fault_is_found_by_its_check_alone(
     database: Database, statement: str, name: str, level: Level, message: str
 ) -> None:
     run(database, statement)
     found = wrong(database)
-    # On PostgreSQL, rows with ids of their own leave the sequence behind; see below.
+    # On PostgreSQL, an insert with an id does not move the sequence; see below.
     found.pop("sequences", None)
     assert list(found) == [name]
     assert found[name].level is level
@@ -242,19 +242,19 @@ def test_one_thing_that_is_wrong_is_found(
     assert found[name].remedy
 
 
-# Elsewhere a foreign key makes sure of it.
+# On servers, a foreign key prevents it.
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_parent_that_does_not_exist_is_found(database: Database) -> None:
+def test_a_parent_that_does_not_exist_is_found(database: Database) -> None:
     run(database, "UPDATE resource_providers SET parent_provider_id = 9 WHERE id = 3")
     assert set(wrong(database)) == {"provider trees", "provider cycles"}
 
 
-def test_examples_are_few(database: Database) -> None:
-    for number in range(10, 30):
+def test_a_finding_has_few_examples(database: Database) -> None:
+    for id_ in range(10, 30):
         run(
             database,
             "INSERT INTO allocations (id, resource_provider_id, consumer_id, resource_class_id, "
-            f"used) VALUES ({number}, 1, 'cccccccc-{number}', 0, 1)",
+            f"used) VALUES ({id_}, 1, 'cccccccc-{id_}', 0, 1)",
         )
     message = findings(database)["allocation consumers"].message
     assert ": 20 (" in message
@@ -262,7 +262,7 @@ def test_examples_are_few(database: Database) -> None:
     assert message.endswith(", ...)")
 
 
-def test_sequence_behind_its_table_is_found_and_its_remedy_mends_it(database: Database) -> None:
+def test_a_sequence_below_its_ids_is_found_and_its_remedy_works(database: Database) -> None:
     if database.engine.dialect.name != "postgresql":
         assert "sequences" not in findings(database)
         return
@@ -279,17 +279,17 @@ def test_sequence_behind_its_table_is_found_and_its_remedy_mends_it(database: Da
     assert wrong(database) == {}
 
 
-def test_repair_mends_what_its_command_is_the_remedy_for(database: Database) -> None:
+def test_the_repair_command_is_a_remedy_that_works(database: Database) -> None:
     run(database, "UPDATE resource_providers SET root_provider_id = NULL WHERE id = 3")
     run(database, "DELETE FROM consumers")
     found = wrong(database)
     assert {finding.remedy for finding in found.values()} == {"Run: roost db sync --repair"}
-    database.write(repair_online_data, NOBODY, NOBODY)
+    database.write(repair_online_data, NO_OWNER, NO_OWNER)
     assert wrong(database) == {}
 
 
 @pytest.mark.parametrize("revision", ["b4ed3a175331", "a082b8bb98d0"])
-def test_database_of_the_reference_can_be_checked_before_adopting_it(
+def test_a_database_of_the_reference_can_be_checked_before_its_adoption(
     database_url: str, revision: str
 ) -> None:
     database = Database(DatabaseOptions(url=database_url))

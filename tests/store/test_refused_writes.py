@@ -1,4 +1,4 @@
-"""A database that cannot write, most often because its disk is full: one line, and the truth."""
+"""Writes that the database refuses, most often because its disk is full."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import Connection, event
 
 from roost.store.database import Database
-from support.client import ApiClient
+from roost.store.errors import DatabaseAway
+from support.api_client import ApiClient
 
 # The errors of a full disk, raised where a provider is inserted.
 TRIGGERS = {
@@ -51,7 +52,7 @@ def _sqlite_cannot_grow(database: Database) -> Iterator[None]:
     def limit(connection: Connection) -> None:
         connection.exec_driver_sql("PRAGMA max_page_count = 1")
 
-    # Pages that are free would be used first.
+    # SQLite would use free pages first.
     database.read(lambda connection: connection.exec_driver_sql("VACUUM").close())
     event.listen(database.engine, "begin", limit)
     yield
@@ -60,7 +61,7 @@ def _sqlite_cannot_grow(database: Database) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("full_disk")
-def test_a_full_disk_is_one_line_in_the_log(
+def test_a_full_disk_answers_503_and_logs_one_line(
     api: ApiClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.clear()
@@ -78,3 +79,19 @@ def test_a_full_disk_is_one_line_in_the_log(
     assert lines[0].exc_info is None
     assert "full" in lines[0].message or "space" in lines[0].message
     assert api.get(f"/resource_providers/{name}").status == 404
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_failure_after_the_write_does_not_say_that_nothing_was_written(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise DatabaseAway("the server has stopped")
+
+    uuid = f"{uuid4()}"
+    with monkeypatch.context() as patched:
+        patched.setattr("roost.api.handlers.providers.now", fail)
+        answer = api.post("/resource_providers", {"name": uuid, "uuid": uuid})
+    assert answer.status == 503
+    assert "The write was carried out." in answer.detail
+    assert api.get(f"/resource_providers/{uuid}").status == 200

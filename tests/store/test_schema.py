@@ -1,10 +1,14 @@
-"""The schema: made, upgraded, repaired and refused."""
+"""The schema of a database: making, upgrading, repairing and refusing it."""
 
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,9 +18,8 @@ from sqlalchemy import Connection
 from roost.store import tables
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
-from roost.store.migrations import lock
-from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST
-from roost.store.migrations.runner import scripts
+from roost.store.migrations import lock, placement, roost
+from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.schema import (
     SchemaState,
     connect_or_explain,
@@ -25,7 +28,7 @@ from roost.store.schema import (
     sync_schema,
 )
 from roost.store.schema_repair import Repaired, repair_online_data
-from support.schemas import (
+from support.store.schemas import (
     add_allocation,
     add_provider,
     describe,
@@ -35,12 +38,12 @@ from support.schemas import (
     recorded,
 )
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
+NO_OWNER = "00000000-0000-0000-0000-000000000000"
 
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """Not the prepared one that other tests share."""
+    """An empty database, not the prepared one that other tests share."""
     database = Database(DatabaseOptions(url=database_url, sqlite_synchronous=False))
     yield database
     database.close()
@@ -48,17 +51,22 @@ def database(database_url: str) -> Iterator[Database]:
 
 @pytest.fixture(scope="module")
 def new_schemas() -> dict[str, Any]:
-    """What a schema looks like on each kind of database if it was made at once."""
+    """The schema that each kind of database gets if all revisions run at once."""
     return {}
 
 
-def test_histories_list_the_revisions_of_their_scripts() -> None:
-    for history in HISTORIES:
-        found = [script.revision for script in scripts(history).walk_revisions()]
-        assert list(reversed(found)) == list(history.revisions)
+@pytest.mark.parametrize(("history", "package"), [(PLACEMENT, placement), (ROOST, roost)])
+def test_a_history_has_every_revision_of_its_folder(history: History, package: ModuleType) -> None:
+    found = {name for _, name, _ in iter_modules(package.__path__, f"{package.__name__}.")}
+    assert {str(vars(module)["__name__"]) for module in history.modules} == found
 
 
-def test_fresh_database_is_what_queries_are_written_against(database: Database) -> None:
+def test_looking_at_a_schema_imports_no_alembic() -> None:
+    code = "import sys, roost.store.schema; sys.exit('alembic' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_new_database_has_the_tables_that_queries_use(database: Database) -> None:
     assert inspect_schema(database).state is SchemaState.EMPTY
     status = sync_schema(database)
     assert status.state is SchemaState.CURRENT
@@ -79,7 +87,7 @@ def test_fresh_database_is_what_queries_are_written_against(database: Database) 
         assert migrated[table] == description
 
 
-def test_ids_of_changes_are_never_given_out_twice(database: Database) -> None:
+def test_the_id_of_a_change_is_never_used_again(database: Database) -> None:
     sync_schema(database)
     change = {"created_at": sa.func.now(), "kind": "provider"}
 
@@ -93,7 +101,7 @@ def test_ids_of_changes_are_never_given_out_twice(database: Database) -> None:
     assert database.write(newest) > first
 
 
-def test_sync_again_changes_nothing(database: Database) -> None:
+def test_a_second_sync_changes_nothing(database: Database) -> None:
     sync_schema(database)
     before, epoch = describe(database), epochs(database)
     assert sync_schema(database).state is SchemaState.CURRENT
@@ -103,7 +111,7 @@ def test_sync_again_changes_nothing(database: Database) -> None:
 
 
 @pytest.mark.parametrize("revision", PLACEMENT.revisions)
-def test_upgrade_from_a_revision_of_the_reference(
+def test_a_revision_of_the_reference_is_upgraded(
     database: Database, kind: str, new_schemas: dict[str, Any], revision: str
 ) -> None:
     make_older(database, revision)
@@ -130,7 +138,7 @@ def test_missing_roots_are_refused_until_repaired(database: Database) -> None:
     database.write(add_provider, uuid="41111111-1111-1111-1111-111111111111", parent=child)
     with pytest.raises(DatabaseUnusable, match=r"3 resource providers have no.*--repair"):
         sync_schema(database)
-    assert database.write(repair_online_data, NOBODY, NOBODY) == Repaired(roots=3, consumers=0)
+    assert database.write(repair_online_data, NO_OWNER, NO_OWNER) == Repaired(roots=3, consumers=0)
     assert sync_schema(database).state is SchemaState.CURRENT
     with database.engine.connect() as connection:
         found = connection.scalars(sa.select(tables.resource_providers.c.root_provider_id)).all()
@@ -146,7 +154,7 @@ def test_missing_consumers_are_refused_until_repaired(database: Database) -> Non
         DatabaseUnusable, match=r"2 consumers have allocations but no row.*--repair"
     ):
         sync_schema(database)
-    assert database.write(repair_online_data, NOBODY, "someone") == Repaired(roots=0, consumers=2)
+    assert database.write(repair_online_data, NO_OWNER, "someone") == Repaired(roots=0, consumers=2)
     assert sync_schema(database).state is SchemaState.CURRENT
     consumers, projects, users = tables.consumers, tables.projects, tables.users
     statement = (
@@ -158,15 +166,15 @@ def test_missing_consumers_are_refused_until_repaired(database: Database) -> Non
     )
     with database.engine.connect() as connection:
         rows = [tuple(row) for row in connection.execute(statement)]
-    assert rows == [(consumer, 0, NOBODY, "someone") for consumer in lost]
-    assert database.write(repair_online_data, NOBODY, NOBODY) == Repaired(roots=0, consumers=0)
+    assert rows == [(consumer, 0, NO_OWNER, "someone") for consumer in lost]
+    assert database.write(repair_online_data, NO_OWNER, NO_OWNER) == Repaired(roots=0, consumers=0)
 
 
-def test_repair_of_a_database_in_use_is_journalled(database: Database) -> None:
+def test_a_repair_of_a_database_in_use_is_journalled(database: Database) -> None:
     sync_schema(database)
     database.write(add_provider, uuid="11111111-1111-1111-1111-111111111111", root=True)
     lost = database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111")
-    database.write(repair_online_data, NOBODY, NOBODY)
+    database.write(repair_online_data, NO_OWNER, NO_OWNER)
     with database.engine.connect() as connection:
         changes = connection.execute(
             sa.select(tables.roost_changes.c.kind, tables.roost_changes.c.provider_id)
@@ -174,21 +182,21 @@ def test_repair_of_a_database_in_use_is_journalled(database: Database) -> None:
     assert [tuple(change) for change in changes] == [("provider", lost)]
 
 
-def test_repair_gives_a_root_even_where_no_way_leads_to_one(database: Database) -> None:
+def test_a_repair_makes_roots_of_providers_in_a_cycle(database: Database) -> None:
     sync_schema(database)
     one = database.write(add_provider, uuid="11111111-1111-1111-1111-111111111111")
     two = database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111", parent=one)
     providers = tables.resource_providers
     close = sa.update(providers).where(providers.c.id == one).values(parent_provider_id=two)
     database.write(lambda connection: connection.execute(close))
-    assert database.write(repair_online_data, NOBODY, NOBODY).roots == 2
+    assert database.write(repair_online_data, NO_OWNER, NO_OWNER).roots == 2
     with database.engine.connect() as connection:
         assert None not in connection.scalars(sa.select(providers.c.root_provider_id)).all()
 
 
-# Only a MySQL cluster can come to this.
+# Only a cluster of MySQL can record two.
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
-def test_two_recorded_revisions_mean_the_newer(database: Database) -> None:
+def test_the_newer_of_two_recorded_revisions_is_true(database: Database) -> None:
     sync_schema(database)
     late = sa.text("INSERT INTO alembic_version VALUES ('422ece571366')")
     database.write(lambda connection: connection.execute(late))
@@ -198,7 +206,7 @@ def test_two_recorded_revisions_mean_the_newer(database: Database) -> None:
 
 
 @pytest.mark.parametrize("table", ["alembic_version", "roost_schema_version"])
-def test_unknown_revision_is_refused(database: Database, table: str) -> None:
+def test_an_unknown_revision_is_refused(database: Database, table: str) -> None:
     sync_schema(database)
     newer = sa.text(f"UPDATE {table} SET version_num = 'ffffffffffff'")
     database.write(lambda connection: connection.execute(newer))
@@ -209,15 +217,15 @@ def test_unknown_revision_is_refused(database: Database, table: str) -> None:
     assert recorded(database, table) == ["ffffffffffff"]
 
 
-# Where both histories go on, and where only that of Roost does; what comes between is tried above.
+# One where both histories continue, and one where only that of Roost does.
 @pytest.mark.parametrize("revision", [PLACEMENT.revisions[0], PLACEMENT.head])
-def test_start_upgrades_if_told_to(database: Database, revision: str) -> None:
+def test_a_start_upgrades_if_the_operator_allows_it(database: Database, revision: str) -> None:
     make_older(database, revision)
     prepare_schema(database, upgrade=True)
     assert inspect_schema(database).state is SchemaState.CURRENT
 
 
-def test_start_on_a_current_database_asks_little(database: Database) -> None:
+def test_a_start_on_a_current_database_sends_three_statements(database: Database) -> None:
     sync_schema(database)
     statements: list[str] = []
 
@@ -230,7 +238,7 @@ def test_start_on_a_current_database_asks_little(database: Database) -> None:
     assert len(statements) == 3
 
 
-def test_tables_of_another_application_are_left_alone(database: Database) -> None:
+def test_tables_of_another_application_are_refused(database: Database) -> None:
     with database.engine.begin() as connection:
         connection.execute(sa.text("CREATE TABLE users (id INTEGER, login VARCHAR(10))"))
         connection.execute(sa.text("INSERT INTO users VALUES (1, 'me')"))
@@ -240,21 +248,21 @@ def test_tables_of_another_application_are_left_alone(database: Database) -> Non
         sync_schema(database)
 
 
-# On SQLite the system frees the lock of whoever had it.
+# On SQLite, the operating system frees the lock of a process that ends.
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
-def test_waiting_for_another_migration_has_an_end(
+def test_a_migration_waits_for_another_for_a_bounded_time(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take = {
-        "postgresql": f"SELECT pg_advisory_xact_lock({lock._POSTGRESQL_KEY})",
-        "mysql": f"SELECT get_lock({lock._MYSQL_NAME}, 0)",
+        "postgresql": f"SELECT pg_advisory_xact_lock({lock.POSTGRESQL_KEY})",
+        "mysql": f"SELECT get_lock({lock.MYSQL_NAME}, 0)",
     }[database.engine.dialect.name]
     monkeypatch.setattr(lock, "WAIT_SECONDS", 0.2)
     with database.engine.connect() as other:
         other.execute(sa.text(take))
         with pytest.raises(DatabaseUnusable, match="Another process has been migrating"):
             sync_schema(database)
-        # Not back into the pool: the lock would stay with it.
+        # A connection in the pool would keep the lock.
         other.invalidate()
     assert sync_schema(database).state is SchemaState.CURRENT
 
@@ -277,7 +285,7 @@ def test_a_failed_upgrade_frees_the_lock(database: Database) -> None:
         ("mysql+pymysql://me:secret@127.0.0.1:1/placement", "Can't connect to MySQL server"),
     ],
 )
-def test_unreachable_server_is_explained(
+def test_an_unreachable_server_is_explained(
     url: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = Database(DatabaseOptions(url=url))
@@ -290,7 +298,7 @@ def test_unreachable_server_is_explained(
     assert "\n" not in str(caught.value)
 
 
-def test_file_that_cannot_be_opened_is_explained(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_explained(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("This is no database." * 100)
     for name, reason in (
         ("missing/roost.db", "unable to open database file"),

@@ -1,4 +1,4 @@
-"""The schema when many processes start at once, and when one is killed while it migrates."""
+"""Migrations by several processes at once, and by a process that is killed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 from roost.store.database import Database, DatabaseOptions
 from roost.store.migrations.histories import PLACEMENT
 from roost.store.schema import SchemaState, inspect_schema, prepare_schema, sync_schema
-from support.schemas import describe, drop_everything, epochs, make_older, recorded
-from support.together import Ended, run_together
+from support.simultaneous_processes import Ended, run_together
+from support.store.schemas import describe, drop_everything, epochs, make_older, recorded
 
-# Prepares the schema, and tells how many revisions it ran and how often it was disturbed by others.
+# Prepares the schema, and prints how many revisions it ran and how many attempts failed.
 SCRIPT = """
 import logging, os, signal, sys
 import sqlalchemy as sa
@@ -26,8 +26,8 @@ from roost.store.schema import prepare_schema
 
 url, upgrade, cluster, die_after = sys.argv[1], sys.argv[2] == "True", sys.argv[3], int(sys.argv[4])
 if cluster == "True":
-    # The server refuses the lock, as one in a cluster does: here with another error.
-    lock._MYSQL_NAME, lock._MYSQL_REFUSALS = "no_such_function()", {1305}
+    # The server refuses the lock like a cluster, but with another error code.
+    lock.MYSQL_NAME, lock.MYSQL_REFUSALS = "no_such_function()", {1305}
 said = []
 runner.LOG.addFilter(lambda record: said.append(record.msg))
 runner.LOG.setLevel(logging.INFO)
@@ -50,7 +50,7 @@ def work():
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """Not the prepared one that other tests share."""
+    """An empty database, not the prepared one that other tests share."""
     database = Database(DatabaseOptions(url=database_url, sqlite_synchronous=False))
     yield database
     database.close()
@@ -61,12 +61,14 @@ def start_together(
 ) -> list[Ended]:
     """Let processes prepare the same database at the same moment.
 
-    `die_after`: the process is killed after so many tables and indexes.
+    `die_after`: the process is killed after it has created so many tables and indexes.
     """
     return run_together(SCRIPT, count, url, str(upgrade), str(cluster), str(die_after))
 
 
-def test_eight_processes_on_an_empty_database(database: Database, database_url: str) -> None:
+def test_one_of_eight_processes_migrates_an_empty_database(
+    database: Database, database_url: str
+) -> None:
     ended = start_together(database_url, 8)
     assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
     assert sorted(output for _, output, _ in ended) == ["0 0\n"] * 7 + ["6 0\n"]
@@ -74,7 +76,9 @@ def test_eight_processes_on_an_empty_database(database: Database, database_url: 
     assert len(epochs(database)) == 1
 
 
-def test_eight_processes_on_an_older_database(database: Database, database_url: str) -> None:
+def test_one_of_eight_processes_migrates_an_older_database(
+    database: Database, database_url: str
+) -> None:
     make_older(database, "611cd6dffd7b")
     ended = start_together(database_url, 8, upgrade=True)
     assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
@@ -83,12 +87,12 @@ def test_eight_processes_on_an_older_database(database: Database, database_url: 
 
 
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
-def test_eight_processes_on_a_cluster_that_has_no_lock(
+def test_eight_processes_migrate_a_cluster_without_a_lock(
     database: Database, database_url: str
 ) -> None:
     ended = start_together(database_url, 8, cluster=True)
     assert [(status, errors) for status, _, errors in ended] == [(0, "")] * 8
-    # Otherwise there was a lock after all, and this test has shown nothing.
+    # Without a disturbed attempt, the test would prove nothing.
     assert sum(int(output.split()[1]) for _, output, _ in ended) > 0
     assert recorded(database, "alembic_version") == [PLACEMENT.head]
     assert len(epochs(database)) == 1
@@ -98,7 +102,7 @@ def test_eight_processes_on_a_cluster_that_has_no_lock(
     assert describe(database) == together
 
 
-def test_a_killed_process_leaves_what_the_next_start_finishes(
+def test_a_start_finishes_the_migration_of_a_killed_process(
     database: Database, database_url: str
 ) -> None:
     [(status, _, _)] = start_together(database_url, 1, die_after=12)
@@ -110,15 +114,15 @@ def test_a_killed_process_leaves_what_the_next_start_finishes(
 
 
 class Killed(BaseException):
-    """Stands for the end of the process."""
+    """The end of the process."""
 
 
-# Only MySQL keeps half a migration.
+# Only MySQL keeps a part of a migration.
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
-def test_mysql_finishes_after_an_end_at_any_statement(database: Database) -> None:
+def test_a_migration_that_ends_after_any_statement_is_finished(database: Database) -> None:
     @sa.event.listens_for(database.engine, "after_cursor_execute")
     def die(_connection: Connection, cursor: Any, statement: str, *_rest: object) -> None:
-        # A warning says that the table is there already, from an earlier run.
+        # With a warning, the table exists from an earlier run.
         changes = statement.lstrip().startswith(("CREATE", "ALTER", "DROP"))
         if changes and not cursor.warning_count:
             raise Killed

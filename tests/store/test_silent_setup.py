@@ -1,4 +1,4 @@
-"""A server that lets a client in and then says nothing, as a pooler before a frozen server does."""
+"""A server that accepts a client and then is silent, like a pooler before a frozen server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseAway, DatabaseUnusable
 from roost.store.schema import connect_or_explain
 
-# As PostgreSQL says it: the password is not wanted, the version, ready.
+# The messages of PostgreSQL: no password is necessary, the version, ready.
 WELCOME = (
     b"R" + struct.pack("!ii", 8, 0) + b"S\x00\x00\x00\x18server_version\x0015.0\x00"
     b"Z" + struct.pack("!i", 5) + b"I"
@@ -24,7 +24,7 @@ SECONDS_MAX = 15
 
 @pytest.fixture
 def mute_server() -> Iterator[int]:
-    """The port of a server that welcomes clients and answers nothing else."""
+    """The port of a server that accepts clients and answers no statement."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         kept: list[socket.socket] = []
 
@@ -37,7 +37,7 @@ def mute_server() -> Iterator[int]:
                 kept.append(client)
                 size = struct.unpack("!i", client.recv(4))[0]
                 if struct.unpack("!i", client.recv(4))[0] == 80877103:
-                    # It asks for encryption first.
+                    # The client asks for encryption first.
                     client.sendall(b"N")
                     size = struct.unpack("!i", client.recv(4))[0]
                     client.recv(4)
@@ -55,7 +55,7 @@ def database_at(port: int) -> Database:
     return Database(DatabaseOptions(url=url, wait_seconds=2, silence_seconds=2))
 
 
-def test_a_new_connection_that_gets_no_answer_is_given_up(mute_server: int) -> None:
+def test_a_read_over_a_new_connection_fails_in_time(mute_server: int) -> None:
     database = database_at(mute_server)
     began = time.monotonic()
     for _ in range(2):
@@ -64,7 +64,7 @@ def test_a_new_connection_that_gets_no_answer_is_given_up(mute_server: int) -> N
     assert time.monotonic() - began < SECONDS_MAX
 
 
-def test_a_start_gives_such_a_server_up(mute_server: int) -> None:
+def test_a_start_fails_in_time(mute_server: int) -> None:
     began = time.monotonic()
     with pytest.raises(DatabaseUnusable):
         connect_or_explain(database_at(mute_server), 1, 1)

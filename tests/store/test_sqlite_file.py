@@ -1,4 +1,4 @@
-"""The file of an SQLite database: its mode, whose it is, and what happens when it is replaced."""
+"""The file of an SQLite database: its mode, its owner, and its replacement."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from ports import reserved_port
 from roost.api.application import Application
 from roost.bootstrap import open_database
 from roost.configuration.settings import Settings, load_settings
 from roost.model.identifiers import new_uuid
 from roost.store.database import Database
-from support.client import ApiClient, application_client
-from support.commands import roost
+from support.api_client import ApiClient, application_client
+from support.roost_command import roost
 
 CANDIDATES = "/allocation_candidates?resources=VCPU:1"
 
@@ -74,7 +75,7 @@ def _remove(file: Path) -> None:
         Path(f"{file}{suffix}").unlink(missing_ok=True)
 
 
-def test_no_other_user_can_read_what_is_made(api: ApiClient, file: Path) -> None:
+def test_new_files_are_readable_by_their_owner_only(api: ApiClient, file: Path) -> None:
     _add_host(api, "host")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()}
     assert modes == dict.fromkeys(
@@ -83,7 +84,7 @@ def test_no_other_user_can_read_what_is_made(api: ApiClient, file: Path) -> None
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_the_mode_of_an_existing_file_is_left_alone_and_complained_about(
+def test_the_mode_of_an_existing_file_stays_and_a_check_reports_it(
     api: ApiClient, database: Database, file: Path
 ) -> None:
     database.close()
@@ -91,14 +92,14 @@ def test_the_mode_of_an_existing_file_is_left_alone_and_complained_about(
     Path(f"{file}-writer").unlink()
     _add_host(api, "host")
     assert stat.S_IMODE(file.stat().st_mode) == 0o664
-    # All that may write the database may wait at its gate.
+    # All users that may write the database may wait at its gate.
     assert stat.S_IMODE(Path(f"{file}-writer").stat().st_mode) == 0o664
     checked = roost("db", "check", "--db", f"sqlite:///{file}")
     assert checked.status == 1
     assert "chmod" in checked.out
 
 
-def test_a_file_that_is_replaced_is_read_anew(api: ApiClient, file: Path, tmp_path: Path) -> None:
+def test_a_replaced_file_is_opened_again(api: ApiClient, file: Path, tmp_path: Path) -> None:
     old = _add_host(api, "old")
     _copy(file, tmp_path / "backup.db")
     lost = _add_host(api, "lost")
@@ -106,7 +107,7 @@ def test_a_file_that_is_replaced_is_read_anew(api: ApiClient, file: Path, tmp_pa
     _remove(file)
     shutil.move(tmp_path / "backup.db", file)
     assert _hosts(api) == {old}
-    # What is written now is in the new file.
+    # The new file gets this write.
     new = _add_host(api, "new")
     assert _hosts(api) == {old, new}
     with closing(sqlite3.connect(file)) as connection:
@@ -114,7 +115,7 @@ def test_a_file_that_is_replaced_is_read_anew(api: ApiClient, file: Path, tmp_pa
     assert names == [("old",), ("new",)]
 
 
-def test_a_log_of_the_earlier_file_does_not_spoil_the_new_one(
+def test_the_log_of_an_earlier_file_does_not_corrupt_the_new_file(
     api: ApiClient, file: Path, tmp_path: Path
 ) -> None:
     old = _add_host(api, "old")
@@ -131,7 +132,7 @@ def test_a_log_of_the_earlier_file_does_not_spoil_the_new_one(
     assert _hosts(api) == {old}
 
 
-def test_a_file_that_is_gone_is_not_replaced_by_an_empty_one(
+def test_a_missing_file_is_not_replaced_by_an_empty_file(
     api: ApiClient, file: Path, tmp_path: Path
 ) -> None:
     old = _add_host(api, "old")
@@ -158,27 +159,28 @@ def _foreign(path: Path, mode: str, *tables: str) -> None:
 @pytest.mark.parametrize(
     "tables", [("notes",), ("users", "projects"), ("alembic_version", "notes")]
 )
-@pytest.mark.parametrize("command", [("db", "sync"), ("db", "check"), ("serve", "--port", "1")])
-def test_the_file_of_another_application_is_refused_and_left_as_it_is(
+@pytest.mark.parametrize("command", [("db", "sync"), ("db", "check"), ("serve",)])
+def test_a_file_of_another_application_is_refused_and_unchanged(
     tmp_path: Path,
     mode: str,
     tables: tuple[str, ...],
     command: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("roost.cli.serve._check_port", lambda _host, _port: None)
     monkeypatch.setattr("roost.cli.serve.set_up_logging", lambda _settings: None)
     path = tmp_path / "app.db"
     _foreign(path, mode, *tables)
     before = path.read_bytes()
-    refused = roost(*command, "--db", f"sqlite:///{path}")
+    with reserved_port() as port:
+        options = ("--port", str(port)) if command == ("serve",) else ()
+        refused = roost(*command, *options, "--db", f"sqlite:///{path}")
     assert refused.status in (1, 2)
     assert "another application" in refused.err
     assert path.read_bytes() == before
     assert [found.name for found in tmp_path.iterdir()] == ["app.db"]
 
 
-def test_an_empty_file_is_taken(tmp_path: Path) -> None:
+def test_an_empty_file_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     assert roost("db", "sync", "--db", f"sqlite:///{tmp_path}/empty.db").status == 0
 
@@ -191,7 +193,7 @@ def test_an_empty_file_is_taken(tmp_path: Path) -> None:
         (os.mkfifo, "no regular file"),
     ],
 )
-def test_what_is_no_database_file_is_said_to_be_none(
+def test_a_path_that_is_no_database_file_is_refused(
     tmp_path: Path, make: object, words: str
 ) -> None:
     assert callable(make)
@@ -212,11 +214,11 @@ def test_what_is_no_database_file_is_said_to_be_none(
         ("", "new.db", "cannot be made"),
     ],
 )
-def test_what_this_user_may_not_write_is_named(
+def test_a_path_that_the_user_may_not_write_is_refused(
     tmp_path: Path, closed: str, name: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert roost("db", "sync", "--db", f"sqlite:///{tmp_path}/x.db").status == 0
-    # Root may write everything, so the system's answer is made up.
+    # Root may write everything, so the test replaces the answer of the operating system.
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path / closed)
     refused = roost("db", "sync", "--db", f"sqlite:///{tmp_path}/{name}")
     assert refused.status == 1

@@ -1,4 +1,4 @@
-"""How often a claim talks to the database: each statement is a round trip."""
+"""How many statements a claim sends: each statement is a round trip."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import event
 
 from roost.store.database import Database
-from support.client import Answer, ApiClient
+from support.api_client import Answer, ApiClient
 
-# The statements of one request at present, without BEGIN and COMMIT. They may fall, not rise.
+# The statements of one request, without BEGIN and COMMIT. These limits may fall, not rise.
 FIRST_CLAIM = 8
-FIRST_CLAIM_OF_A_NEW_OWNER = FIRST_CLAIM + 2 * 3  # project, user and type: looked for, inserted
+FIRST_CLAIM_OF_A_NEW_OWNER = FIRST_CLAIM + 2 * 3  # a SELECT and an INSERT for project, user, type
 REPLACEMENT = 10
 REPLACEMENT_WITH_ANOTHER_TYPE = REPLACEMENT + 1
 EMPTYING = 7
@@ -24,7 +24,7 @@ DELETION = 5
 
 @contextmanager
 def counted(database: Database) -> Iterator[list[str]]:
-    """The statements of a while; many rows for one statement count once."""
+    """The statements in the block; one statement for many rows counts once."""
     statements: list[str] = []
 
     def note(*arguments: Any) -> None:
@@ -40,7 +40,7 @@ def counted(database: Database) -> Iterator[list[str]]:
 
 
 def statements_of(database: Database, send: Callable[[], Answer]) -> list[str]:
-    """What a request that is granted asks the database."""
+    """The statements of a request that succeeds."""
     with counted(database) as statements:
         answer = send()
     assert answer.status == 204, answer.body
@@ -69,7 +69,7 @@ def claim(providers: list[str], generation: int | None = None, **members: Any) -
 
 @pytest.fixture
 def provider(api: ApiClient) -> str:
-    """A provider, in a world that knows the owner of all claims here."""
+    """A provider. Project, user and consumer type of the claims are already stored."""
     uuid = make_provider(api)
     assert api.put(f"/allocations/{uuid4()}", claim([uuid])).status == 204
     return uuid
@@ -77,40 +77,42 @@ def provider(api: ApiClient) -> str:
 
 @pytest.fixture
 def holder(api: ApiClient, provider: str) -> str:
-    """A consumer that holds something of the provider."""
+    """A consumer with an allocation from the provider."""
     uuid = str(uuid4())
     assert api.put(f"/allocations/{uuid}", claim([provider])).status == 204
     return uuid
 
 
 class TestOneConsumer:
-    def test_a_first_claim(self, api: ApiClient, database: Database, provider: str) -> None:
+    def test_a_first_claim_needs_few_statements(
+        self, api: ApiClient, database: Database, provider: str
+    ) -> None:
         path = f"/allocations/{uuid4()}"
         found = statements_of(database, lambda: api.put(path, claim([provider])))
         assert len(found) <= FIRST_CLAIM, found
 
-    def test_a_first_claim_of_a_new_owner(
+    def test_a_first_claim_of_a_new_owner_needs_few_statements(
         self, api: ApiClient, database: Database, provider: str
     ) -> None:
         body = claim([provider], project_id="new", user_id="new", consumer_type="NEW")
         found = statements_of(database, lambda: api.put(f"/allocations/{uuid4()}", body))
         assert len(found) <= FIRST_CLAIM_OF_A_NEW_OWNER, found
 
-    def test_a_replacement(
+    def test_a_replacement_needs_few_statements(
         self, api: ApiClient, database: Database, provider: str, holder: str
     ) -> None:
         body = claim([provider], generation=1)
         found = statements_of(database, lambda: api.put(f"/allocations/{holder}", body))
         assert len(found) <= REPLACEMENT, found
 
-    def test_a_replacement_by_another_provider(
+    def test_a_replacement_by_another_provider_needs_no_more(
         self, api: ApiClient, database: Database, holder: str
     ) -> None:
         body = claim([make_provider(api)], generation=1)
         found = statements_of(database, lambda: api.put(f"/allocations/{holder}", body))
         assert len(found) <= REPLACEMENT, found
 
-    def test_a_replacement_with_another_type(
+    def test_a_replacement_with_another_type_needs_one_more(
         self, api: ApiClient, database: Database, provider: str, holder: str
     ) -> None:
         known = claim([provider], consumer_type="MIGRATION")
@@ -119,16 +121,20 @@ class TestOneConsumer:
         found = statements_of(database, lambda: api.put(f"/allocations/{holder}", body))
         assert len(found) <= REPLACEMENT_WITH_ANOTHER_TYPE, found
 
-    def test_an_emptying(self, api: ApiClient, database: Database, holder: str) -> None:
+    def test_an_emptying_needs_few_statements(
+        self, api: ApiClient, database: Database, holder: str
+    ) -> None:
         body = claim([], generation=1)
         found = statements_of(database, lambda: api.put(f"/allocations/{holder}", body))
         assert len(found) <= EMPTYING, found
 
-    def test_a_deletion(self, api: ApiClient, database: Database, holder: str) -> None:
+    def test_a_deletion_needs_few_statements(
+        self, api: ApiClient, database: Database, holder: str
+    ) -> None:
         found = statements_of(database, lambda: api.delete(f"/allocations/{holder}"))
         assert len(found) <= DELETION, found
 
-    def test_many_providers_need_no_more(
+    def test_a_claim_of_many_providers_needs_no_more(
         self, api: ApiClient, database: Database, provider: str
     ) -> None:
         body = claim([provider, *(make_provider(api) for _ in range(9))])
@@ -138,7 +144,7 @@ class TestOneConsumer:
 
 class TestSeveralConsumers:
     @pytest.mark.parametrize("consumers", [1, 2, 60])
-    def test_first_claims_need_no_more_than_one(
+    def test_many_first_claims_need_no_more_than_one(
         self, api: ApiClient, database: Database, provider: str, consumers: int
     ) -> None:
         body = {str(uuid4()): claim([provider]) for _ in range(consumers)}
@@ -146,7 +152,7 @@ class TestSeveralConsumers:
         assert len(found) <= FIRST_CLAIM, found
 
     @pytest.mark.parametrize("providers", [1, 12])
-    def test_many_providers_need_no_more_than_one(
+    def test_claims_of_many_providers_need_no_more_than_one(
         self, api: ApiClient, database: Database, provider: str, providers: int
     ) -> None:
         made = [provider, *(make_provider(api) for _ in range(providers - 1))]
@@ -155,7 +161,7 @@ class TestSeveralConsumers:
         assert len(found) <= FIRST_CLAIM, found
 
     @pytest.mark.parametrize("consumers", [1, 20])
-    def test_replacements_need_no_more_than_one(
+    def test_many_replacements_need_no_more_than_one(
         self, api: ApiClient, database: Database, provider: str, consumers: int
     ) -> None:
         uuids = [str(uuid4()) for _ in range(consumers)]
@@ -166,7 +172,7 @@ class TestSeveralConsumers:
         assert len(found) <= REPLACEMENT, found
 
     @pytest.mark.parametrize("consumers", [1, 20])
-    def test_emptyings_need_no_more_than_one(
+    def test_many_emptyings_need_no_more_than_one(
         self, api: ApiClient, database: Database, provider: str, consumers: int
     ) -> None:
         uuids = [str(uuid4()) for _ in range(consumers)]
@@ -176,10 +182,10 @@ class TestSeveralConsumers:
         found = statements_of(database, lambda: api.post("/allocations", body))
         assert len(found) <= EMPTYING, found
 
-    def test_a_handover_needs_no_more_than_a_replacement_and_a_newcomer(
+    def test_a_move_to_a_new_consumer_needs_one_more_than_a_replacement(
         self, api: ApiClient, database: Database, provider: str, holder: str
     ) -> None:
-        # Nova moves what a server holds to its migration record in this way.
+        # Nova moves the allocations of a server to its migration record in this way.
         body = {str(uuid4()): claim([provider]), holder: claim([], generation=1)}
         found = statements_of(database, lambda: api.post("/allocations", body))
         assert len(found) <= REPLACEMENT + 1, found

@@ -1,4 +1,4 @@
-"""Statements that are compiled once: lists of any length, also none."""
+"""Statements that are compiled once: lists of any length, also empty ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, select
 from roost.store.database import Database
 from roost.store.statements import InsertRows, Statement, UpdateRows
 from roost.store.tables import projects
-from support.rows import write_rows
+from support.store.bulk_rows import write_rows
 
 _IDS = Statement(
     lambda ids: select(projects.c.id).where(projects.c.id.in_(ids)).order_by(projects.c.id),
@@ -22,8 +22,8 @@ _UPDATE = UpdateRows(projects, ["external_id"], common=["updated_at"])
 
 @pytest.fixture
 def rows(database: Database) -> list[int]:
-    """The ids of six hundred rows, more than one statement names."""
-    # Numbers that no sequence has reached.
+    """The ids of six hundred rows, too many for one statement."""
+    # No sequence has reached these ids.
     ids = list(range(10_001, 10_601))
     named = [{"id": id_, "external_id": f"project {id_}"} for id_ in ids]
     database.write(write_rows, projects, named)
@@ -36,7 +36,9 @@ def names(connection: Connection) -> list[str]:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 9])
-def test_lists_of_any_length(database: Database, rows: list[int], length: int) -> None:
+def test_a_statement_takes_lists_of_any_length(
+    database: Database, rows: list[int], length: int
+) -> None:
     def work(connection: Connection) -> list[Any]:
         return list(_IDS.run(connection, {"ids": rows[:length]}).scalars())
 
@@ -51,14 +53,14 @@ def test_a_condition_on_an_empty_list_is_never_sent(database: Database, rows: li
     assert len(database.read(names)) == len(rows)
 
 
-def test_more_members_than_one_statement_names(database: Database, rows: list[int]) -> None:
+def test_a_long_list_takes_several_executions(database: Database, rows: list[int]) -> None:
     found = database.read(_IDS.rows, rows)
     assert [id_ for (id_,) in found] == rows
     database.write(_DELETE.apply, rows[:-1])
     assert database.read(names) == ["project 10600"]
 
 
-def test_each_row_gets_its_own_value(database: Database, rows: list[int]) -> None:
+def test_an_update_gives_each_row_its_own_value(database: Database, rows: list[int]) -> None:
     changed = [{"id": id_, "external_id": f"now {id_}"} for id_ in rows[10:590]]
     database.write(_UPDATE.run, changed, {"updated_at": None})
     assert database.read(names) == [
@@ -69,11 +71,11 @@ def test_each_row_gets_its_own_value(database: Database, rows: list[int]) -> Non
 
 
 @pytest.mark.parametrize("count", [1, 10, 100])
-def test_rows_whose_value_is_taken_are_left_out(
+def test_an_insert_skips_rows_whose_value_is_taken(
     database: Database, rows: list[int], count: int
 ) -> None:
     insert = InsertRows(projects, unless_taken=projects.c.external_id)
-    wanted = [f"project {rows[-1] - count // 2 + number}" for number in range(count)]
+    wanted = [f"project {rows[-1] - count // 2 + offset}" for offset in range(count)]
     database.write(insert.run, [{"external_id": name} for name in wanted])
     known = {f"project {id_}" for id_ in rows}
     assert sorted(database.read(names)) == sorted(known | set(wanted))

@@ -1,4 +1,4 @@
-"""Database URLs: what is wrong with one is said without a word of its password."""
+"""Database URLs: an error names the fault, and never shows the password."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from roost.store.urls import parse_url
         ("postgresql://h/d\nmax_retries = 3", "", ("second line",)),
     ],
 )
-def test_an_option_that_cannot_be_used_is_named(
+def test_an_url_that_cannot_be_used_is_refused_without_secrets(
     url: str, parameters: str, words: tuple[str, ...]
 ) -> None:
     with pytest.raises(DatabaseUnusable) as refused:
@@ -52,7 +52,7 @@ def test_an_option_that_cannot_be_used_is_named(
         "sqlite:////x.db?timeout=3",
     ],
 )
-def test_options_that_drivers_know_are_taken(url: str) -> None:
+def test_an_option_that_the_driver_knows_is_accepted(url: str) -> None:
     assert parse_url(url).query or "?" not in url
 
 
@@ -68,7 +68,7 @@ def test_a_password_with_an_at_sign_is_refused_and_not_shown(backend: str, passw
 
 
 @pytest.mark.parametrize("password", ["se/cret", "se#cret", "se:cret", "se?cret", "50%", "a%40b"])
-def test_other_signs_in_a_password_arrive_as_they_are(password: str) -> None:
+def test_other_special_characters_in_a_password_are_kept(password: str) -> None:
     url = parse_url(f"postgresql://user:{password}@db.example/placement", "sslmode=require")
     assert url.password == password.replace("%40", "@")
     assert (url.host, url.database, dict(url.query)) == (
@@ -78,7 +78,7 @@ def test_other_signs_in_a_password_arrive_as_they_are(password: str) -> None:
     )
 
 
-def test_what_a_driver_says_is_shown_without_passwords() -> None:
+def test_the_reason_of_a_driver_is_one_line_without_passwords() -> None:
     url = parse_url("postgresql://user:first@h/d?sslpassword=second")
-    said = reason(OSError(1, "tried 'first' and 'second' in vain.\nmore"), url)
-    assert said == "tried '***' and '***' in vain"
+    said = reason(OSError(1, "neither 'first' nor 'second' is right.\nmore"), url)
+    assert said == "neither '***' nor '***' is right"

@@ -1,4 +1,4 @@
-"""Standard resource classes and traits are there at every start, under their fixed numbers."""
+"""Each start inserts missing standard resource classes and traits, with their fixed ids."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def trait_names(connection: Connection) -> set[str]:
 
 
 def forget_the_newest(connection: Connection) -> None:
-    """What a database looks like whose service knew fewer names."""
+    """Delete names, as if the service so far had an older library."""
     connection.execute(delete(resource_classes).where(resource_classes.c.id >= 18))
     connection.execute(delete(resource_classes).where(resource_classes.c.name == "VCPU"))
     connection.execute(delete(traits).where(traits.c.name.startswith("HW_CPU")))
 
 
-def test_classes_have_the_number_of_their_place_in_the_library(database: Database) -> None:
-    standard = {name: number for number, name in enumerate(os_resource_classes.STANDARDS)}
+def test_the_id_of_a_class_is_its_position_in_the_library(database: Database) -> None:
+    standard = {name: id_ for id_, name in enumerate(os_resource_classes.STANDARDS)}
     assert database.read(class_ids) == standard
     assert standard["VCPU"] == 0
     assert database.read(trait_names) == set(os_traits.get_traits())
 
 
-def test_names_that_an_upgrade_brings_are_added_at_the_next_start(database_url: str) -> None:
+def test_new_names_of_a_library_are_inserted_at_the_next_start(database_url: str) -> None:
     database = Database(DatabaseOptions(url=database_url))
     prepare_schema(database, upgrade=False)
     database.write(sync_standard_names)
@@ -50,7 +50,7 @@ def test_names_that_an_upgrade_brings_are_added_at_the_next_start(database_url: 
     database.close()
 
 
-def test_any_number_of_services_may_start_at_once(database_url: str) -> None:
+def test_several_services_may_start_at_once(database_url: str) -> None:
     services = [Database(DatabaseOptions(url=database_url)) for _ in range(6)]
 
     def start(database: Database) -> None:

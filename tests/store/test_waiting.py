@@ -1,4 +1,4 @@
-"""Writers that wait for others do so for a bounded time, and readers do not wait with them."""
+"""A writer waits for other writers for a bounded time, and readers do not wait."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from roost.model.identifiers import new_uuid
 from roost.store.errors import Busy
 from roost.store.write_gate import WriteGate
-from support.client import ApiClient
+from support.api_client import ApiClient
 
 
-def test_the_queue_of_writers_is_left_after_a_while(tmp_path: Path) -> None:
+def test_a_writer_leaves_the_queue_after_its_time(tmp_path: Path) -> None:
     path = str(tmp_path / "gate")
     first, second = WriteGate(path, 10), WriteGate(path, 0.05)
     with first.passed():
@@ -28,7 +28,7 @@ def test_the_queue_of_writers_is_left_after_a_while(tmp_path: Path) -> None:
         gate.close()
 
 
-def test_threads_of_one_process_queue_at_their_gate_as_well(tmp_path: Path) -> None:
+def test_a_thread_leaves_the_queue_of_its_process_after_its_time(tmp_path: Path) -> None:
     gate = WriteGate(str(tmp_path / "gate"), 0.05)
     failures: list[BaseException] = []
 
@@ -48,7 +48,7 @@ def test_threads_of_one_process_queue_at_their_gate_as_well(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_writer_that_is_not_let_through_is_told_so_while_readers_are_answered(
+def test_a_write_that_waits_too_long_answers_503_while_reads_succeed(
     api: ApiClient, database_gate: WriteGate
 ) -> None:
     with database_gate.passed():
@@ -63,7 +63,7 @@ def test_a_writer_that_is_not_let_through_is_told_so_while_readers_are_answered(
 def database_gate(
     api: ApiClient, database: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> WriteGate:
-    """The gate of the database as another process has it; our own side is in a hurry."""
+    """The gate of the database in another process; this process waits for a short time."""
     path = str(tmp_path / "gate")
     monkeypatch.setattr(database, "gate", WriteGate(path, 0.05))
     return WriteGate(path, 10)

@@ -1,4 +1,4 @@
-"""The gate of SQLite's writers: first come, first served, among threads and processes."""
+"""The gate of SQLite's writers: threads and processes pass in the order of their arrival."""
 
 from __future__ import annotations
 
@@ -17,19 +17,26 @@ from roost.store import database as database_module
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import Busy
 from roost.store.write_gate import WriteGate
-from support import gate_writer
+from support.store import write_gate_program
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts other processes at the gate, and ends them."""
+    """Starts processes that wait at the gate, and ends them after the test."""
     started: list[subprocess.Popen[str]] = []
 
     def run(name: str, threads: int = 1, passes: int = 0) -> subprocess.Popen[str]:
         paths = (str(tmp_path / "db-writer"), str(tmp_path / "log"))
-        command = [sys.executable, gate_writer.__file__, *paths, name, str(threads), str(passes)]
+        command = [
+            sys.executable,
+            write_gate_program.__file__,
+            *paths,
+            name,
+            str(threads),
+            str(passes),
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert next(_lines(process)) == "waiting"
@@ -55,14 +62,14 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
     return (line.strip() for line in process.stdout)
 
 
-def test_threads_pass_in_the_order_of_their_coming(gate: WriteGate) -> None:
+def test_threads_pass_in_the_order_of_their_arrival(gate: WriteGate) -> None:
     order: list[int] = []
 
-    def enter(number: int) -> None:
+    def enter(index: int) -> None:
         with gate.passed():
-            order.append(number)
+            order.append(index)
 
-    threads = [threading.Thread(target=enter, args=(number,)) for number in range(12)]
+    threads = [threading.Thread(target=enter, args=(index,)) for index in range(12)]
     with gate.passed():
         for thread in threads:
             thread.start()
@@ -72,19 +79,21 @@ def test_threads_pass_in_the_order_of_their_coming(gate: WriteGate) -> None:
     assert order == list(range(12))
 
 
-def test_many_writers_of_one_process_leave_the_writer_of_another_its_share(
-    start: Start, tmp_path: Path
+def test_a_process_with_one_writer_gets_its_share_beside_one_with_many(
+    gate: WriteGate, start: Start, tmp_path: Path
 ) -> None:
-    many = start("m", threads=8, passes=60)
-    one = start("1", threads=1, passes=30)
+    # Both processes wait at the gate before either of them passes.
+    with gate.passed():
+        many = start("m", threads=8, passes=60)
+        one = start("1", threads=1, passes=30)
     assert (one.wait(60), many.wait(60)) == (0, 0)
     log = (tmp_path / "log").read_text()
-    # While both were there, each of the nine writers passed about as often as each other one.
+    # While both processes wrote, all nine writers passed about equally often.
     together = log[log.index("1") : min(log.rindex("1"), log.rindex("m"))]
     assert 4 <= together.count("m") / together.count("1") <= 12
 
 
-def test_a_process_that_is_killed_blocks_no_other(gate: WriteGate, start: Start) -> None:
+def test_a_killed_process_blocks_no_other_process(gate: WriteGate, start: Start) -> None:
     inside = start("inside")
     assert next(_lines(inside)) == "inside"
     waiting = start("waiting")
@@ -96,7 +105,7 @@ def test_a_process_that_is_killed_blocks_no_other(gate: WriteGate, start: Start)
         pass
 
 
-def test_a_waiter_that_sleeps_is_overtaken_and_waits_until_it_wakes(
+def test_a_stopped_waiter_is_overtaken_and_passes_when_it_continues(
     gate: WriteGate, start: Start
 ) -> None:
     with gate.passed():
@@ -112,25 +121,28 @@ def test_a_waiter_that_sleeps_is_overtaken_and_waits_until_it_wakes(
     assert next(_lines(sleeper)) == "inside"
 
 
-def test_the_gate_is_found_again_when_its_file_was_replaced(gate: WriteGate, start: Start) -> None:
+def test_a_gate_opens_a_file_that_replaced_its_own(
+    gate: WriteGate, start: Start, tmp_path: Path
+) -> None:
     with gate.passed():
         pass
-    Path(gate._path).unlink()
+    file = tmp_path / "db-writer"
+    file.unlink()
     time.sleep(1.1)
     with gate.passed():
         start("other")
         time.sleep(0.3)
-        assert Path(gate._path).exists()
+        assert file.exists()
     with pytest.raises(Busy), gate.passed(time.monotonic() + 0.5):
         pass
 
 
-def test_waiting_at_the_gate_is_part_of_the_time_of_a_write(
+def test_the_time_of_a_write_includes_its_wait_at_the_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "db"
     database = Database(DatabaseOptions(url=f"sqlite:///{path}"))
-    monkeypatch.setattr(database_module, "_WRITE_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(database_module, "WRITE_SECONDS_MAX", 0.5)
     other = WriteGate(f"{path}-writer", 10)
     began = time.monotonic()
     with other.passed(), pytest.raises(Busy):

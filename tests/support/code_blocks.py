@@ -12,7 +12,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """What is between two fences."""
+    """The text between two fences."""
 
     language: str
     text: str

@@ -1,4 +1,4 @@
-"""A client that says exactly what a test wants, byte by byte."""
+"""A client that sends exactly the bytes that a test gives."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 
-from support.client import Answer
+from support.api_client import Answer
 
 SECONDS_MAX = 30
 
 
 class RawClient:
-    """One connection."""
+    """A client with one connection."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX)
@@ -53,7 +53,7 @@ class RawClient:
         return Answer(status, headers, self._rest())
 
     def is_closed(self) -> bool:
-        """Whether the server has ended the connection, after waiting for it."""
+        """Whether the server ends the connection, within the timeout of the socket."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
@@ -94,7 +94,7 @@ class RawClient:
 def request(
     method: str, path: str, headers: Mapping[str, str] | None = None, *, version: str = "1.1"
 ) -> bytes:
-    """Request line and headers, with those that every request of an administrator has."""
+    """Request line and headers, including the headers of an administrator."""
     sent = {
         "Host": "roost.example",
         "X-Auth-Token": "admin",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from support.live_server import LiveServer, Serve
+from roost.demo.load import load_demo
+from roost.store.database import Database, DatabaseOptions
+from roost.store.schema import prepare_schema
+from roost.store.vocabulary import sync_standard_names
+from support.servers.live_server import LiveServer, Serve
 
 
 @pytest.fixture(scope="module")
@@ -19,18 +24,33 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield live
 
 
+@pytest.fixture(scope="session")
+def _demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the demo cloud. Its load takes as long as several tests."""
+    path = tmp_path_factory.mktemp("demo") / "placement.db"
+    with closing(Database(DatabaseOptions(f"sqlite:///{path}", sqlite_synchronous=False))) as demo:
+        prepare_schema(demo, upgrade=True)
+        demo.write(sync_standard_names)
+        load_demo(demo)
+    return path
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a server with one worker and the options of `[roost]` that a test gives."""
+def serve(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Serve]:
+    """Starts a server with one worker and the options of `[roost]` that a test gives.
+
+    `demo`: its database has the demo cloud.
+    """
     with ExitStack() as stack:
 
-        def start(limits: str, *options: str) -> LiveServer:
+        def start(limits: str, *, demo: bool = False) -> LiveServer:
+            if demo:
+                shutil.copy(request.getfixturevalue("_demo_file"), tmp_path / "placement.db")
             live = LiveServer(
                 f"sqlite:///{tmp_path}/placement.db",
                 tmp_path,
                 workers=1,
                 configuration=f"[roost]\n{limits}\n",
-                options=options,
             )
             return stack.enter_context(live)
 

@@ -39,8 +39,8 @@ def messages(draw: st.DrawFn) -> tuple[bytes, tuple[str, bytes]]:
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + sent, (path, body)
 
 
-def found(parts: Sequence[bytes], limits: Limits, budget: Budget) -> Connection:
-    """A connection that has received these parts, one after the other."""
+def received(parts: Sequence[bytes], limits: Limits, budget: Budget) -> Connection:
+    """A connection that has received these parts in their order."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     connection = Connection(ours, {}, limits, budget)
@@ -59,7 +59,7 @@ def test_requests_are_the_same_however_they_are_cut(
     cuts = data.draw(st.lists(st.integers(1, len(stream) - 1), max_size=8).map(sorted))
     edges = [0, *cuts, len(stream)]
     parts = [stream[a:b] for a, b in pairwise(edges) if b > a]
-    connection = found(parts, Limits(), Budget(1 << 20))
+    connection = received(parts, Limits(), Budget(1 << 20))
     with closing(connection):
         environs = [request.environ({}) for request in connection.requests]
         assert [
@@ -76,7 +76,7 @@ def test_the_memory_of_large_bodies_is_given_back(sizes: list[int], maximum: int
         head = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size
         body = b"x" * size
         parts = [head, *(body[at : at + 50_000] for at in range(0, size, 50_000))]
-        connection = found(parts, Limits(max_body_bytes=200_000), budget)
+        connection = received(parts, Limits(max_body_bytes=200_000), budget)
         assert connection.requests or connection.refused
         for request in connection.requests:
             connection.release_body(request)
@@ -84,7 +84,7 @@ def test_the_memory_of_large_bodies_is_given_back(sizes: list[int], maximum: int
         assert budget.taken == 0
 
 
-def test_threads_do_everything_once_and_the_first_first() -> None:
+def test_threads_do_all_work_once_and_in_its_order() -> None:
     done: list[int] = []
     gate, finished = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Many large answers at once: they take turns, and small requests do not wait for them."""
+"""Large answers take turns, and small requests do not wait for them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from contextlib import closing
 
 import pytest
 
-from support.live_server import LiveServer, Serve
-from support.processes import resident_megabytes
 from support.raw_client import RawClient, request
+from support.servers.live_server import LiveServer, Serve, resident_megabytes
 
-# Some thousand candidates of the demo cloud, and a hundred thousand.
+# LARGE finds some thousand candidates in the demo cloud, LARGER a hundred thousand.
 GROUPS = "resources_a=SRIOV_NET_VF:1&resources_b=SRIOV_NET_VF:1&group_policy=isolate"
 LARGE = f"/allocation_candidates?{GROUPS}&resources_c=SRIOV_NET_VF:1"
 LARGER = f"{LARGE}&resources_d=SRIOV_NET_VF:1&resources_e=VCPU:1"
 
 
 def ask(server: LiveServer, path: str, sizes: list[int]) -> None:
-    """Ask once, and note how many bytes come; a part of an answer is an error."""
+    """Ask once and note the size of the answer. An incomplete answer is an error."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
     with closing(connection):
         headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
@@ -44,7 +43,7 @@ def ask(server: LiveServer, path: str, sizes: list[int]) -> None:
 def test_small_requests_do_not_wait_for_large_answers(
     serve: Serve, path: str, at_once: int
 ) -> None:
-    server = serve("", "--demo")
+    server = serve("", demo=True)
     sizes: list[int] = []
     threads = [
         threading.Thread(target=ask, args=(server, path, sizes), daemon=True)
@@ -68,8 +67,8 @@ def test_small_requests_do_not_wait_for_large_answers(
     assert max(megabytes) - before < 500
 
 
-def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(serve: Serve) -> None:
-    server = serve("", "--demo")
+def test_a_client_that_leaves_during_its_answer_harms_no_later_answer(serve: Serve) -> None:
+    server = serve("", demo=True)
     for _ in range(20):
         with RawClient(server.port) as client:
             client.send(request("GET", LARGE))
@@ -80,8 +79,8 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(serve: Serve) 
     assert "Traceback" not in server.log
 
 
-def test_an_older_client_gets_a_large_answer_until_the_end_of_the_connection(serve: Serve) -> None:
-    server = serve("", "--demo")
+def test_a_large_answer_to_http_1_0_ends_with_the_connection(serve: Serve) -> None:
+    server = serve("", demo=True)
     with RawClient(server.port) as client:
         client.send(request("GET", LARGE, version="1.0"))
         answer = client.answer()

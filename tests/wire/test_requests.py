@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from roost.model.identifiers import new_uuid
-from support.live_server import LiveServer
 from support.raw_client import JSON, RawClient, request
+from support.servers.live_server import LiveServer
 
 BODY = b"{}"
 WITH_BODY = {**JSON, "Content-Length": str(len(BODY))}
@@ -30,7 +30,7 @@ LARGE = 17 * 1024 * 1024
         pytest.param("PUT", "/traits/X", {"OpenStack-API-Version": "placement 9.9"}, 406, id="new"),
     ],
 )
-def test_a_body_that_comes_late_spoils_no_later_request(
+def test_a_body_that_comes_late_harms_no_later_request(
     server: LiveServer, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     with RawClient(server.port) as client:
@@ -40,7 +40,7 @@ def test_a_body_that_comes_late_spoils_no_later_request(
         assert client.answer().status == 200
 
 
-def test_a_body_without_a_user_is_read_before_the_answer(server: LiveServer) -> None:
+def test_a_body_of_a_request_without_a_user_is_read_before_the_answer(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         head = b"PUT /traits/X HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         client.send(head + b"Content-Length: 2\r\n\r\n", b"{}")
@@ -50,12 +50,12 @@ def test_a_body_without_a_user_is_read_before_the_answer(server: LiveServer) -> 
 
 
 @pytest.mark.parametrize("path", ["/resource_providers", "/traits/CUSTOM_X", "/nowhere"])
-def test_a_body_too_large_to_be_read_is_answered_with_the_end_of_the_connection(
+def test_a_connection_ends_after_a_body_that_is_too_large_to_be_read(
     server: LiveServer, path: str
 ) -> None:
     with RawClient(server.port) as client:
         client.send(request("POST", path, {**JSON, "Content-Length": str(LARGE)}))
-        # The client goes on sending for a while and still finds its answer.
+        # The client goes on sending for a while and still receives its answer.
         client.send(b" " * 1024 * 1024)
         answer = client.answer()
         assert answer.status == {"/resource_providers": 413}.get(path, answer.status)
@@ -78,7 +78,7 @@ def test_a_body_of_unknown_length_is_read_up_to_the_limit(server: LiveServer) ->
         assert (answer.status, answer.headers["connection"]) == (413, "close")
 
 
-def test_a_client_that_asks_first_is_told_to_send_its_body(server: LiveServer) -> None:
+def test_a_client_that_expects_100_continue_is_told_to_send_its_body(server: LiveServer) -> None:
     body = json.dumps({"name": "asked-first", "uuid": new_uuid()}).encode()
     expecting = {**JSON, "Expect": "100-continue", "Content-Length": str(len(body))}
     with RawClient(server.port) as client:
@@ -93,7 +93,7 @@ def test_a_client_that_asks_first_is_told_to_send_its_body(server: LiveServer) -
         assert client.answer().status == 413
 
 
-def test_requests_that_do_not_wait_for_answers_are_answered_in_their_order(
+def test_pipelined_requests_are_answered_in_their_order(
     server: LiveServer,
 ) -> None:
     versions = ["1.1", "1.5", "1.10", "1.39", "9.9", "1.0"]
@@ -115,7 +115,7 @@ def test_a_request_may_come_byte_by_byte(server: LiveServer) -> None:
         assert client.answer().json == {"traits": ["COMPUTE_NODE"]}
 
 
-def test_an_older_client_gets_its_answer_and_the_end_of_the_connection(server: LiveServer) -> None:
+def test_a_connection_of_http_1_0_ends_after_its_answer(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(request("GET", "/", version="1.0"))
         answer = client.answer()
@@ -123,7 +123,7 @@ def test_an_older_client_gets_its_answer_and_the_end_of_the_connection(server: L
         assert client.is_closed()
 
 
-def test_an_older_client_may_keep_its_connection(server: LiveServer) -> None:
+def test_a_connection_of_http_1_0_may_be_kept_alive(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         for _ in range(2):
             client.send(request("GET", "/", {"Connection": "keep-alive"}, version="1.0"))
@@ -131,7 +131,7 @@ def test_an_older_client_may_keep_its_connection(server: LiveServer) -> None:
             assert (answer.status, answer.headers["connection"]) == (200, "keep-alive")
 
 
-def test_a_whole_address_is_understood(server: LiveServer) -> None:
+def test_a_request_for_a_whole_url_is_understood(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(request("GET", "http://roost.example:80/traits?name=in:COMPUTE_NODE"))
         assert client.answer().json == {"traits": ["COMPUTE_NODE"]}
@@ -139,7 +139,7 @@ def test_a_whole_address_is_understood(server: LiveServer) -> None:
         assert client.answer().status == 404
 
 
-def test_a_client_that_wants_to_leave_is_let_go(server: LiveServer) -> None:
+def test_a_connection_ends_when_its_client_asks_for_that(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(request("GET", "/", {"Connection": "close"}))
         assert client.answer().headers["connection"] == "close"
@@ -154,7 +154,7 @@ def test_a_head_request_gets_no_body(server: LiveServer) -> None:
         assert (first.status, client.answer().status) == (405, 200)
 
 
-def test_an_answer_without_content_has_no_length(server: LiveServer) -> None:
+def test_an_answer_without_content_has_no_content_length(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(request("PUT", "/traits/CUSTOM_GONE"), request("DELETE", "/traits/CUSTOM_GONE"))
         assert client.answer().status == 201
@@ -163,7 +163,7 @@ def test_an_answer_without_content_has_no_length(server: LiveServer) -> None:
         assert "content-length" not in answer.headers
 
 
-def test_an_offer_to_change_the_protocol_is_passed_over(server: LiveServer) -> None:
+def test_an_upgrade_header_is_ignored(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(request("GET", "/", {"Connection": "Upgrade", "Upgrade": "h2c"}))
         assert client.answer().status == 200
@@ -179,7 +179,7 @@ def test_an_offer_to_change_the_protocol_is_passed_over(server: LiveServer) -> N
         pytest.param(b"hello\r\n\r\n", id="no-http"),
     ],
 )
-def test_what_is_no_request_is_refused_and_harms_no_other_client(
+def test_bytes_that_are_no_request_are_refused_and_harm_no_second_client(
     server: LiveServer, sent: bytes
 ) -> None:
     with RawClient(server.port) as client, RawClient(server.port) as other:
@@ -213,7 +213,7 @@ def chunked(method: str, path: str, trailer: bytes, **headers: str) -> bytes:
     return request(method, path, sent) + b"0\r\n" + trailer + b"\r\n"
 
 
-def test_what_comes_behind_a_body_gives_no_rights(server: LiveServer) -> None:
+def test_headers_behind_a_body_give_no_rights(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(chunked("GET", "/resource_providers", b"X-Roles: admin\r\n"))
         assert client.answer().status == 403
@@ -224,13 +224,13 @@ def test_what_comes_behind_a_body_gives_no_rights(server: LiveServer) -> None:
 @pytest.mark.parametrize(
     "endless", [b"a: b\r\n" * 20_000, b"a: " + b"b" * 140_000], ids=["many", "long"]
 )
-def test_what_comes_behind_a_body_is_bounded(server: LiveServer, endless: bytes) -> None:
+def test_headers_behind_a_body_are_bounded(server: LiveServer, endless: bytes) -> None:
     with RawClient(server.port) as client:
         client.send(chunked("GET", "/", b"")[:-2], endless)
         assert client.answer().status == 431
 
 
-def test_a_body_is_read_whatever_protocol_the_client_offers(server: LiveServer) -> None:
+def test_a_body_of_a_request_with_an_upgrade_header_is_read(server: LiveServer) -> None:
     body = json.dumps({"name": "upgraded", "uuid": new_uuid()}).encode()
     headers = {**JSON, "Content-Length": str(len(body)), "Connection": "Upgrade", "Upgrade": "h2c"}
     with RawClient(server.port) as client:
@@ -238,7 +238,7 @@ def test_a_body_is_read_whatever_protocol_the_client_offers(server: LiveServer) 
         assert client.answer().status == 200
 
 
-def test_a_small_head_behind_a_large_body_is_small(server: LiveServer) -> None:
+def test_the_limit_of_headers_does_not_count_the_body_before_them(server: LiveServer) -> None:
     body = b'{"name": "x"' + b" " * 65_400 + b"}"
     post = request("POST", "/resource_providers", {**JSON, "Content-Length": str(len(body))})
     get = request("GET", "/", {"X-Filler": "x" * 600})
@@ -248,7 +248,7 @@ def test_a_small_head_behind_a_large_body_is_small(server: LiveServer) -> None:
         assert client.answer().status == 200
 
 
-def test_too_many_requests_ahead_are_refused(server: LiveServer) -> None:
+def test_too_many_pipelined_requests_are_refused(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(b"GET / HTTP/1.1\r\n\r\n" * 200)
         statuses: list[int] = []
@@ -258,7 +258,7 @@ def test_too_many_requests_ahead_are_refused(server: LiveServer) -> None:
         assert len(statuses) > 64
 
 
-def test_an_expectation_behind_another_request_is_met(server: LiveServer) -> None:
+def test_a_pipelined_request_that_expects_100_continue_gets_it(server: LiveServer) -> None:
     body = json.dumps({"name": "second", "uuid": new_uuid()}).encode()
     expecting = {**JSON, "Expect": "100-continue", "Content-Length": str(len(body))}
     with RawClient(server.port) as client:
@@ -277,7 +277,7 @@ def test_an_expectation_behind_another_request_is_met(server: LiveServer) -> Non
         pytest.param(b"GET / HTTP/0.9\r\nHost: a\r\n\r\n", 505, id="http0.9"),
     ],
 )
-def test_what_no_client_of_http_1_sends_is_refused(
+def test_requests_that_break_http_1_are_refused(
     server: LiveServer, sent: bytes, status: int
 ) -> None:
     with RawClient(server.port) as client:
@@ -285,7 +285,7 @@ def test_what_no_client_of_http_1_sends_is_refused(
         assert client.answer().status == status
 
 
-def test_a_client_that_has_said_everything_still_gets_its_answer(server: LiveServer) -> None:
+def test_a_client_that_has_closed_its_side_still_gets_its_answer(server: LiveServer) -> None:
     with RawClient(server.port) as client:
         client.send(request("GET", "/"))
         client.socket.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""The `accept` header: how welcome a media type is."""
+"""The `accept` header: the media types that a client wants."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _QUALITY = re.compile(r";\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*(?:;|\Z)", re.IGNOREC
 
 
 def quality(accept: str | None, media_type: str) -> float:
-    """How welcome the media type is, 0 (not at all) to 1; the most specific entry decides.
+    """The quality of a media type in the header, from 0 (refused) to 1.
 
-    A header that is missing or cannot be read restricts nothing.
+    The most specific entry decides. Without a header, or with a malformed one, it is 1.
 
     >>> quality("text/*;q=0.5, application/json", "text/html")
     0.5
@@ -40,7 +40,7 @@ def quality(accept: str | None, media_type: str) -> float:
 
 
 def error_media_type(accept: str | None) -> str:
-    """In which form the client wants to read errors.
+    """The media type in which the client wants errors.
 
     >>> error_media_type("*/*"), error_media_type("text/html"), error_media_type("image/png")
     ('application/json', 'text/html', 'text/plain')

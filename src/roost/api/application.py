@@ -1,7 +1,7 @@
-"""The WSGI application: what every request passes, in this order.
+"""The WSGI application: the steps that every request passes, in this order.
 
-Request id, CORS, authentication, microversion, sanity of the body's headers, route, and then
-the route's own checks: version, media types, policy. A step that fails hides all later ones.
+Request id, CORS, authentication, microversion, headers of the body, route, and then the checks of
+the route: version, media types, policy. A step that fails ends the request.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy.exc import DataError, OperationalError
-
 from roost.api import errors
 from roost.api.accept import quality
-from roost.api.answer_cache import AnswerCache
 from roost.api.authentication import Unauthorized, strategy
+from roost.api.candidates.answer_cache import AnswerCache
+from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.cors import Cors
 from roost.api.errors import HttpError
+from roost.api.failures import failure_of
 from roost.api.log_context import NO_REQUEST, ThreadContext, line_context
 from roost.api.microversions import (
     HEADER,
@@ -35,28 +35,17 @@ from roost.api.proxy_headers import apply_proxy_headers
 from roost.api.requests import Request, is_length
 from roost.api.responses import Response
 from roost.api.routes import ROUTES, Match, Route, Router
+from roost.api.services import Services
 from roost.configuration.settings import Settings
-from roost.model.printable import printable
+from roost.model.text import printable
 from roost.replica.housekeeping import Housekeeping
 from roost.replica.replica import Replica
-from roost.search.turns import TooManySearches
-from roost.service.errors import DomainError, ErrorCode
 from roost.store.database import Database
-from roost.store.errors import (
-    Busy,
-    Contention,
-    DatabaseAway,
-    DatabaseUnusable,
-    OutcomeUnknown,
-    WriteRefused,
-    reason_of,
-)
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
-_LOG = logging.getLogger(__name__)
 _REQUEST_LOG = logging.getLogger("placement.requestlog")
-# Clients that are told to come again find the service within a second of its database.
+# The service answers again within a second after its database does.
 _RETRY_SECONDS = "1"
 _REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
@@ -66,28 +55,28 @@ class Application:
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
-        self._database = database
-        self._replica = Replica(database)
+        self._services = Services(
+            settings, database, Replica(database), AnswerCache(), SummaryCache()
+        )
         self._housekeeping: Housekeeping | None = None
-        self._answers = AnswerCache()
         self._authenticate = strategy(settings.auth_strategy)
         self._policy = Policy(settings.oslo)
         self._cors = Cors(settings.cors) if settings.cors else None
         self._router = Router(ROUTES)
 
     def prepare(self) -> None:
-        """Do ahead what the first request would otherwise wait for: read all providers."""
-        self._replica.tidy()
+        """Read all providers, so that the first request does not wait for that."""
+        self._services.replica.tidy()
 
     def keep_house(self) -> None:
-        """Let a thread look after the journal, in each process that answers requests."""
-        self._housekeeping = Housekeeping(self._database, self._replica)
+        """Start the thread that prunes the journal; each process that answers requests has one."""
+        self._housekeeping = Housekeeping(self._services.database, self._services.replica)
 
     def close(self) -> None:
-        """Stop the housekeeping, and give all connections back."""
+        """Stop the housekeeping, and close all connections."""
         if self._housekeeping is not None:
             self._housekeeping.close()
-        self._database.close()
+        self._services.database.close()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -95,7 +84,7 @@ class Application:
             self._housekeeping.ensure()
         if self._settings.parse_proxy_headers:
             apply_proxy_headers(environ)
-        request = Request(environ, self._database, self._settings, self._replica, self._answers)
+        request = Request(environ, self._settings.limits.max_body_bytes)
         ThreadContext(request).update_store()
         try:
             return self._respond(request, start_response)
@@ -121,10 +110,10 @@ class Application:
         return [response.body] if request.method != "HEAD" else []
 
     def _answer(self, request: Request) -> Response:
-        """The response to anything but a preflight."""
+        """The response to any request but a preflight."""
         try:
             if request.path not in ("", "/"):
-                request.context = self._authenticate(request)
+                request.caller = self._authenticate(request)
         except Unauthorized as error:
             return _error_response(request, HttpError(401, str(error)))
         try:
@@ -148,11 +137,11 @@ class Application:
         return response
 
     def _answer_version(self, request: Request) -> Response:
-        """The response to a request whose sender and version are known."""
+        """The response to a request whose caller and version are known."""
         try:
             return self._dispatch(request)
         except Exception as error:
-            return _error_response(request, _http_error(request, error))
+            return _error_response(request, failure_of(request, error))
 
     def _dispatch(self, request: Request) -> Response:
         _check_body_headers(request)
@@ -171,66 +160,21 @@ class Application:
         _check_media_types(request, route)
         if route.rule is not None:
             target = (
-                request.context.project
+                request.caller.project
                 if route.target_project is None
                 else route.target_project(request)
             )
-            self._policy.authorize(route.rule, request.context, target)
-        return route.handler(request)
+            self._policy.authorize(route.rule, request.caller, target)
+        return route.handler(self._services, request)
 
 
 def _pieces(request: Request, stream: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces of an answer. An error among them is logged here, and the server cuts it off."""
+    """The pieces of an answer. After an error, logged here, the server cuts the answer off."""
     try:
         yield from stream
     except Exception as error:
-        _http_error(request, error)
+        failure_of(request, error)
         raise
-
-
-def _http_error(request: Request, error: Exception) -> HttpError:
-    """What the client is told about anything that was raised; no internals are among it."""
-    if isinstance(error, HttpError):
-        return error
-    if isinstance(error, DomainError):
-        return errors.from_domain_error(error)
-    context = {"context": line_context(request)}
-    match error:
-        case Contention():
-            text = f"update conflict: {error}. Try again."
-            answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
-        case TooManySearches():
-            answer = HttpError(503, f"Too much is asked for at once: {error}. Try again.")
-        case Busy():
-            answer = HttpError(503, f"Nothing was written: {error}.")
-        case OutcomeUnknown():
-            _LOG.error("The outcome of a write is not known: %s", error, extra=context)
-            answer = HttpError(
-                503,
-                "The connection to the database was lost during a commit. The write may have been "
-                "carried out or not: look before you repeat it.",
-            )
-        case DatabaseAway() | DatabaseUnusable() | OperationalError():
-            _LOG.error("The database cannot be used: %s", reason_of(error), extra=context)
-            text = f"The database cannot be used at the moment.{_what_was_written(request)}"
-            answer = HttpError(503, text)
-        case WriteRefused():
-            _LOG.error("The database cannot write: %s", error, extra=context)
-            text = f"The database cannot write at the moment.{_what_was_written(request)}"
-            answer = HttpError(503, text)
-        case DataError():
-            _LOG.warning("The database cannot store a value", exc_info=error, extra=context)
-            answer = HttpError(400, "The database cannot store a value of this request.")
-        case _:
-            _LOG.error("The request failed", exc_info=error, extra=context)
-            answer = HttpError(500, "This is a defect: please report it.")
-    return answer
-
-
-def _what_was_written(request: Request) -> str:
-    if request.method in ("GET", "HEAD"):
-        return ""
-    return " The write was carried out." if request.has_written else " Nothing was written."
 
 
 def _decoded_path(request: Request) -> str:
@@ -252,7 +196,7 @@ def _check_body_headers(request: Request) -> None:
 
 
 def _route(request: Request, match: Match) -> Route:
-    """The route for the method: the one that knows the version, else the first."""
+    """The route for the method: the one of this version, else the first."""
     routes = [route for route in match.routes if route.method == request.method]
     if not routes:
         raise errors.method_not_allowed(
@@ -287,7 +231,7 @@ def _error_response(request: Request, error: HttpError) -> Response:
 
 
 def _log_request(request: Request, response: Response) -> None:
-    """One line a request, in the form that operators of Placement already parse."""
+    """Write one line about the request, in the form that operators of Placement parse."""
     if not _REQUEST_LOG.isEnabledFor(logging.INFO):
         return
     environ = request.environ
@@ -297,7 +241,7 @@ def _log_request(request: Request, response: Response) -> None:
         '%s "%s %s" status: %s len: %s microversion: %s',
         environ.get("REMOTE_ADDR", "-"),
         request.method,
-        # As it came: a line feed in the path must not become one in the log.
+        # Quoted again, so that a line feed in the path is none in the log.
         request.prefix + quote(request.path.encode("latin-1"), safe="/:@!$&'()*+,;=~") + query,
         response.status,
         "-" if response.stream is not None else len(response.body),

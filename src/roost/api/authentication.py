@@ -1,7 +1,7 @@
-"""Authentication: from a request to a context, by the configured strategy.
+"""Authentication: from a request to its caller, by the configured strategy.
 
-A strategy takes a request and returns the context, or raises `Unauthorized`. Another one is
-another entry in `STRATEGIES`.
+A strategy takes a request and returns the caller, or raises `Unauthorized`. A new strategy is a new
+entry in `STRATEGIES`.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from roost.api.context import Context
-from roost.api.requests import Request
+from roost.api.requests import Caller, Request
 from roost.configuration.settings import ConfigurationError
 
 
 class Unauthorized(Exception):
-    """The request does not say credibly who sends it."""
+    """The request has no valid credentials."""
 
 
-Strategy: TypeAlias = Callable[[Request], Context]
+Strategy: TypeAlias = Callable[[Request], Caller]
 
 
-def noauth2(request: Request) -> Context:
-    """Believe the token `user[:project]` and the headers: for tests and for one's own machine."""
+def noauth2(request: Request) -> Caller:
+    """Believe the token `user[:project]` and the headers: for tests and single machines."""
     token = request.header("x-auth-token")
     if token is None:
         raise Unauthorized(
@@ -39,7 +38,7 @@ def noauth2(request: Request) -> Context:
     system_scope = request.header("openstack-system-scope")
     own_project = None if system_scope else project or user
     sent_project = request.header("x-project-id")
-    return Context(
+    return Caller(
         user=user,
         project=own_project if sent_project is None else sent_project,
         roles=roles,
@@ -52,10 +51,10 @@ STRATEGIES: dict[str, Strategy] = {"noauth2": noauth2}
 
 
 def strategy(name: str | None) -> Strategy:
-    """The strategy of this name, or an error that says what to configure."""
+    """The strategy of this name; `ConfigurationError` if there is none."""
     if name is None:
         raise ConfigurationError(
-            "Nothing says who may use the service. Set [api]auth_strategy in placement.conf or "
+            "No authentication is configured. Set [api]auth_strategy in placement.conf or "
             "OS_API__AUTH_STRATEGY in the environment; `roost serve` on a loopback address needs "
             "neither."
         )

@@ -1,4 +1,4 @@
-"""Cross-origin requests: which pages of other sites a browser lets use the API."""
+"""Cross-origin requests: the sites whose pages may use the API in a browser."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from roost.api.requests import Request
 from roost.api.responses import Response
 from roost.configuration.settings import CorsSettings
 
-# Headers that browsers send without asking.
+# Headers that browsers send without a preflight.
 _SIMPLE = frozenset({
     "accept", "accept-language", "content-type", "cache-control", "content-language", "expires",
     "last-modified", "pragma",
@@ -14,14 +14,14 @@ _SIMPLE = frozenset({
 
 
 class Cors:
-    """Answers preflights, and marks what pages of allowed origins may read."""
+    """Answers preflights, and marks the responses that pages of allowed origins may read."""
 
     def __init__(self, settings: CorsSettings) -> None:
         self._settings = settings
         self._headers = {name.lower() for name in settings.allow_headers} | _SIMPLE
 
     def preflight(self, request: Request) -> Response:
-        """The answer to any OPTIONS request; it grants something only if all of it is allowed."""
+        """The answer to any OPTIONS request. It grants all that the request wants, or nothing."""
         response = Response(200)
         origin = request.header("origin")
         method = request.header("access-control-request-method")
@@ -41,7 +41,7 @@ class Cors:
         return response
 
     def mark(self, request: Request, response: Response) -> None:
-        """Say in the response that the asking page may read it, if that is so."""
+        """Add the headers that let the page read the response, if its origin is allowed."""
         origin = request.header("origin")
         if not self._allowed(origin):
             return
@@ -60,7 +60,7 @@ class Cors:
             if self._settings.allow_credentials:
                 response.headers.append(("access-control-allow-credentials", "true"))
         else:
-            # Any origin, but none with somebody's credentials.
+            # Any origin, without the credentials of a user.
             response.headers.append(("access-control-allow-origin", "*"))
         vary = [value for name, value in response.headers if name == "vary"]
         response.headers = [pair for pair in response.headers if pair[0] != "vary"]

@@ -1,4 +1,4 @@
-"""What a client reads when something went wrong. Domain errors become statuses here, once."""
+"""Errors in HTTP: status, sentences and body. Here a domain error becomes a status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 from roost.api.accept import error_media_type
 from roost.service.errors import Conflict, DomainError, ErrorCode, Invalid, NotFound
 
-# What every detail begins with: the words of the reference, because clients match on them.
+# The beginning of every detail, in the words of the reference, because clients match on them.
 _GENERAL = {
     400: (
         "The server could not comply with the request since it is either malformed or otherwise "
@@ -25,7 +25,7 @@ _GENERAL = {
     ),
     403: "Access was denied to this resource.",
     404: "The resource could not be found.",
-    # The sentences of these three name what the request asks for, and a space ends them.
+    # Three sentences name the method or the media type of the request, and end with a space.
     405: "The method {} is not allowed for this resource. ",
     406: (
         "The resource could not be generated that was acceptable to your browser "
@@ -41,7 +41,7 @@ _TAGS = re.compile(r"<[^<>]*>")
 
 
 class HttpError(Exception):
-    """An answer other than success."""
+    """An answer with an error status."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class HttpError(Exception):
 
     @property
     def general(self) -> str:
-        """The sentence for the status, with the method or media type that it names."""
+        """The sentence for the status, with its method or media type."""
         sentence = _GENERAL[self.status]
         return sentence if self.named is None else sentence.format(self.named)
 
     @property
     def detail(self) -> str:
-        """The general sentence, then the specific one, on one line of its own."""
+        """The general sentence, then the specific one on one line."""
         specific = self.text.replace("\n", " ")
         ending = "  " if self.named is None else ""
         return _TAGS.sub("", f"{self.general}\n\n {specific}{ending}")
@@ -83,18 +83,18 @@ _STATUS: tuple[tuple[type[DomainError], int], ...] = (
 
 
 def from_domain_error(error: DomainError) -> HttpError:
-    """The answer to a request that the use cases refused."""
+    """The answer to a request that a use case refused."""
     status = next(status for kind, status in _STATUS if isinstance(error, kind))
     return HttpError(status, error.message, error.code)
 
 
 def method_not_allowed(method: str, allow: str | None, text: str = "") -> HttpError:
-    """405, naming the method; with `allow` if the path knows other ones."""
+    """405 with the name of the method, and with the `allow` header if there is one."""
     return HttpError(405, text, named=method, headers=(("allow", allow),) if allow else ())
 
 
 def not_acceptable(accept: str | None, text: str, **extra: str) -> HttpError:
-    """406, naming the media types that the client accepts."""
+    """406 with the media types that the client accepts."""
     wanted = (accept or "").strip()
     return HttpError(
         406, text, named=wanted if wanted not in ("", "*/*") else "application/json", extra=extra
@@ -102,7 +102,7 @@ def not_acceptable(accept: str | None, text: str, **extra: str) -> HttpError:
 
 
 def unsupported_media_type(content_type: str, text: str) -> HttpError:
-    """415, naming the media type of the body."""
+    """415 with the media type of the body."""
     return HttpError(415, text, named=content_type)
 
 
@@ -124,7 +124,7 @@ def render(
         text = f"{error.status} {title}\n\n{error.detail}"
         return "text/plain; charset=UTF-8", text.encode("utf-8", "replace")
     if error.status == 401:
-        # The form differs from that of all other errors, as it does at the reference.
+        # In the reference, the form of this error differs from that of all other errors.
         refusal = {"message": error.detail, "code": f"401 {title}", "title": title}
         return "application/json", orjson.dumps(refusal)
     body: dict[str, Any] = {"status": error.status, "title": title, "detail": error.detail}

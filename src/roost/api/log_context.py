@@ -1,4 +1,4 @@
-"""What oslo.log prints in brackets before a message: request ids, user and project."""
+"""The context of log lines, which oslo.log prints in brackets: request ids, user and project."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import Any
 from oslo_context.context import RequestContext
 
 from roost.api.requests import Request
-from roost.model.printable import printable
+from roost.model.text import printable
 
 
 class _LineContext(RequestContext):
     """The context of one log line."""
 
     def update_store(self) -> None:
-        """Leave the thread's context alone: oslo.context would keep this one for later lines."""
+        """Do nothing: oslo.context would make this the thread's context for later lines."""
 
 
 class ThreadContext(RequestContext):
-    """The request that a thread answers; its log lines that name none carry its id.
+    """The request that a thread answers, as the context of all log lines of the thread.
 
-    A line that is written makes the values. A request that logs nothing pays for one object.
+    The values are made when a line is written. A request without log lines costs one object.
     """
 
     def __init__(self, request: Request) -> None:
         self._request = request
 
     def get_logging_values(self) -> dict[str, Any]:
-        """The values as they are known when the line is written."""
+        """The values at the time of the line."""
         values: dict[str, Any] = line_context(self._request).get_logging_values()
         return values
 
 
 class _NoRequest(RequestContext):
-    """The context of a thread that answers no request: oslo.log takes it for none at all."""
+    """The context of a thread that answers no request. It is false, so oslo.log ignores it."""
 
     def __init__(self) -> None:
         pass
@@ -46,11 +46,11 @@ NO_REQUEST = _NoRequest()
 
 
 def line_context(request: Request) -> RequestContext:
-    """The context of one line about a request. Names come from headers, so they are spelt out."""
-    context = request.context
+    """The context of one line about a request. Names from headers are made printable."""
+    caller = request.caller
     return _LineContext(
         request_id=request.id,
         global_request_id=request.global_id,
-        user_id=context.user and printable(context.user),
-        project_id=context.project and printable(context.project),
+        user_id=caller.user and printable(caller.user),
+        project_id=caller.project and printable(caller.project),
     )

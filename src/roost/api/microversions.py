@@ -1,4 +1,4 @@
-"""The microversions: what each brought, and which one a request asks for."""
+"""The microversions: a line about each, and the one that a request asks for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEADER = "openstack-api-version"
 
 
 class Microversion(NamedTuple):
-    """A version of the API; they compare as one expects."""
+    """A version of the API. Later versions are greater."""
 
     major: int
     minor: int
@@ -20,7 +20,7 @@ class Microversion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-# One line each; the last is what `latest` means.
+# One line for each version. The last one is `latest`.
 HISTORY: tuple[tuple[Microversion, str], ...] = tuple(
     (Microversion(1, minor), line)
     for minor, line in enumerate(
@@ -75,18 +75,18 @@ _NUMBERS = re.compile(r"(-?\d+)\.(-?\d+)\Z", re.ASCII)
 
 
 class InvalidVersion(Exception):
-    """The header cannot be read."""
+    """The header has no version that can be parsed."""
 
 
 class UnacceptableVersion(Exception):
-    """The header asks for a version that there is not."""
+    """The header asks for a version that does not exist."""
 
 
 @lru_cache(maxsize=256)
 def negotiate(header: str | None) -> Microversion:
     """The version that the value of the header asks for.
 
-    Entries of other services are passed over; of several for placement the last one counts.
+    Entries for other services do not count. The last of several entries for placement counts.
 
     >>> [str(negotiate(header)) for header in ("compute 2.1, placement 1.10", None)]
     ['1.10', '1.0']

@@ -1,8 +1,7 @@
-"""Who may do what: the rules, and the decisions by oslo.policy.
+"""The policy: rules that say what a caller may do, and the decisions by oslo.policy.
 
-Deciding costs about 0.3 ms in oslo.policy, more than most requests cost in all. Decisions depend
-on nothing but the rule, the caller and the target, so they are remembered until a policy file
-changes.
+A decision takes oslo.policy about 0.3 ms, longer than most requests take in all. It depends on the
+rule, the caller and the target only, so it is remembered until a policy file changes.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from typing import Any, TypeAlias, cast
 
 from oslo_policy import policy
 
-from roost.api.context import Context
 from roost.api.errors import HttpError
+from roost.api.requests import Caller
 from roost.configuration.settings import ConfigurationError
 
 _LOG = logging.getLogger(__name__)
 
 _ADMIN_OR_SERVICE = "rule:admin_or_service_api"
-# All decisions that are remembered take about this much memory, several thousand of usual callers.
+# The memory for decisions. Usual callers need a kilobyte or less for each.
 _DECISIONS_BYTES = 4 * 2**20
-# A decision about a caller with more roles, or longer names, than callers have is made anew.
+# A larger decision, about a caller with very many roles or long names, is not remembered.
 _DECISION_BYTES_MAX = 8 * 2**10
-# The tuple, the context and the place in the table, beside the texts.
+# What an entry takes beside its texts: the tuple, the caller and the slot of the table.
 _ENTRY_BYTES = 400
-# A change of a known file shows at once; a new file is noticed after this time.
+# A change of a known file takes effect at once, a new file after this time.
 _LOOK_FOR_FILES_SECONDS = 1.0
 
 _BASE = {
@@ -43,7 +42,7 @@ _BASE = {
         "role:admin or rule:project_reader_api or role:service"
     ),
 }
-# What these were before service roles: without `enforce_new_defaults`, admin passes as well.
+# The rules before there were service roles. Without `enforce_new_defaults`, admin passes as well.
 _LEGACY = {
     "service_api": "rule:admin_api",
     "project_reader_api": "rule:admin_api",
@@ -100,22 +99,22 @@ class Policy:
         self._lock = threading.Lock()
         self._paths: tuple[str, ...] = ()
         self._look_for_files_at = 0.0
-        # A broken file stops the service from starting.
+        # With a broken file the service does not start.
         self._fingerprint = self._files()
         self._rules = _Rules(self._load())
         wanted = conf.oslo_policy.policy_file
         if wanted != "policy.yaml" and not conf.find_file(wanted):
             _LOG.warning("The policy file %s does not exist: the defaults hold", wanted)
 
-    def authorize(self, rule: str, context: Context, target_project: str | None) -> None:
-        """Raise 403 unless the caller may."""
+    def authorize(self, rule: str, caller: Caller, target_project: str | None) -> None:
+        """Raise 403 unless the rule allows this to the caller."""
         self._reload_if_changed()
-        refusal = self._rules.refusal(rule, context, target_project)
+        refusal = self._rules.refusal(rule, caller, target_project)
         if refusal is not None:
             raise HttpError(403, refusal)
 
     def _load(self) -> policy.Enforcer:
-        """The rules as the files have them now."""
+        """The rules in the files at this moment."""
         enforcer = policy.Enforcer(self._conf)
         enforcer.suppress_default_change_warnings = True
         enforcer.suppress_deprecation_warnings = True
@@ -127,7 +126,7 @@ class Policy:
         except Exception as error:
             files = ", ".join(self._paths) or "the defaults"
             raise ConfigurationError(f"The policy ({files}) cannot be used: {error}") from error
-        # It would look at the files again at each decision.
+        # Otherwise oslo.policy looks at the files again at each decision.
         enforcer.use_conf = False
         return enforcer
 
@@ -145,7 +144,7 @@ class Policy:
                 _LOG.error("%s The rules before stay in force.", error)
 
     def _files(self) -> object:
-        """Names and times of all policy files that there are now."""
+        """The names and times of all policy files at this moment."""
         now = time.monotonic()
         if now >= self._look_for_files_at:
             self._paths = self._find_files()
@@ -162,8 +161,8 @@ class Policy:
         return tuple(path for path in found if path)
 
 
-_Question: TypeAlias = tuple[str, Context, str | None]
-"""A rule, the context of the request, and the project that it is about."""
+_Question: TypeAlias = tuple[str, Caller, str | None]
+"""A rule, the caller, and the project that the rule is about."""
 _UNKNOWN = object()
 
 
@@ -175,17 +174,17 @@ class _Rules:
         self._lock = threading.Lock()
         self._decisions: dict[_Question, str | None] = {}
         self._bytes = 0
-        # What another server decides must be asked each time.
+        # A rule that asks another server is not remembered.
         self._cacheable = not any(
             remote in str(check)
             for check in enforcer.rules.values()
             for remote in ("http:", "https:")
         )
 
-    def refusal(self, rule: str, context: Context, target_project: str | None) -> str | None:
-        """Nothing if allowed, else the text of the refusal."""
-        question = rule, context, target_project
-        # One look: another thread may clear the table between two.
+    def refusal(self, rule: str, caller: Caller, target_project: str | None) -> str | None:
+        """`None` if the rule allows it, else the text of the refusal."""
+        question = rule, caller, target_project
+        # One lookup, because another thread may clear the table between two.
         known: Any = self._decisions.get(question, _UNKNOWN)
         if known is not _UNKNOWN:
             return cast("str | None", known)
@@ -206,15 +205,15 @@ class _Rules:
                 self._decisions[question] = decision
                 self._bytes += size
 
-    def _decide(self, rule: str, context: Context, target_project: str | None) -> str | None:
+    def _decide(self, rule: str, caller: Caller, target_project: str | None) -> str | None:
         credentials = {
-            "user_id": context.user,
-            "project_id": context.project,
-            "roles": list(context.roles),
-            "system_scope": context.system_scope,
-            "domain_id": context.domain,
+            "user_id": caller.user,
+            "project_id": caller.project,
+            "roles": list(caller.roles),
+            "system_scope": caller.system_scope,
+            "domain_id": caller.domain,
         }
-        target = {"project_id": target_project, "user_id": context.user}
+        target = {"project_id": target_project, "user_id": caller.user}
         try:
             self._enforcer.authorize(rule, target, credentials, do_raise=True)
         except policy.InvalidScope:
@@ -226,12 +225,12 @@ class _Rules:
 
 def _size(question: _Question, decision: str | None) -> int:
     """About how many bytes a remembered decision takes."""
-    _, context, target = question
-    texts = (context.user, context.project, context.system_scope, context.domain, target, decision)
+    _, caller, target = question
+    texts = (caller.user, caller.project, caller.system_scope, caller.domain, target, decision)
     return (
         _ENTRY_BYTES
-        + sys.getsizeof(context.roles)
-        + sum(map(sys.getsizeof, context.roles))
+        + sys.getsizeof(caller.roles)
+        + sum(map(sys.getsizeof, caller.roles))
         + sum(sys.getsizeof(text) for text in texts if text is not None)
     )
 
@@ -239,7 +238,7 @@ def _size(question: _Question, decision: str | None) -> int:
 def _check_kinds(enforcer: policy.Enforcer) -> None:
     """Refuse rules of the files that are neither text nor list.
 
-    oslo.policy takes null, false and 0 for the empty rule, which every caller passes.
+    To oslo.policy, null, false and 0 are the empty rule, which every caller passes.
     """
     for name, rule in enforcer.file_rules.items():
         if not isinstance(rule.check_str, str | list):
@@ -272,7 +271,7 @@ def _base_rule(name: str, check: str) -> policy.RuleDefault:
         deprecated_rule=policy.DeprecatedRule(
             name,
             _LEGACY[name],
-            deprecated_reason="Roles of services and readers are told apart now.",
+            deprecated_reason="Services and readers have roles of their own.",
             deprecated_since="1.0",
         ),
     )

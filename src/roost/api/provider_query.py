@@ -13,7 +13,7 @@ _CLASSES_MAX = 200
 
 
 def parse_provider_query(pairs: list[tuple[str, str]], version: Microversion) -> ProviderFilter:
-    """What a query asks for; 400 with the reason if it cannot be understood."""
+    """The filters in these pairs; 400 with the reason if they are no valid query."""
     values = check_query(pairs, schemas.LIST.at(version))
     return ProviderFilter(
         name=values.get("name"),
@@ -31,7 +31,7 @@ def _values(pairs: list[tuple[str, str]], wanted: str) -> list[str]:
 
 def _resources(value: str) -> dict[str, int]:
     resources = parse_resources(value)
-    # Each class is a condition of its own, and SQLite nests a thousand.
+    # The search looks for each class in every block of the forest.
     if len(resources) > _CLASSES_MAX:
         raise HttpError(
             400,
@@ -42,6 +42,6 @@ def _resources(value: str) -> dict[str, int]:
 
 
 def _stripped(traits: TraitFilter) -> TraitFilter:
-    """Blanks around a name do not count here, not even behind the mark of a forbidden one."""
+    """The same traits without blanks around the names, not even after a `!`."""
     forbidden = tuple(name.strip() for name in traits.forbidden)
     return TraitFilter(traits.required, traits.any_of, forbidden)

@@ -1,4 +1,4 @@
-"""What a trusted proxy says about the request as the client sent it."""
+"""The headers in which a trusted proxy describes the client's own request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def apply_proxy_headers(environ: dict[str, Any]) -> None:
 
 
 def _first(environ: dict[str, Any], name: str) -> str:
-    """The client's own value: every further proxy adds its own behind it."""
+    """The client's value, which is the first: each proxy appends its own."""
     value: str = environ.get(name, "")
     return value.split(",", maxsplit=1)[0].strip()
 

@@ -1,4 +1,4 @@
-"""The values of a query that several routes understand: traits, aggregates, amounts."""
+"""Values in the query strings of several routes: traits, aggregates, amounts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import AggregateFilter, TraitFilter
 
 _REPETITIONS_MAX = 200
-# More than there are standard ones.
+# There are fewer standard traits, and fewer standard resource classes.
 _NAMES_MAX = 1000
 _INVALID = "Invalid query string parameters: "
 _ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
@@ -22,7 +22,7 @@ _DIGITS_MAX = 4_000
 
 
 def check_repetitions(key: str, values: Sequence[str]) -> None:
-    """Each repetition is a condition of its own, and databases limit those."""
+    """Refuse many repetitions: each is a condition on every provider."""
     if len(values) > _REPETITIONS_MAX:
         raise HttpError(
             400, f"{_INVALID}'{key}' is given {len(values)} times; {_REPETITIONS_MAX} are allowed."
@@ -30,7 +30,7 @@ def check_repetitions(key: str, values: Sequence[str]) -> None:
 
 
 def _check_names(key: str, count: int, kind: str) -> None:
-    """Each name is a condition of its own, to be held and looked at for every provider."""
+    """Refuse many names: each is a condition on every provider."""
     if count > _NAMES_MAX:
         raise HttpError(
             400, f"{_INVALID}'{key}' names {count} {kind}; {_NAMES_MAX} are allowed at once."
@@ -42,7 +42,7 @@ def parse_member_of(
 ) -> AggregateFilter:
     """`member_of`, which may be repeated from 1.24 and negated from 1.32 on.
 
-    A uuid is the same aggregate in every spelling: they come in the canonical one.
+    The uuids are returned in their canonical spelling.
     """
     if len(values) > 1 and version < (1, 24):
         raise HttpError(400, f"Multiple {key} parameters are not supported")
@@ -83,9 +83,11 @@ def _aggregates(value: str) -> tuple[str, ...]:
 def parse_required(
     values: Sequence[str], version: Microversion, key: str = "required"
 ) -> TraitFilter:
-    """`required`: traits to have, from 1.22 to lack, from 1.39 to have one of (and repeated)."""
+    """`required`: traits; from 1.22 on also forbidden ones, from 1.39 on also one of several.
+
+    From 1.39 on the key may be repeated. Before, its last value counts.
+    """
     if version < (1, 39):
-        # A repeated key counts once, with its last value.
         values = values[-1:]
     check_repetitions(key, values)
     required: list[str] = []
@@ -103,7 +105,7 @@ def parse_required(
 
 
 def parse_traits(value: str, *, negation: bool = True) -> TraitFilter:
-    """Traits to have and, with `!`, to lack; in one list, without alternatives."""
+    """Required traits and, after a `!`, forbidden ones: one list without alternatives."""
     if value.startswith("in:"):
         raise HttpError(
             400,
@@ -115,7 +117,7 @@ def parse_traits(value: str, *, negation: bool = True) -> TraitFilter:
     forbidden: list[str] = []
     for part in value.split(","):
         word = part.strip()
-        # A blank after the mark is part of the name, and no trait is called like that.
+        # A blank after the `!` stays in the name. No trait has such a name.
         name = word.lstrip("!")
         if not name:
             raise HttpError(400, f"{_expected(form)}Got an empty trait in: {value}")
@@ -142,7 +144,7 @@ def _expected(form: str) -> str:
 
 
 def parse_resources(value: str) -> dict[str, int]:
-    """`resources=VCPU:2,DISK_GB:5`; of a class that is named twice the last amount counts."""
+    """`resources=VCPU:2,DISK_GB:5`; the last amount of a resource class counts."""
     resources: dict[str, int] = {}
     for part in value.split(","):
         name, *amounts = part.split(":")
@@ -171,9 +173,9 @@ def _amount(name: str, text: str) -> int:
 
 
 def parse_integer(text: str) -> int:
-    """A number as `int` reads it, of any length; ValueError if it is none.
+    """A number of any length, as `int` reads it; ValueError if the text is no number.
 
-    Of a number with thousands of digits the first ones are enough to be more than there is.
+    A number with thousands of digits exceeds every capacity, so it is cut to its first ones.
 
     >>> parse_integer("0" * 9000 + "7"), parse_integer("7" * 9000) > 10**3000
     (7, True)

@@ -1,72 +1,63 @@
-"""A request, as the handlers see it."""
+"""A request and its caller, as the handlers see them."""
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qsl, quote
 
-from sqlalchemy import Connection
-
-from roost.api.answer_cache import AnswerCache
-from roost.api.context import Context
 from roost.api.errors import HttpError
 from roost.api.microversions import MIN_VERSION, Microversion
-from roost.configuration.settings import Settings
-from roost.replica.replica import Replica
-from roost.store.database import Database
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _LENGTH_DIGITS_MAX = 18
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request, as the policy sees it."""
+
+    user: str | None = None
+    project: str | None = None
+    roles: tuple[str, ...] = ()
+    system_scope: str | None = None
+    domain: str | None = None
+
+
+_UNKNOWN_CALLER = Caller()
+
+
 class Request:
-    """One request: its parts, who sent it, and the database to answer from."""
+    """One request: its parts, its caller, and whether it has written."""
 
     __slots__ = (
         "_body",
-        "answers",
-        "context",
-        "database",
+        "_body_bytes_max",
+        "caller",
         "environ",
         "has_written",
         "id",
         "method",
         "parameters",
         "path",
-        "replica",
-        "settings",
         "version",
     )
 
-    def __init__(
-        self,
-        environ: dict[str, Any],
-        database: Database,
-        settings: Settings,
-        replica: Replica,
-        answers: AnswerCache,
-    ) -> None:
+    def __init__(self, environ: dict[str, Any], body_bytes_max: int) -> None:
         self.environ = environ
-        self.database = database
-        self.settings = settings
-        self.replica = replica
-        self.answers = answers
         self.id = f"req-{uuid.uuid4()}"
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ.get("PATH_INFO", "")
         self.version: Microversion = MIN_VERSION
-        self.context: Context = Context()
+        self.caller = _UNKNOWN_CALLER
         self.has_written = False
         # The variable parts of the path, by name.
         self.parameters: dict[str, str] = {}
         self._body: bytes | None = None
+        self._body_bytes_max = body_bytes_max
 
     def header(self, name: str) -> str | None:
         """The value of a header, if it was sent."""
@@ -75,23 +66,23 @@ class Request:
 
     @property
     def content_type(self) -> str | None:
-        """The media type of the body, without parameters; null if none was sent."""
+        """The media type of the body, without parameters; `None` if the client sent none."""
         value: str = self.environ.get("CONTENT_TYPE") or ""
         return value.split(";", maxsplit=1)[0].strip() or None
 
     @property
     def prefix(self) -> str:
-        """Where the application is mounted: what every link begins with."""
+        """The path at which the application is mounted: the beginning of every link."""
         return quote(self.environ.get("SCRIPT_NAME", "").encode("latin-1")).rstrip("/")
 
     @property
     def global_id(self) -> str | None:
-        """The id that a calling service gave to the whole operation."""
+        """The id that a client gave to its whole operation."""
         value = self.header("x-openstack-request-id")
         return value if value and _GLOBAL_ID.match(value) else None
 
     def at_least(self, major: int, minor: int) -> bool:
-        """Whether the request speaks this microversion or a later one."""
+        """Whether the request has this microversion or a later one."""
         return self.version >= (major, minor)
 
     def location(self, path: str) -> str:
@@ -102,7 +93,7 @@ class Request:
         return f"{self.environ['wsgi.url_scheme']}://{host}{self.prefix}{path}"
 
     def receive(self) -> None:
-        """Read a body of bounded size, whether the answer needs it or not.
+        """Read a body of bounded size, even if the answer does not need it.
 
         A server closes a connection on which a part of a request is unread. The client then loses
         its next request.
@@ -112,8 +103,8 @@ class Request:
                 self.body()
 
     def body(self) -> bytes:
-        """The whole body; 413 if it is larger than any sensible request."""
-        maximum = self.settings.limits.max_body_bytes
+        """The whole body; 413 if it is larger than the limit."""
+        maximum = self._body_bytes_max
         length = self._length
         if length > maximum:
             raise _too_large(maximum)
@@ -129,27 +120,13 @@ class Request:
 
     @property
     def _length(self) -> int:
-        """The length that the client tells; 0 if it tells none, or no number."""
+        """The length in the headers; 0 if there is none, or if it is no number."""
         text = self.environ.get("CONTENT_LENGTH") or ""
         return int(text) if is_length(text) else 0
 
     def query(self) -> list[tuple[str, str]]:
         """The query string as pairs, in its order; 400 if it is not UTF-8."""
         return parse_query_string(self.environ.get("QUERY_STRING", ""))
-
-    def read(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Run a use case that only reads."""
-        return self.database.read(work, *args, **kwargs)
-
-    def write(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Run a use case that writes, in one transaction."""
-        result = self.database.write(work, *args, **kwargs)
-        self.has_written = True
-        return result
 
 
 def is_length(text: str) -> bool:
@@ -162,9 +139,9 @@ def is_length(text: str) -> bool:
 
 
 def parse_query_string(raw: str) -> list[tuple[str, str]]:
-    """The pairs of a query string as WSGI hands it over; 400 if it is not UTF-8.
+    """The pairs of a query string from WSGI; 400 if it is not UTF-8.
 
-    They are separated by `&` or by `;`.
+    The separator is `&` or `;`.
 
     >>> parse_query_string("limit=1;required=%3B&resources")
     [('limit', '1'), ('required', ';'), ('resources', '')]

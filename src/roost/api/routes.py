@@ -1,4 +1,4 @@
-"""The route table: every path, method and version there is, and who may use it."""
+"""The route table: every path, method and version, and its policy rule."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from roost.api.candidates import handler as candidates
 from roost.api.handlers import (
     aggregates,
     allocations,
-    candidates,
     inventories,
     providers,
     resource_classes,
@@ -20,29 +20,30 @@ from roost.api.handlers import (
 from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
 from roost.api.requests import Request
 from roost.api.responses import Response
+from roost.api.services import Services
 
-Handler: TypeAlias = Callable[[Request], Response]
+Handler: TypeAlias = Callable[[Services, Request], Response]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One thing that can be done with one path."""
+    """One method of one path."""
 
     method: str
     path: str
     handler: Handler
-    # The policy rule; none: open to everybody, even without a token.
+    # The policy rule; `None` if the route is open to every client, even without a token.
     rule: str | None
     since: Microversion = MIN_VERSION
     until: Microversion = MAX_VERSION
-    # A body of JSON is needed (415 otherwise), or answered (406 if that is not welcome).
+    # The request must have a JSON body (else 415), or the client must accept one (else 406).
     takes_json: bool = False
     gives_json: bool = False
-    # Media types are looked at before the version, not after it.
+    # Media types are checked before the version.
     media_first: bool = False
-    # What a version that does not know the route is told.
+    # The status for a version without this route.
     unknown_status: int = 404
-    # Whose project the rule is about, if not the caller's own.
+    # The project that the rule is about; the caller's own if this is `None`.
     target_project: Callable[[Request], str | None] | None = None
 
 
@@ -56,7 +57,7 @@ def _route(
     json: bool = True,
     media_first: bool = False,
 ) -> Route:
-    """A route of the usual kind: GET answers JSON, POST and PUT take it, unless said otherwise."""
+    """A usual route: GET answers with JSON, and POST and PUT take JSON, unless `json` is false."""
     return Route(
         method,
         path,
@@ -147,14 +148,14 @@ ROUTES: tuple[Route, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """All routes of the path that was asked for, and the variable parts of that path."""
+    """All routes of a path, and the variable parts of the path."""
 
     routes: Sequence[Route]
     parameters: dict[str, str]
 
     @property
     def allow(self) -> str:
-        """The methods that the path knows, in any version."""
+        """The methods of the path, in any version."""
         return ", ".join(dict.fromkeys(route.method for route in self.routes))
 
 
@@ -165,14 +166,14 @@ class Router:
         by_path: dict[str, list[Route]] = {}
         for route in routes:
             by_path.setdefault(route.path, []).append(route)
-        # Paths differ in length or in a fixed part, so trying the few of one length is enough.
+        # Paths of one length are few, and differ in a fixed part.
         self._by_length: dict[int, list[tuple[list[str], list[Route]]]] = {}
         for path, members in by_path.items():
             parts = path.split("/")
             self._by_length.setdefault(len(parts), []).append((parts, members))
 
     def find(self, path: str) -> Match | None:
-        """The routes of this path; nothing if there is no such path."""
+        """The routes of this path; `None` if there is no such path."""
         parts = path.split("/")
         for template, routes in self._by_length.get(len(parts), ()):
             parameters = _fill(template, parts)

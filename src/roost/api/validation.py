@@ -1,7 +1,7 @@
-"""Bodies and query strings against their schemas.
+"""Bodies and query strings against their schemas and limits.
 
-The good path is native: orjson parses, jsonschema-rs validates. Only what is refused is looked
-at again by the Python library, because clients match on the sentences of that one.
+Valid requests see native code only: orjson parses, jsonschema-rs validates. What jsonschema-rs
+refuses, the Python library validates again, because clients match on its sentences.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from jsonschema.exceptions import best_match
 
 from roost.api.errors import HttpError
 from roost.model.identifiers import is_uuid
+from roost.model.limits import Limits
 
 _LARGE_BYTES = 64 * 1024
 _SENTENCE_LENGTH_MAX = 2_000
@@ -24,7 +25,7 @@ _formats = jsonschema.FormatChecker(formats=())
 
 @_formats.checks("uuid")
 def _is_uuid_if_text(value: object) -> bool:
-    """Formats say something about strings only; null passes where it is allowed."""
+    """Formats concern strings only; the schema says where null is allowed."""
     return not isinstance(value, str) or is_uuid(value)
 
 
@@ -39,40 +40,39 @@ class Schema:
         self._slow = jsonschema.Draft7Validator(document, format_checker=_formats)
 
     def problem(self, instance: Any, *, large: bool = False) -> str | None:
-        """What is wrong with the instance; nothing if it is valid.
+        """The reason why the instance is not valid; `None` if it is valid.
 
-        The Python library takes its time and prints the instance, so of a `large` one only the
-        native library's first sentence is told.
+        The Python library is slow and prints the instance. So the reason for a `large` instance is
+        the first sentence of the native library.
         """
         if self._fast.is_valid(instance):
             return None
         error = None if large else best_match(self._slow.iter_errors(instance))
         if error is not None:
             return str(error)
-        # The two agree except on a line feed at the end of a name, which only the native one
-        # refuses, as it should.
+        # Only the native library refuses a line feed at the end of a name, as it should.
         return str(next(self._fast.iter_errors(instance)).message)[:_SENTENCE_LENGTH_MAX]
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON body; 400 with the reason if it is none."""
+    """The value of a JSON body; 400 with the reason if it is no JSON."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise HttpError(400, f"Malformed JSON: {error}") from None
-    # No database stores NUL in text; it can only come as this escape.
+    # No database stores NUL in text. In JSON, NUL is always this escape.
     if b"\\u0000" in body and _has_nul(value):
         raise HttpError(400, "JSON does not validate: NUL character in a string")
     return value
 
 
 def parse_body(body: bytes, schema: Schema) -> Any:
-    """The value of a body that is JSON and valid; 400 with the reason otherwise."""
+    """The value of a JSON body; 400 with the reason if it is no JSON or not valid."""
     try:
         value = parse_json(body)
         problem = schema.problem(value, large=len(body) > _LARGE_BYTES)
     except RecursionError:
-        # No valid body is nested more than a few levels deep.
+        # Valid bodies have a few levels.
         problem = "it is nested too deeply"
     if problem is not None:
         raise HttpError(400, f"JSON does not validate: {problem}")
@@ -86,6 +86,25 @@ def check_query(pairs: list[tuple[str, str]], schema: Schema) -> dict[str, str]:
     if problem is not None:
         raise HttpError(400, f"Invalid query string parameters: {problem}")
     return values
+
+
+def check_provider_members(limits: Limits, count: int, kind: str) -> None:
+    """Refuse more aggregates, traits or inventories of a provider than one request may write."""
+    _check_count(count, kind, limits.max_provider_members, "max_provider_members")
+
+
+def check_allocations(limits: Limits, count: int) -> None:
+    """Refuse more allocations than one request may write."""
+    _check_count(count, "allocations", limits.max_allocations, "max_allocations")
+
+
+def _check_count(count: int, kind: str, maximum: int, option: str) -> None:
+    if count > maximum:
+        raise HttpError(
+            400,
+            f"The request has {count} {kind}; {maximum} are allowed ([roost]{option}). Send fewer "
+            "in one request, or raise the option.",
+        )
 
 
 def _has_nul(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""`roost agent`: reports this host, and goes on reporting."""
+"""`roost agent`: reports this host at every interval."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ import click
 
 from roost.cli.agent_events import JsonEvents, TextEvents
 from roost.cli.agent_log import logging_to
-from roost.cli.connection import Connection, connection_options
+from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.terminal import echo
 from roost.cli.usage import usage_status
 from roost.client.agent.agent import Agent
-from roost.client.agent.lively import LivelyTransport
-from roost.client.agent.notifying import Notifier
+from roost.client.agent.systemd import SystemdNotifier, WatchdogTransport
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.loading import load_driver
 from roost.client.errors import NotConfigured
-from roost.client.owning.owner import Owner, Report
-from roost.client.owning.records import FileRecords
+from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.store import FileOwnershipStore
 from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import canonical_uuid, is_uuid
 
 EX_CONFIG = 78
-"""What systemd need not restart: it would fail again."""
+"""The exit status after a wrong configuration: systemd need not restart the agent."""
 
 
 @click.command(
@@ -81,27 +80,27 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
     type=click.FloatRange(1, 86400),
     default=60.0,
     show_default=True,
-    help="How long to wait before looking at the host again.",
+    help="Time between two reports.",
 )
 @click.option(
     "--owner",
     metavar="NAME",
     default="agent",
     show_default=True,
-    help="Name to write under. What is written under other names is left alone.",
+    help="Name to write under. The agent leaves alone what other owners wrote.",
 )
 @click.option(
     "--records",
     metavar="DIRECTORY",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where to remember what was written, to tell it from what others write. [default: "
-    "$STATE_DIRECTORY, or a directory of yours such as ~/.local/state/roost/owners]",
+    help="Directory with the records of what this owner wrote. [default: $STATE_DIRECTORY, or a "
+    "directory of the user such as ~/.local/state/roost/owners]",
 )
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Take all that is on the declared providers for written by this owner, so that what is "
-    "not declared is removed.",
+    help="Treat all that is on the declared providers as written by this owner: what the driver "
+    "does not declare is removed.",
 )
 @click.option("--once", is_flag=True, help="Report once, then end.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written, then end.")
@@ -109,7 +108,7 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
 @connection_options
 def agent(
     *,
-    connection: Connection,
+    connection: ConnectionSettings,
     driver_name: str,
     options: tuple[str, ...],
     name: str,
@@ -124,29 +123,29 @@ def agent(
 ) -> None:
     """Describe this host to a placement server, and keep the description true.
 
-    It looks at the host again and again, writes what has changed, and prints a line for each
-    change. A server that is down is waited for.
+    The agent reports the host at every interval, writes what has changed, and prints a line for
+    each change. While the server is down, the agent tries again.
     """
     events = JsonEvents() if as_json else TextEvents()
-    # Who asks for a report before there is an agent gets it anyway.
+    # The first report follows at once, so a signal for a report is not needed before it.
     hangups_ignored = _handling({signal.SIGHUP: signal.SIG_IGN})
     try:
         with hangups_ignored, logging_to(events), connection.open() as transport:
             driver = load_driver(driver_name, _parse(options))
-            memory = FileRecords(owner, records)
-            notifier = Notifier()
-            reporter = Reporter(LivelyTransport(transport, notifier.alive))
-            writer = Owner(reporter, owner, memory, adopt=adopt)
-            reporting = _Reporting(writer, driver, name, _checked(uuid))
+            store = FileOwnershipStore(owner, records)
+            notifier = SystemdNotifier()
+            reporter = Reporter(WatchdogTransport(transport, notifier.alive))
+            declarative = DeclarativeReporter(reporter, owner, store, adopt=adopt)
+            reports = _HostReport(declarative, driver, name, _checked(uuid))
             if dry_run:
-                events.report("would change", reporting.preview())
+                events.report("would change", reports.preview())
                 return
-            memory.prepare()
+            store.prepare()
             if once:
-                events.report("changed", reporting.report())
+                events.report("changed", reports.report())
                 return
             running = Agent(
-                reporting.report,
+                reports.report,
                 interval=interval,
                 notifier=notifier,
                 changed=lambda report: events.report("changed", report),
@@ -157,48 +156,52 @@ def agent(
                 "started",
                 f"reporting {name} to {transport} every {interval:g} seconds, as owner {owner}",
             )
-            _run(running, reporting)
+            _run(running, reports)
     except NotConfigured as error:
         echo(f"roost: {error}", err=True)
         sys.exit(EX_CONFIG)
 
 
-class _Reporting:
-    """One host, one driver: a driver that declares goes through an owner."""
+class _HostReport:
+    """The reports of one host by one driver, which edits the tree or declares it."""
 
     def __init__(
-        self, owner: Owner, driver: Driver | DeclaringDriver, name: str, uuid: str | None
+        self,
+        reporter: DeclarativeReporter,
+        driver: Driver | DeclaringDriver,
+        name: str,
+        uuid: str | None,
     ) -> None:
-        self._owner = owner
+        self._reporter = reporter
         self._driver = driver
         self._name = name
         self._uuid = uuid
-        self.afresh = False
-        """Whether the next report is to begin with what the server has, not with what it had."""
+        self.reads_again = False
+        """Whether the next report reads the tree from the server instead of the cache."""
 
     def report(self) -> Report:
-        if self.afresh:
-            self.afresh = False
-            self._owner.reporter.forget()
+        if self.reads_again:
+            self.reads_again = False
+            self._reporter.reporter.forget()
         if isinstance(self._driver, DeclaringDriver):
-            return self._owner.report(self._driver, self._name, self._uuid)
-        return Report(self._owner.reporter.report(self._driver, self._name, self._uuid))
+            return self._reporter.report(self._driver, self._name, self._uuid)
+        return Report(self._reporter.reporter.report(self._driver, self._name, self._uuid))
 
     def preview(self) -> Report:
         if isinstance(self._driver, DeclaringDriver):
             declaration = self._driver.declare(self._name)
-            return self._owner.preview(declaration, self._name, self._uuid)
-        return Report(self._owner.reporter.preview(self._driver, self._name, self._uuid))
+            return self._reporter.preview(declaration, self._name, self._uuid)
+        return Report(self._reporter.reporter.preview(self._driver, self._name, self._uuid))
 
 
-def _run(running: Agent, reporting: _Reporting) -> None:
+def _run(running: Agent, reports: _HostReport) -> None:
     def stop(number: int, _frame: FrameType | None) -> None:
-        # Who asks twice does not want to wait for the report that is under way.
+        # A second signal ends the agent during a report.
         signal.signal(number, signal.SIG_DFL)
         running.stop()
 
     def report_now(_number: int, _frame: FrameType | None) -> None:
-        reporting.afresh = True
+        reports.reads_again = True
         running.report_now()
 
     handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: report_now}
@@ -213,7 +216,7 @@ def _run(running: Agent, reporting: _Reporting) -> None:
 def _handling(
     handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], None] | signal.Handlers],
 ) -> Iterator[None]:
-    """Handle signals like this for a while, and then as before."""
+    """Install signal handlers, and restore the earlier ones at the end."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -225,7 +228,7 @@ def _handling(
 def _checked(uuid: str | None) -> str | None:
     if uuid is None or is_uuid(uuid):
         return uuid and canonical_uuid(uuid)
-    raise NotConfigured(f"--uuid {uuid}: that is no UUID; leave it out to have one made")
+    raise NotConfigured(f"--uuid {uuid}: that is no UUID; leave the option out for a new one")
 
 
 def _parse(options: tuple[str, ...]) -> dict[str, str]:

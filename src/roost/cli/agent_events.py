@@ -1,4 +1,4 @@
-"""What `roost agent` prints: lines for people, or an object for each event."""
+"""The output of `roost agent`: lines of text, or a JSON object for each event."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any, Protocol
 import click
 
 from roost.cli.terminal import echo, echo_line
-from roost.client.owning.owner import Report
+from roost.client.ownership.declarative_reporter import Report
 
 _FORMATTER = logging.Formatter()
 
 
 class Events(Protocol):
-    """Where things that happen are told."""
+    """Prints the events of the agent."""
 
     def report(self, event: str, report: Report) -> None:
-        """What a report changed, or would."""
+        """Print what a report changed, or would change."""
         ...
 
     def say(self, event: str, text: str) -> None:
-        """Anything else that happened."""
+        """Print any other event."""
         ...
 
     def log(self, record: logging.LogRecord) -> None:
-        """What drivers and libraries had to say."""
+        """Print a log record of a driver or a library."""
         ...
 
 
 class TextEvents:
-    """Changes as lines on standard output, problems on standard error."""
+    """Prints changes on standard output, and problems on standard error."""
 
     def report(self, event: str, report: Report) -> None:
-        """A line for each change."""
+        """Print a line for each change."""
         lines = report.difference.lines()
         for line in lines:
             echo_line(line)
@@ -45,28 +45,28 @@ class TextEvents:
             echo_line("nothing would change")
 
     def say(self, event: str, text: str) -> None:
-        """The text alone: it says what happened."""
+        """Print the text, which names the event."""
         del event
         echo(f"roost: {text}", err=True)
 
     def log(self, record: logging.LogRecord) -> None:
-        """The message, with its traceback if it has one."""
+        """Print the message, with its traceback."""
         echo(_FORMATTER.format(record), err=True)
 
 
 class JsonEvents:
-    """Everything as JSON on standard output, an object in each line."""
+    """Prints all events on standard output, a JSON object in each line."""
 
     def report(self, event: str, report: Report) -> None:
-        """All changes of a report in one object."""
+        """Print all changes of a report in one object."""
         self._print(event, difference=report.difference.as_json(), kept=list(report.kept))
 
     def say(self, event: str, text: str) -> None:
-        """The text as `message`."""
+        """Print the text as `message`."""
         self._print(event, message=text)
 
     def log(self, record: logging.LogRecord) -> None:
-        """The message with its traceback if it has one, who said it, and how serious that is."""
+        """Print the message with its traceback, the logger and the level."""
         self._print(
             "log",
             level=record.levelname.lower(),

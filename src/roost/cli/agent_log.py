@@ -1,4 +1,4 @@
-"""The log of `roost agent`: what drivers and libraries say, but not every minute again."""
+"""The log of `roost agent`: each message of drivers and libraries once an hour."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from roost.cli.agent_events import Events
 from roost.client.agent import agent
 
 REPEAT_SECONDS = 3600
-"""How long it is not worth a line that something is still so."""
+"""A message that was printed is printed again after this time."""
 REMEMBERED = 2000
-"""How many different messages are remembered."""
+"""The filter remembers at most this number of messages."""
 
 
 @contextmanager
 def logging_to(events: Events) -> Iterator[None]:
-    """Have warnings and errors that are logged told as events, for a while."""
+    """Print warnings and errors of the log as events, until the context ends."""
     handler = _EventHandler(events)
     handler.addFilter(RepeatFilter())
     root = logging.getLogger()
     root.addHandler(handler)
-    # What Python warns of, such as certificates that are not checked, is logged as well.
+    # Warnings of Python, such as those of unchecked certificates, are logged as well.
     logging.captureWarnings(True)
     try:
         yield
@@ -46,21 +46,21 @@ class _EventHandler(logging.Handler):
 
 
 class RepeatFilter(logging.Filter):
-    """Lets the same be said again only after a while.
+    """Drops a message that was logged within the last hour.
 
-    A driver looks at the host every minute, and has the same to say of the same odd device each
-    time. The loop of the agent knows by itself when to say something again.
+    A driver reads the host every minute, and logs the same warning about the same device each
+    time. The agent's own messages pass: its loop limits them itself.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._lock = threading.Lock()
-        # By when it was said last, the oldest first.
-        self._said: dict[tuple[str, str, str], float] = {}
+        # The time of each message, the oldest first.
+        self._logged_at: dict[tuple[str, str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is news."""
+        """Whether the record passes."""
         if record.name == agent.LOG.name:
             return True
         error = record.exc_info[1] if record.exc_info else None
@@ -68,14 +68,14 @@ class RepeatFilter(logging.Filter):
         with self._lock:
             now = self._clock()
             self._forget(now - REPEAT_SECONDS)
-            is_news = message not in self._said
-            if is_news:
-                self._said[message] = now
-        return is_news
+            is_new = message not in self._logged_at
+            if is_new:
+                self._logged_at[message] = now
+        return is_new
 
     def _forget(self, before: float) -> None:
-        while self._said:
-            oldest, moment = next(iter(self._said.items()))
-            if moment > before and len(self._said) < REMEMBERED:
+        while self._logged_at:
+            oldest, moment = next(iter(self._logged_at.items()))
+            if moment > before and len(self._logged_at) < REMEMBERED:
                 return
-            del self._said[oldest]
+            del self._logged_at[oldest]

@@ -1,4 +1,4 @@
-"""Options of commands that talk to a placement server."""
+"""The options of commands that talk to a placement server."""
 
 from __future__ import annotations
 
@@ -11,38 +11,42 @@ from typing import Any
 import click
 
 from roost.client.errors import PlacementAPIConnectFailure, TransportFailed
-from roost.client.transport import Request, Response, Transport
+from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.client.transport.connecting import connect
 from roost.client.transport.http import Timeouts
 from roost.client.transport.retrying import RetryPolicy
 
-_NOBODY_THERE = (
+_CONNECT_ADVICE = (
     "Is the server running, and is this its address? `roost serve` starts one on this machine; "
     "--url, ROOST_URL, --os-cloud or OS_CLOUD name another."
 )
 
 
-class _Impatient(RetryPolicy):
-    """Says at once that nobody is there.
+class CommandRetryPolicy(RetryPolicy):
+    """Sends a request again, but fails at once if no connection can be made.
 
-    Somebody who waits before the screen wants to know, and the agent tries again by itself.
+    An operator waits at the terminal for the answer, and the agent repeats whole reports.
     """
 
     def delay(
         self,
-        request: Request,
-        outcome: Response | TransportFailed,
+        request: PlacementRequest,
+        outcome: PlacementResponse | TransportFailed,
         attempts: int,
         elapsed: float,
     ) -> float | None:
+        """The seconds to wait before the next attempt; `None` if the outcome is final."""
         if isinstance(outcome, PlacementAPIConnectFailure):
             return None
         return super().delay(request, outcome, attempts, elapsed)
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """Where the server is and who is asking, as far as the command line says."""
+class ConnectionSettings:
+    """The address of the server, the credentials and the timeout from the command line.
+
+    `None` leaves a value to the environment, to clouds.yaml or to the defaults.
+    """
 
     url: str | None
     token: str | None
@@ -54,7 +58,7 @@ class Connection:
 
     @contextmanager
     def open(self) -> Iterator[Transport]:
-        """A transport, closed at the end."""
+        """A transport, which is closed at the end."""
         transport = connect(
             url=self.url,
             token=self.token,
@@ -63,18 +67,18 @@ class Connection:
             ca_file=self.ca_file,
             insecure=self.insecure,
             timeout=self._timeouts,
-            retries=_Impatient(),
+            retries=CommandRetryPolicy(),
         )
         try:
             yield transport
         except PlacementAPIConnectFailure as error:
-            raise PlacementAPIConnectFailure(f"{error}\n{_NOBODY_THERE}") from error
+            raise PlacementAPIConnectFailure(f"{error}\n{_CONNECT_ADVICE}") from error
         finally:
             transport.close()
 
     @property
     def _timeouts(self) -> Timeouts | None:
-        """What was said. If nothing was, a cloud may say it, or the library does."""
+        """The timeouts; `None` leaves them to the cloud, or to the defaults of the transport."""
         if self.timeout is None:
             return None
         return Timeouts(min(self.timeout, Timeouts().connect), self.timeout)
@@ -123,13 +127,13 @@ _OPTIONS = (
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options; the command gets them as one argument `connection`."""
-    names = Connection.__dataclass_fields__
+    """Add the options to a command, which gets them as one argument `connection`."""
+    names = ConnectionSettings.__dataclass_fields__
 
     @wraps(command)
     def with_connection(**arguments: Any) -> Any:
-        said = {name: arguments.pop(name) for name in names}
-        return command(connection=Connection(**said), **arguments)
+        values = {name: arguments.pop(name) for name in names}
+        return command(connection=ConnectionSettings(**values), **arguments)
 
     wrapped: Callable[..., Any] = with_connection
     for option in reversed(_OPTIONS):

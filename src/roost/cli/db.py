@@ -17,10 +17,10 @@ from roost.cli.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings
 from roost.store.checks import Finding, Level, check_database
 from roost.store.database import Database
-from roost.store.driver_errors import explained
+from roost.store.driver_errors import explained, shown_url
 from roost.store.errors import DatabaseUnusable
-from roost.store.files import make_room, require_file
-from roost.store.schema import connect_or_explain, inspect_schema, shown_url, sync_schema
+from roost.store.files import prepare_file, require_file
+from roost.store.schema import connect_or_explain, inspect_schema, sync_schema
 from roost.store.schema_repair import repair_online_data
 
 _SILENCE_SECONDS = 3600
@@ -37,7 +37,7 @@ def _open(settings: Settings, *, may_make: bool = False) -> Iterator[Database]:
     # A check of a large database may take a while.
     patient = replace(settings.database, silence_seconds=_SILENCE_SECONDS)
     with closing(Database(patient)) as database:
-        (make_room if may_make else require_file)(database)
+        (prepare_file if may_make else require_file)(database)
         connect_or_explain(database)
         with explained(database.url):
             yield database
@@ -48,7 +48,7 @@ def _open(settings: Settings, *, may_make: bool = False) -> Iterator[Database]:
 @click.option(
     "--repair",
     is_flag=True,
-    help="First give providers without root their root, and allocations without consumer one.",
+    help="First mend providers without root and allocations without consumer.",
 )
 @configuration_options
 def sync(
@@ -67,7 +67,7 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
     after = before if dry_run else sync_schema(database)
     verb = "would become" if dry_run else "is now"
     echo_line(
-        f"{shown_url(database)}: {before.state.value} before; placement schema {verb} "
+        f"{shown_url(database.url)}: {before.state.value} before; placement schema {verb} "
         f"{after.placement_head}, roost schema {verb} {after.roost_head}"
     )
 

@@ -21,12 +21,12 @@ COMMANDS = {
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
 }
-"""Where each command is. A command is imported when it is asked for: a client does not need what
-the server needs, and starts in a fraction of the time."""
+"""Where each command is. The group imports a command when a caller names it. So the client's
+commands start fast, and run where the packages of the server are not installed."""
 
 
 class _Commands(click.Group):
-    """The commands of the table."""
+    """The commands of the table. One whose packages are not installed says what to install."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -35,8 +35,31 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        try:
+            command: click.Command = getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] == "roost":
+                raise
+            return _not_installed(cmd_name, error.name)
         return command
+
+
+def _not_installed(command: str, package: str) -> click.Command:
+    """A command that takes any arguments and says what to install."""
+
+    def refuse() -> NoReturn:
+        raise OperatorError(
+            f"`roost {command}` is a part of the server, and {package} is not installed. "
+            "Install the server with: pip install 'roost[server]'"
+        )
+
+    return click.Command(
+        command,
+        callback=refuse,
+        short_help="Not installed: pip install 'roost[server]'",
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -53,16 +76,16 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command; what an operator can mend is told in a sentence, not as a traceback."""
+    """Run the command. An error that an operator can mend becomes a sentence, not a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Where there is no letter for something, the rest is printed all the same.
+        # A terminal that lacks a character shows a question mark instead of ending the output.
         sys.stdout.reconfigure(errors="replace")
     try:
         cli()
     except OperatorError as error:
         _complain(error.explanation)
     except UnicodeEncodeError as error:
-        # Python takes bytes that are not UTF-8 from the command line, but can send them nowhere.
+        # Python takes arguments that are not UTF-8, but cannot encode them for a server.
         _complain(f"{error.object!r} is not UTF-8. Spell it in UTF-8.")
     except OSError as error:
         # A full disk behind standard output, for instance.

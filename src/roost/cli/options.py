@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""The options and settings of commands that open the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def configuration_options(command: F) -> F:
-    """`--config-file` and `--db`: where the database is."""
+    """Add `--config-file` and `--db`, which name the database."""
     command = click.option(
         "--db",
         "database_url",
@@ -35,7 +35,7 @@ def configuration_options(command: F) -> F:
 
 
 def read_settings(config_files: tuple[str, ...], database_url: str | None) -> Settings:
-    """The settings that these options give; what is misspelt among them is named."""
+    """The settings of these options. A warning names each unknown setting."""
     settings = load_settings(config_files, database_url)
     for sentence in unknown_names(settings.config_files, os.environ):
         echo_line(f"roost: warning: {sentence}", err=True)

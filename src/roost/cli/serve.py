@@ -28,8 +28,7 @@ from roost.model.limits import Limits
 from roost.server.supervisor import Supervisor
 from roost.server.worker import bind, run_worker
 from roost.store.database import Database
-from roost.store.driver_errors import explained
-from roost.store.schema import shown_url
+from roost.store.driver_errors import explained, shown_url
 
 _WORKERS_MAX = 4
 
@@ -57,7 +56,7 @@ Examples:
     "--let-anybody-in-without-authentication",
     "open_to_all",
     is_flag=True,
-    help="Serve noauth2 on an address that others can reach.",
+    help="Serve noauth2 on an address that other machines can reach.",
 )
 @configuration_options
 def serve(
@@ -76,13 +75,14 @@ def serve(
     strategy = settings.auth_strategy or "noauth2"
     if strategy == "noauth2" and not _is_loopback(host) and not open_to_all:
         raise ConfigurationError(
-            f"With noauth2 everybody who can reach {host} may do everything. Listen at 127.0.0.1, "
-            "configure [api]auth_strategy, or say --let-anybody-in-without-authentication."
+            f"With noauth2 every client that reaches {host} may do everything. Listen at "
+            "127.0.0.1, configure [api]auth_strategy, or give the option "
+            "`--let-anybody-in-without-authentication`."
         )
     check_strategy(strategy)
     _check_port(host, port)
     database = open_database(settings)
-    # What the workers will do, done once here: what is wrong shows now, and once.
+    # The workers do the same. Here a mistake shows before they start, and only once.
     Application(replace(settings, auth_strategy=strategy), database)
     console = Console(stderr=True)
     if demo:
@@ -92,7 +92,7 @@ def serve(
     line = plain("Roost", "bold")
     shown_host = f"[{host}]" if ":" in host else host
     line.append_text(
-        plain(f" at http://{shown_host}:{port} on {shown_url(database)}, ", "not bold")
+        plain(f" at http://{shown_host}:{port} on {shown_url(database.url)}, ", "not bold")
     )
     line.append_text(plain(f"{workers} worker{'s' if workers > 1 else ''}, {strategy}", "not bold"))
     console.print(line, soft_wrap=True)
@@ -106,7 +106,7 @@ def _demo_line(summary: DemoSummary, database: Database) -> str:
         return f"Demo cloud: {summary.providers} providers, {summary.consumers} consumers"
     return (
         "The database has providers already, so the demo cloud was not loaded. To start afresh, "
-        f"stop the server and remove {shown_url(database)}"
+        f"stop the server and remove {shown_url(database.url)}"
     )
 
 
@@ -120,7 +120,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _check_port(host: str, port: int) -> None:
-    """Refuse a port that another server has: the kernel would let both share it silently."""
+    """Refuse a port that another server uses, because the kernel would let both share it."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -136,9 +136,9 @@ def _check_port(host: str, port: int) -> None:
 
 
 def _tell_workers(settings: Settings, strategy: str) -> None:
-    """Workers import `roost.wsgi` like under any other server: through the environment."""
+    """Put the settings into the environment, where `roost.wsgi` in each worker reads them."""
     os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
-    # A dollar sign begins the name of another option.
+    # In a configuration a dollar sign begins the name of an option.
     os.environ["OS_PLACEMENT_DATABASE__CONNECTION"] = settings.database.url.replace("$", "$$")
     os.environ["OS_API__AUTH_STRATEGY"] = strategy
 
@@ -154,7 +154,7 @@ def _run(host: str, port: int, workers: int, limits: Limits) -> None:
 
 
 def _load_application() -> Application:
-    # Imported here: the parent needs none of it, and the import opens the database.
+    # The import opens the database, and only workers need that.
     from roost.wsgi import application  # noqa: PLC0415
 
     return application

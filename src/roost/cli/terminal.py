@@ -1,28 +1,28 @@
-"""Printing: every command prints texts of servers, files and operators through here."""
+"""Printing text of servers, files and operators without its control characters."""
 
 from __future__ import annotations
 
 import click
 from rich.text import Text
 
-from roost.model.printable import printable
+from roost.model.text import printable
 
 
 def printable_lines(text: str) -> str:
-    """A text of several lines, each of them printable."""
+    """A text whose lines are printable."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a text of several lines."""
+    """Print a text, which may have several lines."""
     click.echo(printable_lines(text), err=err)
 
 
 def echo_line(text: str, *, err: bool = False) -> None:
-    """Print one line; a line feed in a name does not begin another one."""
+    """Print one line; a line feed in a name does not begin another line."""
     click.echo(printable(text), err=err)
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A text for rich, in which brackets are brackets."""
+    """A text for rich, without markup."""
     return Text(printable_lines(text), style=style)

@@ -1,4 +1,4 @@
-"""What a command ends with that was called in a way it does not know."""
+"""The exit status of a command with a wrong option or argument."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import click
 
 
 def usage_status(status: int) -> type[click.Command]:
-    """A kind of command that ends with this status if an option or an argument is wrong.
+    """The class of a command that exits with this status if an option or an argument is wrong.
 
-    For commands to which the status 2, with which commands otherwise end then, means something
-    else or too little.
+    The default of click is 2, which means something else for some commands.
     """
 
-    class Command(click.Command):
+    class UsageStatusCommand(click.Command):
         def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
             try:
                 return super().make_context(*arguments, **extra)
@@ -22,4 +21,4 @@ def usage_status(status: int) -> type[click.Command]:
                 error.show()
                 raise click.exceptions.Exit(status) from error
 
-    return Command
+    return UsageStatusCommand

@@ -1,10 +1,10 @@
-"""The other half of a placement service: how a host describes itself. Talks HTTP only."""
+"""The client of a placement service: reports hosts, and claims resources. Talks HTTP only."""
 
 from roost.client.claims import Claims
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import PlacementError, ReshapeNeeded
-from roost.client.owning.owner import Owner
-from roost.client.owning.records import FileRecords
+from roost.client.ownership.declarative_reporter import DeclarativeReporter
+from roost.client.ownership.store import FileOwnershipStore
 from roost.client.provider_tree import ProviderData, ProviderSubTree, ProviderTree
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.connecting import connect
@@ -12,9 +12,9 @@ from roost.client.transport.connecting import connect
 __all__ = [
     "Claims",
     "Declaration",
+    "DeclarativeReporter",
     "DeclaredProvider",
-    "FileRecords",
-    "Owner",
+    "FileOwnershipStore",
     "PlacementError",
     "ProviderData",
     "ProviderSubTree",

@@ -1,4 +1,4 @@
-"""A declaration: the providers that one writer says there are, and what he says about each."""
+"""A declaration: providers with the inventories, traits and aggregates that they shall have."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 InventoryFields = Mapping[str, int | float]
-"""Fields of one inventory as the API names them: `total`, and whichever others matter."""
+"""Fields of one inventory as the API names them; `total` is required."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredProvider:
-    """One provider as its writer wants it. `parent` is a name of the same declaration."""
+    """One declared provider. `parent` is a name in the same declaration."""
 
     name: str
     parent: str | None = None

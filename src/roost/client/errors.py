@@ -1,7 +1,4 @@
-"""What can go wrong between a client and a placement server, each with a name to catch.
-
-The names are those under which the developers of compute services know these events.
-"""
+"""The errors of the client. Those that Nova's report client has as well have the same names."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from roost.model.errors import OperatorError
 
 
 class PlacementError(OperatorError):
-    """Any of the errors below; says what was asked, what the server said and under which id."""
+    """Base of all errors; has the request, and the server's status, detail and request id."""
 
     def __init__(
         self,
@@ -39,35 +36,35 @@ class PlacementError(OperatorError):
 
 
 class TransportFailed(PlacementError):
-    """No answer came; `maybe_done` tells whether the request may have been carried out."""
-
-    maybe_done = True
+    """No answer came; `roost.client.outcome` tells what is known of the request."""
 
 
 class PlacementAPIConnectFailure(TransportFailed):
     """No connection could be made: nothing was sent."""
 
-    maybe_done = False
-
 
 class AnswerLost(TransportFailed):
-    """The request went out and no whole answer came back, in time or at all."""
+    """The request was sent, and no whole answer came back in time."""
+
+
+class ReadLost(AnswerLost):
+    """No answer came to a read, which changes nothing on the server."""
 
 
 class WriteLost(AnswerLost):
-    """Of a write no answer came back: it may have been carried out or not."""
+    """No answer came to a write: the server may have carried it out."""
 
 
 class UnreadableAnswer(PlacementError):
-    """What came back is no answer of a placement server."""
+    """The answer is none of a placement server."""
 
 
 class NotConfigured(PlacementError):
-    """It is not known, or not usable, where the server is and who is asking."""
+    """The configuration of the client is missing or wrong, for instance the server's address."""
 
 
 class ResourceProviderRetrievalFailed(PlacementError):
-    """A provider, its tree or its sharing partners could not be read."""
+    """A provider, its tree or its sharing providers could not be read."""
 
 
 class ResourceProviderAggregateRetrievalFailed(ResourceProviderRetrievalFailed):
@@ -82,12 +79,16 @@ class ResourceProviderCreationFailed(PlacementError):
     """A provider could not be created, for instance because its name is taken."""
 
 
+class ProviderExists(ResourceProviderCreationFailed):
+    """A provider of this uuid exists already."""
+
+
 class ResourceProviderUpdateFailed(PlacementError):
     """The server refused new inventories, aggregates or traits of a provider."""
 
 
 class ResourceProviderUpdateConflict(PlacementError):
-    """Somebody else changed the provider meanwhile: read it again, then write."""
+    """Another writer changed the provider meanwhile: read it again, then write."""
 
 
 class ResourceProviderDeletionFailed(PlacementError):
@@ -99,42 +100,42 @@ class ResourceProviderInUse(ResourceProviderDeletionFailed):
 
 
 class InventoryInUse(PlacementError):
-    """Inventory that somebody has allocations of cannot be removed."""
+    """Inventory with allocations cannot be removed."""
 
 
 class InvalidResourceClass(PlacementError):
-    """A resource class is neither known nor creatable."""
+    """The server neither knows nor creates a resource class."""
 
 
 class TraitRetrievalFailed(PlacementError):
-    """The server would not say which traits it knows."""
+    """The traits that the server knows could not be read."""
 
 
 class TraitCreationFailed(PlacementError):
-    """A trait is neither known nor creatable."""
+    """The server neither knows nor creates a trait."""
 
 
 class ResourceProviderSyncFailed(PlacementError):
-    """A flush ended half way; the next one begins by reading what is there."""
+    """A flush ended half way. The next report reads the tree again, and repairs it."""
 
 
 class DeclarationRefused(PlacementError):
-    """A declaration contradicts what is there, and cannot be made true."""
+    """A declaration contradicts the tree on the server, and cannot be made true."""
 
 
 class ReshapeNeeded(Exception):
-    """Raised by a driver whose change would move inventory that is in use.
+    """A driver raises this if its change would move inventory that is in use.
 
-    Its method is then called again with the allocations, which it moves together with the tree.
+    The reporter then calls the driver again with the allocations, and the driver moves them.
     """
 
 
 class ReshapeFailed(PlacementError):
-    """The server refused a reshape: the driver's tree and allocations do not fit together."""
+    """A reshape failed; if the server refused, the driver's tree and allocations do not match."""
 
 
 class PlacementReshapeConflict(PlacementError):
-    """Somebody else changed a provider or a consumer of the reshape: read again, then reshape."""
+    """Another writer changed a provider or a consumer of the reshape: read again, then reshape."""
 
 
 class AllocationUpdateFailed(PlacementError):

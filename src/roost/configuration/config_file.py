@@ -19,10 +19,7 @@ class ConfigFile:
 
 
 def read_config_file(path: str) -> ConfigFile:
-    """Read one file; `ConfigurationError` names the line that is wrong, but shows nothing of it.
-
-    The line may hold a password.
-    """
+    """Read one file. `ConfigurationError` names a wrong line without its text, maybe a secret."""
     found = ConfigFile(path)
     try:
         with open(path, encoding="utf-8") as lines:
@@ -45,7 +42,7 @@ def read_config_file(path: str) -> ConfigFile:
 
 
 class _Parser(iniparser.BaseParser):
-    """Notes names as it comes across them."""
+    """Collects the names of groups and options."""
 
     def __init__(self, found: ConfigFile) -> None:
         self._found = found

@@ -32,6 +32,6 @@ def set_up_logging(settings: Settings) -> None:
 
 
 def log_unknown_names(settings: Settings) -> None:
-    """Name in the log what has no effect because it is misspelt."""
+    """Log each group and option that has no effect because of a misspelling."""
     for sentence in unknown_names(settings.config_files, os.environ):
         _LOG.warning("%s", sentence)

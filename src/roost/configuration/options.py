@@ -39,7 +39,7 @@ API = (
         "auth_strategy",
         choices=("keystone", "noauth2"),
         deprecated_group="DEFAULT",
-        help="Who may talk to the service. noauth2 believes what the token says.",
+        help="How clients prove their identity. noauth2 believes what the token says.",
     ),
 )
 
@@ -115,7 +115,7 @@ def _limit(name: str, help_text: str, minimum: int = 1) -> cfg.IntOpt:
     return cfg.IntOpt(name, default=getattr(LIMITS, name), min=minimum, help=help_text)
 
 
-# What the reference does not have: limits.
+# Limits, which the reference does not have.
 ROOST = (
     _limit("max_body_bytes", "The largest body of a request; more is answered with 413.", 1024),
     _limit("max_header_bytes", "The largest address and headers; more is answered with 431.", 1024),

@@ -16,9 +16,9 @@ from oslo_policy import opts as policy_opts
 from roost.configuration import options
 from roost.configuration.config_file import read_config_file
 from roost.configuration.errors import ConfigurationError
-from roost.configuration.unknown_names import known_options
+from roost.configuration.unknown_names import options_by_name
 from roost.model.limits import Limits
-from roost.search.candidates import Order
+from roost.search.candidate_order import CandidateOrder
 from roost.store.database import (
     POOL_OVERFLOW,
     POOL_SIZE,
@@ -64,7 +64,7 @@ class Settings:
     auth_strategy: str | None
     incomplete_project: str
     incomplete_user: str
-    candidate_order: Order
+    candidate_order: CandidateOrder
     cors: CorsSettings | None
     parse_proxy_headers: bool
     limits: Limits
@@ -78,8 +78,8 @@ def load_settings(
     """Read the files, then the environment, then what was given on the command line.
 
     Without files: those named by the environment, or in the usual places of `placement.conf`.
-    With no file at all this is somebody's own machine: an SQLite file in the user's data
-    directory, and `admin` may do everything.
+    Without any file the service runs for a user on one machine: the database is an SQLite file in
+    the user's data directory, and `admin` may do everything.
     """
     files = list(config_files) if config_files else _default_files()
     for name in files:
@@ -103,7 +103,7 @@ def load_settings(
             pool_size=_given(group.max_pool_size, POOL_SIZE),
             pool_overflow=_given(group.max_overflow, POOL_OVERFLOW),
             pool_timeout_seconds=_given(group.pool_timeout, POOL_TIMEOUT_SECONDS),
-            # The second run is the one that words a conflict, so fewer would say less.
+            # The second attempt words a conflict, so one attempt would lose the sentence.
             attempts=max(3, conf.placement.allocation_conflict_retry_count),
             echo=group.connection_debug >= 50,
             wait_seconds=conf.roost.database_wait_seconds,
@@ -124,7 +124,7 @@ def load_settings(
 
 
 def default_database_url() -> str:
-    """The SQLite file that is used when nothing else is said."""
+    """The SQLite file that the service uses if nothing configures a database."""
     return f"sqlite:///{platformdirs.user_data_path('roost') / 'placement.db'}"
 
 
@@ -192,8 +192,8 @@ def _parse(files: Sequence[str]) -> Any:
 
 
 def _touch_all(conf: Any) -> None:
-    """Read every option once: a value that cannot be used shows now, not at a request."""
-    for group, members in known_options().items():
+    """Read every option once, so that an invalid value shows at start, not at a request."""
+    for group, members in options_by_name().items():
         registered = conf if group == "DEFAULT" else conf[group]
         for name in members:
             if name in registered:
@@ -204,7 +204,7 @@ def _touch(conf: Any, group: str, name: str) -> None:
     try:
         _value(conf, group, name)
     except (cfg.NoSuchOptError, cfg.NoSuchGroupError, cfg.TemplateSubstitutionError):
-        # What is behind the sign may be half of a password.
+        # The text after the sign may be half of a password, so the message leaves it out.
         raise ConfigurationError(
             f"The option {name} in [{group}] has a $, which begins the name of another option, "
             "and there is no such option. Write $$ for a dollar sign."
@@ -220,9 +220,9 @@ def _limits(group: Any) -> Limits:
     return Limits(**{field.name: group[field.name] for field in fields(Limits)})
 
 
-def _candidate_order(group: Any) -> Order:
+def _candidate_order(group: Any) -> CandidateOrder:
     maximum = group.max_allocation_candidates
-    return Order(
+    return CandidateOrder(
         maximum=None if maximum == -1 else maximum,
         depth_first=group.allocation_candidates_generation_strategy == "depth-first",
         shuffled=group.randomize_allocation_candidates,

@@ -11,11 +11,11 @@ from oslo_config import cfg
 
 from roost.configuration import options
 from roost.configuration.config_file import ConfigFile, read_config_file
-from roost.model.spelling import nearest
+from roost.model.text import nearest
 
 _DEFAULT = "DEFAULT"
-# Groups of libraries whose options the reference's file may hold and Roost has no use for.
-_OF_OTHERS = frozenset(
+# Groups of libraries that the reference's file may configure and Roost does not use.
+_FOREIGN_GROUPS = frozenset(
     {
         "cache",
         "healthcheck",
@@ -37,7 +37,7 @@ _OF_OTHERS = frozenset(
 # The libraries whose options take effect; they publish them by entry points.
 _LIBRARIES = ("oslo.log", "oslo.policy")
 _VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
-# Other programs have such variables, too: only what is nearly a group of ours is misspelt.
+# Other programs have such variables, too. Only a name near a group of Roost is a misspelling.
 _VARIABLE_LIKENESS = 0.8
 
 Known = Mapping[str, Mapping[str, cfg.Opt]]
@@ -45,12 +45,12 @@ Known = Mapping[str, Mapping[str, cfg.Opt]]
 
 def unknown_names(files: Iterable[str], environment: Mapping[str, str]) -> list[str]:
     """A sentence for each group or option that has no effect because of its name."""
-    known = known_options()
+    known = options_by_name()
     found = [sentence for path in files for sentence in _of_file(read_config_file(path), known)]
     return [*found, *_of_environment(environment, known)]
 
 
-def known_options() -> dict[str, dict[str, cfg.Opt]]:
+def options_by_name() -> dict[str, dict[str, cfg.Opt]]:
     """All options that take effect, by group and by each name they can have in a file."""
     known: dict[str, dict[str, cfg.Opt]] = {}
     for group, members in _all_options():
@@ -73,7 +73,7 @@ def _all_options() -> Iterator[tuple[str, Sequence[cfg.Opt]]]:
 
 def _of_file(file: ConfigFile, known: Known) -> Iterator[str]:
     for group in dict.fromkeys(file.groups):
-        if _normal(group) not in known.keys() | _OF_OTHERS:
+        if _normal(group) not in known.keys() | _FOREIGN_GROUPS:
             yield (
                 f"{file.path}: the group [{group}] is unknown and has no effect."
                 f"{_meant_group(group, known)}"

@@ -21,7 +21,7 @@ HUGE_PAGES: Final = "CUSTOM_HUGE_PAGES_1G"
 
 _RESERVED_MEMORY_MB = 2048
 _BUS_FIRST, _BUS_STEP, _BUS_NODE = 0x17, 0x08, 0x80
-# Somebody is always repairing something.
+# Hosts under repair, as in every cloud.
 _DISABLED = frozenset({17, 58, 91})
 _SEED = 1789
 
@@ -286,7 +286,7 @@ def _inventory(
     step_size: int = 1,
     allocation_ratio: float = 1.0,
 ) -> Inventory:
-    """As a compute host reports it: nobody gets more at once than there is without overcommit."""
+    """As a compute host reports it: one allocation may take the total, without overcommit."""
     return Inventory(
         resource_class,
         total,

@@ -11,8 +11,10 @@ from rich.console import Console
 from rich.progress import Progress
 from sqlalchemy import Connection
 
+from roost.demo.drawings import DRAWINGS
+from roost.demo.hosts import build_hosts
+from roost.demo.tenants import build_tenants
 from roost.demo.world import ConsumerSpec, ProviderSpec, World
-from roost.demo.worlds import demo_worlds
 from roost.model.consumers import Claim
 from roost.model.identifiers import is_custom
 from roost.service.aggregates import replace_aggregates
@@ -22,16 +24,16 @@ from roost.service.providers import create_provider
 from roost.service.resource_classes import ensure_resource_class
 from roost.service.traits import ensure_trait, replace_provider_traits
 from roost.store.database import Database
-from roost.store.provider_search import any_provider
+from roost.store.providers import any_exists
 from roost.store.vocabulary import lock_resource_class
 
-# Is told how many providers are there so far.
+# Takes the number of providers that are loaded so far.
 Report = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class DemoSummary:
-    """How much was loaded: nothing at all if the database had providers already."""
+    """How much was loaded: zero if the database had providers already."""
 
     providers: int = 0
     consumers: int = 0
@@ -45,12 +47,25 @@ class DemoSummary:
 def load_demo(database: Database, worlds: Sequence[World] | None = None) -> DemoSummary:
     """Load the demo cloud, or these worlds of it, unless the database has providers.
 
-    All of it is loaded or nothing. Several processes may do this at the same time: one loads,
-    the others find its providers. On a terminal, a bar shows the progress.
+    One transaction loads all of it. Several processes may do this at the same time: one process
+    loads, and each further process finds its providers. On a terminal, a bar shows the progress.
     """
     worlds = demo_worlds() if worlds is None else worlds
     with _progress(sum(len(world.providers) for world in worlds)) as report:
         return database.write(_load_if_empty, worlds, report)
+
+
+def demo_worlds() -> tuple[World, ...]:
+    """The drawings, then the hosts. Each call builds them anew: only `--demo` needs them."""
+    hosts = build_hosts()
+    cloud = World(
+        "hosts",
+        "A hundred NUMA hosts in four racks and two zones, partly in use",
+        hosts,
+        build_tenants(hosts),
+        prefixed=False,
+    )
+    return (*DRAWINGS, cloud)
 
 
 def load_worlds(
@@ -82,10 +97,10 @@ def load_worlds(
 
 
 def _load_if_empty(connection: Connection, worlds: Sequence[World], report: Report) -> DemoSummary:
-    # Any row that is always there would do: who comes second waits here for the first to
-    # finish, and sees its providers then.
+    # Every database has this row. A second process waits here until the first commits, and then
+    # sees its providers.
     lock_resource_class(connection, "VCPU")
-    if any_provider(connection, ()):
+    if any_exists(connection):
         return DemoSummary()
     load_worlds(connection, worlds, report)
     return DemoSummary(

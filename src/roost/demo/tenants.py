@@ -1,4 +1,4 @@
-"""Who already runs on the demo hosts: instances of three projects, and a few migrations."""
+"""The consumers on the demo hosts: instances of three projects, and a few migrations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Flavor:
     shared_disk: bool = False
 
 
-# More than the cards that face the inside can carry.
+# More bandwidth than the inward cards can carry.
 _PORT = {
     "SRIOV_NET_VF": 2,
     "NET_BW_EGR_KILOBIT_PER_SEC": 40_000_000,
@@ -66,7 +66,7 @@ _PROJECTS: Final = (
 
 
 class Room:
-    """What the hosts have and what is in use of it, while instances are put there."""
+    """The inventories of the hosts and their usage, while instances are placed."""
 
     def __init__(self, providers: Iterable[ProviderSpec]) -> None:
         self._inventories: dict[tuple[str, str], Inventory] = {}
@@ -84,7 +84,7 @@ class Room:
             inventory = self._inventories.get((provider, name))
             if inventory is None or not inventory.allows(amount):
                 return False
-            if self._used[provider, name] + amount > inventory.capacity:
+            if not inventory.fits(amount, self._used[provider, name]):
                 return False
         return True
 

@@ -1,4 +1,4 @@
-"""What a demo world is made of: providers as they are drawn, and who consumes them."""
+"""A demo world: the providers of one drawing, and the consumers of their resources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMESPACE: Final = UUID("3c589151-986c-5f2c-869a-ebccd6a57607")
 
 
 def demo_uuid(name: str) -> str:
-    """The uuid of whatever has this name in the demo cloud, the same in every database.
+    """The uuid of the provider, aggregate or consumer with this name, equal in every database.
 
     >>> demo_uuid("sharing/CN1")
     'f8111404-40bd-5e9a-b3b0-82147670b90a'
@@ -57,8 +57,8 @@ class ConsumerSpec:
 class World:
     """One drawing: its providers, each parent before its children, and their consumers.
 
-    Many drawings have a `CN1`, but a database has room for one provider of a name. Hence the
-    world's name goes before every name in it, unless `prefixed` is false.
+    Many drawings have a `CN1`, but names of providers are unique in a database. Hence the world's
+    name goes before every name in it, unless `prefixed` is false.
     """
 
     name: str
@@ -68,7 +68,7 @@ class World:
     prefixed: bool = True
 
     def full_name(self, drawn: str) -> str:
-        """What the database calls that which the drawing calls so.
+        """The name in the database of the box with this name in the drawing.
 
         >>> World("sharing", "", ()).full_name("CN1")
         'sharing/CN1'

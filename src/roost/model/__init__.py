@@ -1,1 +1,1 @@
-"""Immutable values and the words of the domain. No input or output of any kind."""
+"""Immutable values and rules of the domain, without any input or output."""

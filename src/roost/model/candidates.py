@@ -1,4 +1,4 @@
-"""The question behind allocation candidates: request groups and what holds between them."""
+"""The query for allocation candidates: request groups, and constraints between them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ NO_AGGREGATES = AggregateFilter()
 
 @dataclass(frozen=True, slots=True)
 class RequestGroup:
-    """What has to come together: from one provider, or, without suffix, from a whole tree.
+    """Resources, traits and aggregates that one provider must have.
 
-    A suffixed group without resources asks for a provider with certain traits or aggregates.
+    The group without a suffix may have several providers of one tree. A suffixed group without
+    resources asks for a provider with certain traits or aggregates.
     """
 
     suffix: str = ""
     resources: Mapping[str, int] = field(default_factory=dict)
     traits: TraitFilter = NO_TRAITS
     aggregates: AggregateFilter = NO_AGGREGATES
-    # The uuid of any provider of the tree, as the client spelt it.
+    # The uuid of any provider of the tree, in the client's spelling.
     in_tree: str | None = None
 
 
@@ -30,11 +31,12 @@ class RequestGroup:
 class CandidateQuery:
     """All that `GET /allocation_candidates` can ask for."""
 
-    # In the order in which the query names them first.
+    # In the order in which the query names the groups first.
     groups: tuple[RequestGroup, ...]
-    # Suffixed groups must be satisfied by different providers.
+    # No two suffixed groups may have the same provider.
     isolate: bool = False
-    # Of the providers of each of these sets of suffixes, one must be above all the others.
+    # Each is a set of suffixes. Of the providers of these groups, one must be an ancestor of all
+    # the rest.
     same_subtrees: tuple[frozenset[str], ...] = ()
     root_required: TraitFilter = NO_TRAITS
     limit: int | None = None

@@ -1,4 +1,4 @@
-"""Consumers, what they hold, and the changes of it that clients ask for."""
+"""Consumers, their allocations, and claims on allocations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALL_CONSUMER_TYPES = "all"
 
 
 class AnyGeneration:
-    """Says that the request does not know consumer generations (below 1.28)."""
+    """Marks a request without consumer generations (below 1.28)."""
 
 
 ANY_GENERATION: Final = AnyGeneration()
@@ -20,7 +20,7 @@ ANY_GENERATION: Final = AnyGeneration()
 
 @dataclass(frozen=True, slots=True)
 class ProviderAllocation:
-    """What one consumer holds on one provider."""
+    """The allocations of one consumer from one provider."""
 
     provider_uuid: str
     provider_generation: int
@@ -29,7 +29,7 @@ class ProviderAllocation:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerAllocations:
-    """All that one consumer holds, and who it is."""
+    """All allocations of one consumer, its owner and its type."""
 
     allocations: tuple[ProviderAllocation, ...]
     project: str
@@ -41,7 +41,7 @@ class ConsumerAllocations:
 
 @dataclass(frozen=True, slots=True)
 class ProviderConsumer:
-    """What one provider gives to one consumer."""
+    """One consumer of a provider, and what it holds there."""
 
     consumer_uuid: str
     consumer_generation: int
@@ -52,9 +52,9 @@ class ProviderConsumer:
 class Claim:
     """The whole new state of one consumer: `allocations` by provider and class, maybe empty.
 
-    `generation` is the consumer generation that the client has seen: null for a consumer that
-    must not exist yet, `ANY_GENERATION` if the request does not take part in the game. A
-    `consumer_type` of null leaves the recorded type alone.
+    `generation` is the consumer generation that the client has seen. It is `None` for a consumer
+    that must not exist yet, and `ANY_GENERATION` if the request has no consumer generations. A
+    `consumer_type` of `None` keeps the recorded type.
     """
 
     consumer: str
@@ -66,13 +66,13 @@ class Claim:
 
     @property
     def count(self) -> int:
-        """How many allocations it writes; taking everything from a consumer is one."""
+        """How many allocations the claim writes; a claim without allocations counts as one."""
         return sum(map(len, self.allocations.values())) or 1
 
 
 @dataclass(frozen=True, slots=True)
 class TypeUsage:
-    """What the consumers of one type use together."""
+    """What all consumers of one type hold together."""
 
     consumer_type: str
     consumer_count: int

@@ -1,12 +1,12 @@
-"""What every part of the program may raise, and the command line tells in a sentence."""
+"""Errors that every layer may raise, and that the command line shows as one sentence."""
 
 from __future__ import annotations
 
 
 class OperatorError(Exception):
-    """Something that whoever runs the program can mend; the text says what and how."""
+    """A problem that an operator can solve; the text says what failed and what to do."""
 
     @property
     def explanation(self) -> str:
-        """The text for whoever runs the program, who may know more than a client of it."""
+        """The text for the operator; it may have details that clients must not see."""
         return str(self)

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import dataclass
+from datetime import datetime
 
 CUSTOM_PREFIX = "CUSTOM_"
 NAME_LENGTH_MAX = 255
 
 _DIGITS = re.compile(r"[0-9a-fA-F]{32}\Z")
 _CUSTOM_NAME = re.compile(r"CUSTOM_[A-Z0-9_]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A resource class or a trait, as the tables have it."""
+
+    id: int
+    name: str
+    modified_at: datetime
 
 
 def new_uuid() -> str:
@@ -23,7 +34,7 @@ def is_uuid(value: object) -> bool:
     >>> is_uuid("C0FFEE00-0000-0000-0000-000000000001"), is_uuid("not one")
     (True, False)
 
-    Python's own reading takes whatever `int` takes, which is more:
+    Python's `uuid.UUID` accepts more, because it accepts all that `int` accepts:
 
     >>> is_uuid("0x000000000000000000000000000000"), is_uuid(" " + "0" * 31)
     (False, False)
@@ -46,8 +57,8 @@ def canonical_uuid(value: str) -> str:
 def uuid_spellings(value: str) -> tuple[str, ...]:
     """Every spelling under which an existing row may hold this UUID, the canonical one first.
 
-    Roost writes the canonical form only, but a database that another service wrote may hold a
-    UUID as its client spelt it. A value that is no UUID is its own only spelling.
+    Roost writes only the canonical form. Another service may have stored a UUID as its client spelt
+    it. A value that is no UUID has one spelling, itself.
 
     >>> uuid_spellings("ABC")
     ('ABC',)
@@ -70,5 +81,5 @@ def is_custom_name(name: str) -> bool:
 
 
 def is_custom(name: str) -> bool:
-    """Whether a stored class or trait is a custom one, that is, no standard one."""
+    """Whether a stored class or trait is custom, not standard."""
     return name.startswith(CUSTOM_PREFIX)

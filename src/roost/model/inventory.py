@@ -1,9 +1,11 @@
-"""Inventory: how much of one resource class a provider has to give."""
+"""Inventory: the amount of one resource class that a provider offers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+
+from roost.model.capacity import exact_capacity, fits, is_allowed
 
 INTEGER_MAX = 2_147_483_647
 
@@ -23,20 +25,28 @@ class Inventory:
 
     @property
     def capacity(self) -> float:
-        """How much can be handed out in all. Not rounded: the reference compares real numbers.
+        """How much all consumers together can hold; not cut to its integer part.
 
         >>> Inventory("VCPU", total=10, reserved=1, allocation_ratio=1.5).capacity
         13.5
         """
-        return (self.total - self.reserved) * self.allocation_ratio
+        return exact_capacity(self.total, self.reserved, self.allocation_ratio)
 
     def allows(self, amount: int) -> bool:
-        """Whether a single allocation may have this size, whatever is free.
+        """Whether a single allocation may have this amount, whatever remains.
 
         >>> Inventory("DISK_GB", total=100, min_unit=10, step_size=10).allows(25)
         False
         """
-        return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
+        return is_allowed(amount, self.min_unit, self.max_unit, self.step_size)
+
+    def fits(self, amount: int, used: int) -> bool:
+        """Whether the amount stays within the capacity, of which so much is used.
+
+        >>> Inventory("DISK_GB", total=100).fits(25, used=80)
+        False
+        """
+        return fits(amount, self.capacity, used)
 
 
 DEFAULTS = {
@@ -44,4 +54,4 @@ DEFAULTS = {
     for field in fields(Inventory)
     if field.name in ("reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 }
-"""What is taken for the fields of an inventory that are left out."""
+"""The values of fields that a request leaves out."""

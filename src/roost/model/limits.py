@@ -1,4 +1,4 @@
-"""The limits of one request: large enough for every real client, small enough to stay serving."""
+"""Limits of requests: no real client reaches them, and no request below them stops the service."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What clients may ask for; the names and meanings of the options of `[roost]`.
+    """What clients may ask for; the options of `[roost]` have these names and meanings.
 
-    Those of connections are for each worker process of `roost serve`.
+    Each worker process of `roost serve` has the limits of connections for itself.
     """
 
     # The body of a request; more is answered with 413.
     max_body_bytes: int = 16 * 1024 * 1024
     # Request line and headers; more is answered with 431.
     max_header_bytes: int = 64 * 1024
-    # Connections at once. One more takes the place of the one that is idle for longest.
+    # Connections at once. A further connection closes the connection that is idle for longest.
     max_connections: int = 10_000
-    # All large bodies at once; a further one is answered with 503.
+    # All large bodies at once; a further large body is answered with 503.
     max_bodies_bytes: int = 64 * 1024 * 1024
-    # All answers that clients have not read yet; beyond it, the slowest reader is disconnected.
+    # All answers that clients have not read yet. Above it, the server disconnects the client that
+    # is slowest.
     max_unread_bytes: int = 256 * 1024 * 1024
     # From a new connection, or the first byte of a request, to the end of the headers.
     header_seconds: int = 10
@@ -33,9 +34,9 @@ class Limits:
     # The aggregates, traits or inventories of a provider; in a reshape, all inventories together.
     # Nova reports some hundred, and reshapes one tree at a time.
     max_provider_members: int = 10_000
-    # The amounts that consumers get, one for each provider and class; an emptied consumer is one.
+    # The allocations of a request, one for each provider and class; an emptied consumer is one.
     # Nova claims for two consumers at most, and reshapes the servers of one host.
     max_allocations: int = 10_000
-    # The request groups of a query for candidates. Nova sends one for the flavor and one or two
-    # for each numbered group, port and device: some dozens for the largest server.
+    # The request groups of a query for candidates. Nova sends one group for the flavor, and one or
+    # two for each numbered group, port and device: some dozens for the largest server.
     max_request_groups: int = 256

@@ -9,7 +9,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One resource provider, with its place in its tree."""
+    """One resource provider, with its parent and its root."""
 
     id: int
     uuid: str
@@ -19,12 +19,16 @@ class Provider:
     parent_uuid: str | None
     root_id: int
     root_uuid: str
-    modified_at: datetime
+    # `None` if another service wrote a row without times.
+    modified_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class TraitFilter:
-    """What `required` asks for: all of one set, one of each of several, none of another."""
+    """What `required` asks for.
+
+    A provider has all traits of `required`, one of each set of `any_of`, none of `forbidden`.
+    """
 
     required: tuple[str, ...] = ()
     any_of: tuple[tuple[str, ...], ...] = ()
@@ -47,7 +51,11 @@ class AggregateFilter:
 
 @dataclass(frozen=True, slots=True)
 class ProviderFilter:
-    """All that `GET /resource_providers` can ask for; what is left out does not filter."""
+    """All that `GET /resource_providers` can ask for; a default value asks nothing.
+
+    `name`, `uuid` and `in_tree` are the identity of a provider, which its row tells. The rest are
+    conditions on what a provider has: its traits, its aggregates, room in its inventories.
+    """
 
     name: str | None = None
     uuid: str | None = None
@@ -55,3 +63,21 @@ class ProviderFilter:
     traits: TraitFilter = TraitFilter()
     aggregates: AggregateFilter = AggregateFilter()
     resources: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The identity that the filter asks for, by key; an empty value asks nothing.
+
+        >>> ProviderFilter(name="", uuid="c0ffee00-0000-0000-0000-000000000001").identity
+        {'uuid': 'c0ffee00-0000-0000-0000-000000000001'}
+        """
+        asked = (("name", self.name), ("uuid", self.uuid), ("in_tree", self.in_tree))
+        return {key: value for key, value in asked if value}
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether the filter has conditions on what a provider has."""
+        aggregates = self.aggregates
+        return bool(
+            self.traits.names or aggregates.any_of or aggregates.forbidden or self.resources
+        )

@@ -1,1 +1,1 @@
-"""A search forest in memory that is never older than the question asked of it."""
+"""Keeps a search forest in memory as fresh as the tables: no answer is older than its request."""

@@ -1,4 +1,4 @@
-"""Housekeeping: a thread of each process does what no request should have to wait for."""
+"""Housekeeping: a thread of each process does regular work, so that no request waits for it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from roost.replica.replica import Replica
-from roost.store.clock import utc_now
 from roost.store.database import Database
 from roost.store.errors import reason_of
-from roost.store.journal_pruning import prune_changes
+from roost.store.journal.pruning import prune_changes
+from roost.store.tables import utc_now
 
 _LOG = logging.getLogger(__name__)
 
-# A reader that was away for longer than this reads everything anew.
+# A reader that was inactive for longer than this reads all tables again.
 _JOURNAL_KEPT = timedelta(hours=1)
-_PRUNE_SECONDS = 10
-# In one transaction: it takes a few dozen milliseconds, in which SQLite lets no other write.
+PRUNE_SECONDS = 10
+# In one transaction of a few dozen milliseconds, during which SQLite has no other writer.
 _PRUNED_ROWS_MAX = 2_000
-_TIDY_SECONDS = 5
-# How long a process that stops waits for a chore that has begun.
+TIDY_SECONDS = 5
+# How long a stopping process waits for a chore that has begun.
 _STOP_SECONDS = 5
 
 
 @dataclass(slots=True)
 class Chore:
-    """Something to do every few seconds; what fails is logged, counted, and tried again."""
+    """Work that runs every few seconds. A failure is logged and counted; the work runs again."""
 
     name: str
     work: Callable[[], None]
@@ -44,11 +44,11 @@ class Chore:
         self.put_off()
 
     def put_off(self) -> None:
-        """Make it due in a while, by chance: the workers of a host do not begin together."""
+        """Set the next time, partly at random: workers of a host must not begin together."""
         self.due = time.monotonic() + self.seconds * random.uniform(0.5, 1)
 
     def run(self) -> None:
-        """Do it. The log has a line when it begins to fail and another when that is over."""
+        """Run the chore. The log gets a line when it begins to fail, and when it succeeds again."""
         try:
             self.work()
             reason = None
@@ -59,7 +59,7 @@ class Chore:
             _LOG.info("%s succeeds again", self.name)
         elif reason is not None and reason != self.reason:
             _LOG.warning(
-                "%s fails, and is tried again (%d failures so far): %s",
+                "%s fails and will run again (%d failures so far): %s",
                 self.name,
                 self.failures,
                 reason,
@@ -69,7 +69,7 @@ class Chore:
 
 
 class Housekeeping:
-    """Keeps the replica fresh and the journal short, whether or not clients ask for anything."""
+    """Keeps the replica fresh and the journal short, also without requests."""
 
     def __init__(self, database: Database, replica: Replica) -> None:
         self._database = database
@@ -78,17 +78,17 @@ class Housekeeping:
         self._thread: threading.Thread | None = None
         self._process_id: int | None = None
         self.chores = (
-            Chore("Reading the journal", replica.tidy, _TIDY_SECONDS),
-            Chore("Pruning the journal", self._prune, _PRUNE_SECONDS),
+            Chore("Reading the journal", replica.tidy, TIDY_SECONDS),
+            Chore("Pruning the journal", self._prune, PRUNE_SECONDS),
         )
 
     @property
     def failures(self) -> int:
-        """How often a chore failed."""
+        """How often the chores failed."""
         return sum(chore.failures for chore in self.chores)
 
     def ensure(self) -> None:
-        """Start the thread, unless it runs. Threads do not come along with a fork."""
+        """Start the thread unless it runs. After a fork, the child starts its own thread."""
         if self._process_id == os.getpid():
             return
         with self._starting:
@@ -101,7 +101,7 @@ class Housekeeping:
             self._thread.start()
 
     def close(self) -> None:
-        """Stop for good, after the chore that is being done."""
+        """Stop for good, after the chore that runs."""
         self._stopping.set()
         if self._thread is not None and self._process_id == os.getpid():
             self._thread.join(_STOP_SECONDS)
@@ -113,14 +113,14 @@ class Housekeeping:
                     chore.run()
 
     def _prune(self) -> None:
-        """Delete changes that all readers have seen, as many as there are.
+        """Delete all rows of the journal that are old enough.
 
-        Other processes may do the same at the same time: they delete one batch each in turn.
+        Other processes may prune at the same time: the processes delete batches in turn.
         """
-        edge = utc_now() - _JOURNAL_KEPT
+        older_than = utc_now() - _JOURNAL_KEPT
         while not self._stopping.is_set():
             began = time.monotonic()
-            if self._database.write(prune_changes, edge, _PRUNED_ROWS_MAX) < _PRUNED_ROWS_MAX:
+            if self._database.write(prune_changes, older_than, _PRUNED_ROWS_MAX) < _PRUNED_ROWS_MAX:
                 return
-            # Between two batches there is room for other writers.
+            # Other writers get their turn between two batches.
             self._stopping.wait((time.monotonic() - began) / 4)

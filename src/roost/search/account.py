@@ -1,4 +1,4 @@
-"""The account of a search: what each constraint of each group left."""
+"""The account of a search: what each constraint of each request group left."""
 
 from __future__ import annotations
 
@@ -13,60 +13,64 @@ EXAMPLES_MAX = 3
 
 
 @dataclass(slots=True)
-class Entry:
-    """What was left after one constraint of a demand: how many, and a few of them by uuid.
+class AccountEntry:
+    """How many providers and trees one constraint left, and the uuids of a few of them.
 
-    Constraints on trees as a whole have no groups.
+    A constraint on whole trees has no groups and no requirement.
     """
 
     groups: tuple[str, ...]
-    # Which of the plan's demands; the unsuffixed group has one for each class.
-    demand: int | None
+    # Which of the plan's requirements. The unsuffixed group has one for each class.
+    requirement: int | None
     constraint: str
     providers: int = 0
     trees: int = 0
     examples: list[str] = field(default_factory=list)
 
-    def add_examples(self, block: Block, places: list[int]) -> None:
-        """Name these providers, as long as there are few examples."""
+    def add_examples(self, block: Block, indexes: list[int]) -> None:
+        """Add the uuids of these providers, up to `EXAMPLES_MAX` in all."""
         room = EXAMPLES_MAX - len(self.examples)
-        self.examples += [block.uuids[place].decode() for place in places[:room]]
+        self.examples += [block.uuids[index].decode() for index in indexes[:room]]
 
 
 class Account:
-    """Collects entries in the order in which constraints are met; nothing is noted twice.
+    """Collects one entry for each constraint, in the order in which the search checks them.
 
-    A search without an account does not do any of this, and may stop as soon as it has enough;
-    with one it looks at everything.
+    A search with an account looks at every block and every tree, whatever its limit.
+    A search without an account stops as soon as it has enough candidates.
     """
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[int | None, str], Entry] = {}
+        self._entries: dict[tuple[int | None, str], AccountEntry] = {}
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[AccountEntry]:
         """All entries so far."""
         return list(self._entries.values())
 
     def providers_left(
         self,
-        demand: int,
+        requirement: int,
         groups: tuple[str, ...],
         constraint: str,
         block: Block,
-        places: npt.NDArray[np.int32],
+        indexes: npt.NDArray[np.int32],
     ) -> None:
-        """These providers of the block passed this constraint, and all before it."""
-        entry = self._entry(groups, demand, constraint)
-        entry.providers += len(places)
-        entry.trees += len(np.unique(block.trees[places]))
-        entry.add_examples(block, places[:EXAMPLES_MAX].tolist())
+        """Note the providers of a block that passed all constraints up to this one."""
+        entry = self._entry(groups, requirement, constraint)
+        entry.providers += len(indexes)
+        entry.trees += len(np.unique(block.trees[indexes]))
+        entry.add_examples(block, indexes[:EXAMPLES_MAX].tolist())
 
     def trees_left(self, constraint: str, block: Block, trees: npt.NDArray[np.integer]) -> None:
-        """These trees of the block are left."""
+        """Note the trees of a block that passed all constraints up to this one."""
         entry = self._entry((), None, constraint)
         entry.trees += len(trees)
         entry.add_examples(block, block.starts[trees[:EXAMPLES_MAX]].tolist())
 
-    def _entry(self, groups: tuple[str, ...], demand: int | None, constraint: str) -> Entry:
-        return self._entries.setdefault((demand, constraint), Entry(groups, demand, constraint))
+    def _entry(
+        self, groups: tuple[str, ...], requirement: int | None, constraint: str
+    ) -> AccountEntry:
+        return self._entries.setdefault(
+            (requirement, constraint), AccountEntry(groups, requirement, constraint)
+        )

@@ -1,4 +1,4 @@
-"""Candidates as a search finds them, and many of them packed."""
+"""Batches: the candidates that a search finds, in a form that takes little memory."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple, TypeAlias
 
-# For each part of the query the provider that serves it.
+# For each slot of the plan, its provider: members of the tree by offset, sharing providers by
+# `~sharing_number`.
 Solution: TypeAlias = tuple[int, ...]
 
-# Packing costs about a microsecond a batch, so it is for answers that are large anyway.
+# Packing costs about a microsecond for each batch, so only large answers are packed.
 _PACKED_MIN = 4096
 
 
 def solution_key(solution: Solution) -> Hashable:
-    """What is equal for equal solutions, and nothing else.
+    """A key that is equal for equal solutions only.
 
-    Python hashes -1 and -2 alike, so tuples of two sharing providers would all collide.
+    Python hashes -1 and -2 alike, so the tuples of two sharing providers would collide.
 
     >>> solution_key((0, 3)) == (0, 3), solution_key((~0, ~1)) == solution_key((~1, ~0))
     (True, False)
@@ -26,10 +27,7 @@ def solution_key(solution: Solution) -> Hashable:
 
 
 class Batch(NamedTuple):
-    """The same answer for some trees of a block: for each part of the query its provider.
-
-    Members of a tree by their place in it, lenders by `~number`. A candidate for each tree.
-    """
+    """One solution for some trees of a block: a candidate for each of these trees."""
 
     block: int
     trees: list[int]
@@ -37,16 +35,15 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """Batches to be taken once, in their order; many of them are packed.
+    """Batches in their order. A caller iterates once, and what it has taken is no longer held.
 
-    A batch of three parts for one tree takes 24 bytes packed, ten times as much otherwise. What
-    is taken is no longer held.
+    A batch of three slots for one tree takes 24 bytes packed, and ten times as much otherwise.
     """
 
     def __init__(self) -> None:
         self._packed: deque[array[int]] = deque()
         self._recent: list[Batch] = []
-        # How many candidates there are.
+        # The count of candidates, not of batches.
         self.count = 0
 
     def append(self, batch: Batch) -> None:
@@ -65,20 +62,20 @@ class Batches:
 
 
 def _packed(batches: list[Batch]) -> array[int]:
-    """For each batch its block, the lengths of what follows, trees, solution."""
-    numbers = array("i")
+    """For each batch: block, count of trees, count of slots, trees, solution."""
+    integers = array("i")
     for block, trees, solution in batches:
-        numbers.extend((block, len(trees), len(solution)))
-        numbers.extend(trees)
-        numbers.extend(solution)
-    return numbers
+        integers.extend((block, len(trees), len(solution)))
+        integers.extend(trees)
+        integers.extend(solution)
+    return integers
 
 
-def _unpacked(numbers: array[int]) -> Iterator[Batch]:
-    place, end = 0, len(numbers)
-    while place < end:
-        block, tree_count, part_count = numbers[place : place + 3]
-        middle = place + 3 + tree_count
-        trees = numbers[place + 3 : middle].tolist()
-        place = middle + part_count
-        yield Batch(block, trees, tuple(numbers[middle:place]))
+def _unpacked(integers: array[int]) -> Iterator[Batch]:
+    position, end = 0, len(integers)
+    while position < end:
+        block, tree_count, slot_count = integers[position : position + 3]
+        middle = position + 3 + tree_count
+        trees = integers[position + 3 : middle].tolist()
+        position = middle + slot_count
+        yield Batch(block, trees, tuple(integers[middle:position]))

@@ -1,7 +1,7 @@
-"""A block: some whole trees as columns of numbers. It never changes; a change makes a new one.
+"""A block: some whole trees, as columns. A block never changes; a change makes a new block.
 
-Blocks are small enough to be copied at every write and large enough that a query needs few
-array operations. A reader keeps the blocks that it began with, whatever is written meanwhile.
+A block is small enough to be copied at every write, and large enough that a search needs few array
+operations. A search keeps the blocks that it began with, whatever the replica reads meanwhile.
 """
 
 from __future__ import annotations
@@ -9,78 +9,79 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from itertools import count, islice
 
 import numpy as np
 import numpy.typing as npt
 
-from roost.search.rows import BoolColumn, IntColumn
+from roost.model.capacity import is_allowed, remaining
+from roost.search.columns import BoolColumn, IndexColumn, IntColumn
 from roost.search.uuid_column import UuidColumn
 
-# Places of providers within a block, and other small numbers.
-IndexColumn: TypeAlias = npt.NDArray[np.int32]
-
-# Measured with 70,000 providers, 7 a tree, at 1,024 / 4,096 / 16,384: to find the trees of one
-# aggregate takes 13 / 3.9 / 2.0 ms, to take a changed tree out of its block 0.4 / 1.2 / 5.0 ms.
+# Measured with 70,000 providers, 7 to a tree, at 1,024 / 4,096 / 16,384: finding the trees of one
+# aggregate takes 13 / 3.9 / 2.0 ms, taking a changed tree out of its block 0.4 / 1.2 / 5.0 ms.
 BLOCK_PROVIDERS = 4096
 
-NO_PLACES: IndexColumn = np.empty(0, np.int32)
+_VERSIONS = count(1)
+
+NO_INDEXES: IndexColumn = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
-    """One resource class in a block: a row for each provider that has it, by place."""
+class InventoryColumns:
+    """The inventories of one resource class in a block, one row each, in the order of indexes."""
 
-    places: IndexColumn
+    indexes: IndexColumn
     capacity: IntColumn
     min_unit: IntColumn
     max_unit: IntColumn
     step_size: IntColumn
     used: IntColumn
-    # What one more allocation can have at most; below zero where too much is used already.
+    # The largest amount of one more allocation; below zero where more than the capacity is used.
     room: IntColumn
-    # Every unit is one, as usual: then there is nothing but room to look at.
+    # Every min_unit and step_size is one, as usual: then only room decides.
     plain: bool
 
     @classmethod
     def of(
         cls,
         *,
-        places: IndexColumn,
+        indexes: IndexColumn,
         capacity: IntColumn,
         min_unit: IntColumn,
         max_unit: IntColumn,
         step_size: IntColumn,
         used: IntColumn,
-    ) -> Stock:
-        """The stock with these columns and what follows from them."""
+    ) -> InventoryColumns:
+        """These columns, with the room that follows from them."""
         return cls(
-            places=places,
+            indexes=indexes,
             capacity=capacity,
             min_unit=min_unit,
             max_unit=max_unit,
             step_size=step_size,
             used=used,
-            room=np.minimum(capacity - used, max_unit),
+            room=np.minimum(remaining(capacity, used), max_unit),
             plain=bool((min_unit == 1).all() and (step_size == 1).all()),
         )
 
     def fits(self, amount: int) -> BoolColumn:
-        """For each row whether an allocation of this amount fits."""
+        """For each row, whether one more allocation of this amount fits."""
         enough: BoolColumn = self.room >= amount
         if self.plain:
             return enough
-        allowed: BoolColumn = (self.min_unit <= amount) & (amount % self.step_size == 0)
+        allowed: BoolColumn = is_allowed(amount, self.min_unit, self.max_unit, self.step_size)
         return enough & allowed
 
-    def with_used(self, used: IntColumn) -> Stock:
-        """The same inventories, used otherwise."""
-        return replace(self, used=used, room=np.minimum(self.capacity - used, self.max_unit))
+    def with_used(self, used: IntColumn) -> InventoryColumns:
+        """The same inventories with another usage."""
+        room = np.minimum(remaining(self.capacity, used), self.max_unit)
+        return replace(self, used=used, room=room)
 
-    def kept(self, rows: BoolColumn, new_places: IndexColumn) -> Stock:
-        """Only these rows, whose providers have moved to new places."""
-        return Stock.of(
-            places=new_places[self.places[rows]],
+    def kept(self, rows: BoolColumn, new_indexes: IndexColumn) -> InventoryColumns:
+        """Only these rows; `new_indexes` has the new index of each provider by its old one."""
+        return InventoryColumns.of(
+            indexes=new_indexes[self.indexes[rows]],
             capacity=self.capacity[rows],
             min_unit=self.min_unit[rows],
             max_unit=self.max_unit[rows],
@@ -88,10 +89,10 @@ class Stock:
             used=self.used[rows],
         )
 
-    def followed_by(self, other: Stock, offset: int) -> Stock:
-        """These rows and the other's, whose providers stand `offset` places further."""
-        return Stock.of(
-            places=np.concatenate((self.places, other.places + np.int32(offset))),
+    def followed_by(self, other: InventoryColumns, shift: int) -> InventoryColumns:
+        """These rows, then those of another block, whose indexes grow by `shift`."""
+        return InventoryColumns.of(
+            indexes=np.concatenate((self.indexes, other.indexes + np.int32(shift))),
             capacity=np.concatenate((self.capacity, other.capacity)),
             min_unit=np.concatenate((self.min_unit, other.min_unit)),
             max_unit=np.concatenate((self.max_unit, other.max_unit)),
@@ -102,28 +103,30 @@ class Stock:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole trees, one after the other; within a tree the root stands first."""
+    """Whole trees in a row; the root is the first provider of its tree."""
 
     ids: IntColumn
     # The lowest and the highest of the ids.
     id_range: tuple[int, int]
     uuids: UuidColumn
-    # The place of the parent; -1 for a root.
+    # The index of the parent; -1 for a root.
     parents: IndexColumn
-    # Which tree of the block a provider belongs to.
+    # For each provider, which tree of the block it belongs to.
     trees: IndexColumn
-    # Where each tree begins, and at the end where the last one ends.
+    # The index at which each tree starts; the last value is the end of the last tree.
     starts: IndexColumn
-    # Numbers of sets, for each provider.
+    # For each provider, the number of its trait set and of its aggregate set.
     traits: IndexColumn
     aggregates: IndexColumn
-    # The number of the set of all aggregates of all members, for each tree.
+    # For each tree, the number of the set of all aggregates of its members.
     tree_aggregates: IndexColumn
-    stocks: Mapping[int, Stock]
-    # Places of sharing providers.
+    # By resource class.
+    inventories: Mapping[int, InventoryColumns]
+    # The indexes of sharing providers.
     sharing: tuple[int, ...]
-    # What renderers made of each tree, to be used again until the tree changes.
-    fragments: list[bytes | None]
+    # The version of each tree. A tree gets a new one when it is built, when its usage changes and
+    # when the name of a resource class changes. A process gives no version out twice.
+    tree_versions: IntColumn
 
     def __len__(self) -> int:
         return len(self.uuids)
@@ -135,98 +138,96 @@ class Block:
 
     @property
     def roots(self) -> IndexColumn:
-        """The place of each tree's root."""
+        """The index of each tree's root."""
         return self.starts[:-1]
 
-    def places_of(self, ids: Sequence[int]) -> IndexColumn:
-        """Where the providers with these ids, which are few and sorted, stand, if they are here."""
+    def indexes_of(self, ids: Sequence[int]) -> IndexColumn:
+        """The indexes of those providers of the block that have one of a few sorted ids."""
         low, high = self.id_range
         near = ids[bisect_left(ids, low) : bisect_right(ids, high)]
         if not near:
-            return NO_PLACES
-        # Looking for one after the other is four times as fast as numpy's own way.
+            return NO_INDEXES
+        # One comparison for each id is four times as fast as one numpy call for all ids.
         found = [np.flatnonzero(self.ids == id_) for id_ in near]
         return np.concatenate(found).astype(np.int32)
 
-    def places_in(self, wanted: BoolColumn) -> IndexColumn:
-        """Where the providers stand whose ids are wanted; the last member is for higher ids."""
+    def indexes_in(self, wanted: BoolColumn) -> IndexColumn:
+        """The indexes of the providers whose ids are wanted; the last value is for higher ids."""
         found = wanted[np.minimum(self.ids, len(wanted) - 1)]
         return np.flatnonzero(found).astype(np.int32)
 
-    def trees_with_roots_at(self, places: IndexColumn) -> BoolColumn:
-        """For each tree whether its root stands at one of these places."""
-        trees = self.trees[places]
+    def trees_with_roots_at(self, indexes: IndexColumn) -> BoolColumn:
+        """For each tree, whether its root has one of these indexes."""
+        trees = self.trees[indexes]
         found = np.zeros(self.tree_count, np.bool_)
-        found[trees[self.starts[trees] == places]] = True
+        found[trees[self.starts[trees] == indexes]] = True
         return found
 
-    def with_usages(self, places: IndexColumn, used: Mapping[int, Mapping[int, int]]) -> Block:
-        """The same trees, of which the providers at these places are used otherwise.
+    def with_usages(self, indexes: IndexColumn, used: Mapping[int, Mapping[int, int]]) -> Block:
+        """The same trees, with another usage of the providers at these indexes.
 
-        `used` has the amounts by class and provider's id, and may speak of other providers, too.
+        `used` has the amounts by class and provider id. It may have other providers, too.
         """
-        stocks = {
-            class_id: self._with_usage(stock, places, used.get(class_id, {}))
-            for class_id, stock in self.stocks.items()
+        inventories = {
+            class_id: self._with_usage(inventory, indexes, used.get(class_id, {}))
+            for class_id, inventory in self.inventories.items()
         }
-        fragments = self.fragments.copy()
-        for tree in set(self.trees[places].tolist()):
-            fragments[tree] = None
-        return replace(self, stocks=stocks, fragments=fragments)
+        trees = list(set(self.trees[indexes].tolist()))
+        versions = self.tree_versions.copy()
+        versions[trees] = new_versions(len(trees))
+        return replace(self, inventories=inventories, tree_versions=versions)
 
-    def _with_usage(self, stock: Stock, places: IndexColumn, used_of: Mapping[int, int]) -> Stock:
-        rows = np.searchsorted(stock.places, places).clip(max=len(stock.places) - 1)
-        rows = rows[stock.places[rows] == places]
+    def _with_usage(
+        self, inventory: InventoryColumns, indexes: IndexColumn, used_of: Mapping[int, int]
+    ) -> InventoryColumns:
+        rows = np.searchsorted(inventory.indexes, indexes).clip(max=len(inventory.indexes) - 1)
+        rows = rows[inventory.indexes[rows] == indexes]
         if not len(rows):
-            return stock
-        used = stock.used.copy()
-        used[rows] = [used_of.get(id_, 0) for id_ in self.ids[stock.places[rows]].tolist()]
-        return stock.with_used(used)
+            return inventory
+        used = inventory.used.copy()
+        used[rows] = [used_of.get(id_, 0) for id_ in self.ids[inventory.indexes[rows]].tolist()]
+        return inventory.with_used(used)
 
     def without(self, dropped: BoolColumn) -> Block:
-        """The block without those trees."""
+        """The block without these trees."""
         kept = ~dropped[self.trees]
-        new_places = (np.cumsum(kept) - 1).astype(np.int32)
+        new_indexes = (np.cumsum(kept) - 1).astype(np.int32)
         new_trees = (np.cumsum(~dropped) - 1).astype(np.int32)
         sizes = np.diff(self.starts)[~dropped]
         parents = self.parents[kept]
-        stocks = {}
-        for class_id, stock in self.stocks.items():
-            rows = kept[stock.places]
+        inventories = {}
+        for class_id, inventory in self.inventories.items():
+            rows = kept[inventory.indexes]
             if rows.any():
-                stocks[class_id] = stock.kept(rows, new_places)
+                inventories[class_id] = inventory.kept(rows, new_indexes)
         ids = self.ids[kept]
         return Block(
             ids=ids,
             id_range=id_range(ids),
             uuids=self.uuids.kept(np.flatnonzero(kept)),
-            parents=np.where(parents < 0, np.int32(-1), new_places[parents]),
+            parents=np.where(parents < 0, np.int32(-1), new_indexes[parents]),
             trees=new_trees[self.trees[kept]],
             starts=_starts(sizes),
             traits=self.traits[kept],
             aggregates=self.aggregates[kept],
             tree_aggregates=self.tree_aggregates[~dropped],
-            stocks=stocks,
-            sharing=tuple(int(new_places[place]) for place in self.sharing if kept[place]),
-            fragments=[
-                fragment
-                for fragment, gone in zip(self.fragments, dropped.tolist(), strict=True)
-                if not gone
-            ],
+            inventories=inventories,
+            sharing=tuple(int(new_indexes[index]) for index in self.sharing if kept[index]),
+            tree_versions=self.tree_versions[~dropped],
         )
 
     def followed_by(self, other: Block) -> Block:
-        """These trees and the other's."""
-        offset = len(self)
-        stocks = dict(self.stocks)
-        for class_id, stock in other.stocks.items():
-            mine = stocks.get(class_id)
-            stocks[class_id] = (
-                replace(stock, places=stock.places + np.int32(offset))
+        """These trees, then those of another block."""
+        shift = len(self)
+        inventories = dict(self.inventories)
+        for class_id, inventory in other.inventories.items():
+            mine = inventories.get(class_id)
+            inventories[class_id] = (
+                replace(inventory, indexes=inventory.indexes + np.int32(shift))
                 if mine is None
-                else mine.followed_by(stock, offset)
+                else mine.followed_by(inventory, shift)
             )
-        parents = np.where(other.parents < 0, other.parents, other.parents + np.int32(offset))
+        parents = np.where(other.parents < 0, other.parents, other.parents + np.int32(shift))
         return Block(
             ids=np.concatenate((self.ids, other.ids)),
             id_range=(
@@ -236,14 +237,19 @@ class Block:
             uuids=self.uuids.followed_by(other.uuids),
             parents=np.concatenate((self.parents, parents)),
             trees=np.concatenate((self.trees, other.trees + np.int32(self.tree_count))),
-            starts=np.concatenate((self.starts[:-1], other.starts + np.int32(offset))),
+            starts=np.concatenate((self.starts[:-1], other.starts + np.int32(shift))),
             traits=np.concatenate((self.traits, other.traits)),
             aggregates=np.concatenate((self.aggregates, other.aggregates)),
             tree_aggregates=np.concatenate((self.tree_aggregates, other.tree_aggregates)),
-            stocks=stocks,
-            sharing=(*self.sharing, *(place + offset for place in other.sharing)),
-            fragments=[*self.fragments, *other.fragments],
+            inventories=inventories,
+            sharing=(*self.sharing, *(index + shift for index in other.sharing)),
+            tree_versions=np.concatenate((self.tree_versions, other.tree_versions)),
         )
+
+
+def new_versions(tree_count: int) -> IntColumn:
+    """A version for each of so many trees. Each call returns other numbers, in every thread."""
+    return np.fromiter(islice(_VERSIONS, tree_count), np.int64, tree_count)
 
 
 def id_range(ids: IntColumn) -> tuple[int, int]:
@@ -252,5 +258,5 @@ def id_range(ids: IntColumn) -> tuple[int, int]:
 
 
 def _starts(sizes: npt.NDArray[np.integer]) -> IndexColumn:
-    """Where trees of these sizes begin."""
+    """The index at which each tree starts, from the sizes of the trees."""
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)

@@ -1,7 +1,7 @@
-"""Who could serve a demand: the stages that providers of a block pass, as columns.
+"""Eligibility: the providers of a block that meet a requirement, found by whole columns.
 
-Room comes first: it alone is found without looking at every provider, and what has no room is
-most of a full cloud. Traits, aggregates and in_tree look only at what is left.
+Room comes first: it alone is found without a look at every provider, and most providers of a
+full cloud have none. Traits, aggregates and in_tree look only at the providers that are left.
 """
 
 from __future__ import annotations
@@ -11,89 +11,109 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.search.account import Account
-from roost.search.block import Block, IndexColumn
-from roost.search.plan import Conditions, Demand, Plan
+from roost.search.block import NO_INDEXES, Block
+from roost.search.columns import IndexColumn
+from roost.search.plan import Conditions, Plan, Requirement
 
 
 @dataclass(frozen=True, slots=True)
-class _Report:
-    """Tells the account of one demand, if somebody keeps one."""
+class _RequirementReport:
+    """Reports what each constraint of one requirement left, if the search has an account."""
 
     account: Account | None
-    number: int
-    demand: Demand
+    requirement: int
+    suffixes: tuple[str, ...]
     block: Block
 
-    def left(self, constraint: str, places: IndexColumn) -> None:
+    def left(self, constraint: str, indexes: IndexColumn) -> None:
         if self.account is not None:
             self.account.providers_left(
-                self.number, self.demand.suffixes, constraint, self.block, places
+                self.requirement, self.suffixes, constraint, self.block, indexes
             )
 
 
-def eligible_places(
+def eligible_indexes(
     plan: Plan,
-    demand_number: int,
+    requirement_index: int,
     block: Block,
     block_number: int,
     *,
-    alone: bool = False,
+    as_sharing: bool = False,
     account: Account | None = None,
 ) -> IndexColumn:
-    """The providers of a block that can serve a demand of the plan.
+    """The indexes of the providers of a block that meet a requirement of the plan.
 
-    `alone`: without the help of their root, as providers that serve other trees.
+    `as_sharing`: in other trees than their own, where the aggregates of their root do not count.
     """
-    demand = plan.demands[demand_number]
-    report = _Report(account, demand_number, demand, block)
-    conditions = demand.conditions
-    places = _with_room(block, demand, report)
+    requirement = plan.requirements[requirement_index]
+    report = _RequirementReport(account, requirement_index, requirement.suffixes, block)
+    return _meeting(requirement, block, block_number, report, as_sharing=as_sharing)
+
+
+def eligible_by_themselves(
+    requirement: Requirement, block: Block, block_number: int
+) -> IndexColumn:
+    """The indexes of the providers of a block that meet a requirement, whatever their root is."""
+    report = _RequirementReport(None, 0, requirement.suffixes, block)
+    return _meeting(requirement, block, block_number, report, as_sharing=True)
+
+
+def _meeting(
+    requirement: Requirement,
+    block: Block,
+    block_number: int,
+    report: _RequirementReport,
+    *,
+    as_sharing: bool,
+) -> IndexColumn:
+    conditions = requirement.conditions
+    indexes = _with_room(block, requirement, report)
     if conditions.traits is not None:
-        places = places[conditions.traits[block.traits[places]]]
-        report.left("traits", places)
+        indexes = indexes[conditions.traits[block.traits[indexes]]]
+        report.left("traits", indexes)
     if conditions.member_of is not None or conditions.not_member_of is not None:
-        places = _in_aggregates(block, places, conditions, alone=alone)
-        report.left("member_of", places)
-    if conditions.home is not None:
-        here = conditions.home.block == block_number
-        places = places[block.trees[places] == conditions.home.tree] if here else places[:0]
-        report.left("in_tree", places)
-    return places
+        indexes = _in_aggregates(block, indexes, conditions, as_sharing=as_sharing)
+        report.left("member_of", indexes)
+    if conditions.in_tree is not None:
+        here = conditions.in_tree.block == block_number
+        indexes = indexes[block.trees[indexes] == conditions.in_tree.tree] if here else indexes[:0]
+        report.left("in_tree", indexes)
+    return indexes
 
 
-def _with_room(block: Block, demand: Demand, report: _Report) -> IndexColumn:
-    if not demand.needs:
+def _with_room(block: Block, requirement: Requirement, report: _RequirementReport) -> IndexColumn:
+    if not requirement.amounts:
         return np.arange(len(block), dtype=np.int32)
-    places: IndexColumn | None = None
-    for need in demand.needs:
-        stock = block.stocks.get(need.class_id)
-        found = np.empty(0, np.int32) if stock is None else stock.places[stock.fits(need.amount)]
-        places = found if places is None else _both(places, found, len(block))
-        report.left(f"room for {need.amount} of class {need.class_id}", places)
-        if report.account is None and not len(places):
+    indexes: IndexColumn | None = None
+    for class_id, amount in requirement.amounts:
+        inventory = block.inventories.get(class_id)
+        found = NO_INDEXES if inventory is None else inventory.indexes[inventory.fits(amount)]
+        indexes = found if indexes is None else _both(indexes, found, len(block))
+        report.left(f"room for {amount} of class {class_id}", indexes)
+        if report.account is None and not len(indexes):
             break
-    assert places is not None
-    return places
+    assert indexes is not None
+    return indexes
 
 
-def _both(places: IndexColumn, others: IndexColumn, size: int) -> IndexColumn:
-    """The places that are in both columns."""
+def _both(first: IndexColumn, second: IndexColumn, size: int) -> IndexColumn:
+    """The indexes that are in both columns."""
     present = np.zeros(size, np.bool_)
-    present[others] = True
-    return places[present[places]]
+    present[second] = True
+    return first[present[first]]
 
 
 def _in_aggregates(
-    block: Block, places: IndexColumn, conditions: Conditions, *, alone: bool
+    block: Block, indexes: IndexColumn, conditions: Conditions, *, as_sharing: bool
 ) -> IndexColumn:
-    with_root = conditions.spanning and not alone
-    own = block.aggregates[places]
-    roots = block.aggregates[block.starts[block.trees[places]]] if with_root else own
+    with_root = conditions.unsuffixed and not as_sharing
+    own = block.aggregates[indexes]
+    roots = block.aggregates[block.starts[block.trees[indexes]]] if with_root else own
     if conditions.member_of is None:
-        passed = np.ones(len(places), np.bool_)
+        passed = np.ones(len(indexes), np.bool_)
     else:
-        # The root spans its tree: it may be the member instead, but only for all or nothing.
+        # The provider's own set, or its root's set, must meet every member_of by itself.
         passed = conditions.member_of[own] | conditions.member_of[roots]
     if conditions.not_member_of is not None:
         passed = passed & conditions.not_member_of[own] & conditions.not_member_of[roots]
-    return places[passed]
+    return indexes[passed]

@@ -1,8 +1,9 @@
-"""Proofs that a problem has no solution, found by counting before anything is enumerated.
+"""Feasibility: proofs that a problem has no solution, found by counting.
 
-Eight groups for seven devices would otherwise be tried in all their orders. The proof is a flow:
-what the demands need is sent to the providers that could serve them, as if it could be divided
-at will. Where not even that works out, nothing does; for equal amounts the opposite holds, too.
+Without them the search would try eight groups on seven devices in all their orders. The proof is a
+flow: the amounts of the requirements flow to the providers that meet them, as if every amount could
+be divided at will. A problem without such a flow has no solution. If all amounts are equal, a
+problem with such a flow has one, as far as room is concerned.
 """
 
 from __future__ import annotations
@@ -11,39 +12,40 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from roost.search.effort import Effort
-from roost.search.problem import Problem, Rules
+from roost.search.problem import Problem
+from roost.search.rules import Rules
 
 
 def may_have_solution(rules: Rules, problem: Problem) -> bool:
-    """Whether counting leaves hope: every demand has somebody, and they have enough together."""
+    """Whether counting finds no proof that the problem has no solution."""
     return (
         all(problem.providers)
-        and _items_are_met(rules, problem)
+        and _trait_choices_are_met(rules, problem)
         and _room_is_enough(rules, problem)
         and _can_be_isolated(rules, problem)
     )
 
 
-def _items_are_met(rules: Rules, problem: Problem) -> bool:
+def _trait_choices_are_met(rules: Rules, problem: Problem) -> bool:
     together = 0
-    for masks in problem.items:
-        for mask in masks:
-            together |= mask
-    return together == rules.all_items
+    for choices in problem.trait_choices:
+        for bits in choices:
+            together |= bits
+    return together == rules.all_trait_choices
 
 
 def _room_is_enough(rules: Rules, problem: Problem) -> bool:
-    room_of: dict[int, dict[int, int]] = {}
-    for contest, providers, rooms in rules.contested_rooms(problem):
-        room_of.setdefault(contest.class_id, {}).update(zip(providers, rooms, strict=True))
-    for contest in rules.contests:
-        needed: Counter[int] = Counter()
-        for part, amount in contest.amounts.items():
-            needed[rules.demands[part]] += amount
+    room_by_class: dict[int, dict[int, int]] = {}
+    for contested, providers, rooms in rules.contested_rooms(problem):
+        room_by_class.setdefault(contested.class_id, {}).update(zip(providers, rooms, strict=True))
+    for contested in rules.contested_classes:
+        amounts: Counter[int] = Counter()
+        for slot, amount in contested.amount_by_slot.items():
+            amounts[rules.requirement_by_slot[slot]] += amount
         if not can_flow(
-            list(needed.values()),
-            [problem.providers[demand] for demand in needed],
-            room_of[contest.class_id],
+            list(amounts.values()),
+            [problem.providers[requirement] for requirement in amounts],
+            room_by_class[contested.class_id],
             rules.effort,
         ):
             return False
@@ -51,22 +53,22 @@ def _room_is_enough(rules: Rules, problem: Problem) -> bool:
 
 
 def _can_be_isolated(rules: Rules, problem: Problem) -> bool:
-    """Whether every isolated part can have a provider of its own."""
-    wanted = Counter(rules.demands[part] for part in rules.plan.isolated)
-    choices = [problem.providers[demand] for demand in wanted]
-    one_each = {provider: 1 for providers in choices for provider in providers}
-    return can_flow(list(wanted.values()), choices, one_each, rules.effort)
+    """Whether every isolated slot can have a provider of its own."""
+    slots = Counter(rules.requirement_by_slot[slot] for slot in rules.plan.isolated_slots)
+    eligible = [problem.providers[requirement] for requirement in slots]
+    one_each = {provider: 1 for providers in eligible for provider in providers}
+    return can_flow(list(slots.values()), eligible, one_each, rules.effort)
 
 
 def can_flow(
-    needs: Sequence[int],
-    choices: Sequence[Sequence[int]],
+    amounts: Sequence[int],
+    eligible: Sequence[Sequence[int]],
     room: Mapping[int, int],
     effort: Effort,
 ) -> bool:
-    """Whether what is needed can be divided among the choices so that nobody gets too much.
+    """Whether each amount can be divided among its eligible providers within their room.
 
-    If the effort does not suffice, it may be so.
+    True, too, if the effort is exhausted before that is known.
 
     >>> can_flow([1, 1, 1], [(1, 2), (1,), (2, 3)], {1: 1, 2: 1, 3: 1}, Effort())
     True
@@ -74,19 +76,19 @@ def can_flow(
     False
     """
     left = dict(room)
-    given: list[dict[int, int]] = [{} for _ in needs]
-    for chooser, need in enumerate(needs):
-        rest = need
-        for choice in choices[chooser]:
+    given: list[dict[int, int]] = [{} for _ in amounts]
+    for source, wanted in enumerate(amounts):
+        rest = wanted
+        for provider in eligible[source]:
             if not rest:
                 break
-            amount = min(rest, left[choice])
+            amount = min(rest, left[provider])
             if amount > 0:
-                given[chooser][choice] = amount
-                left[choice] -= amount
+                given[source][provider] = amount
+                left[provider] -= amount
                 rest -= amount
         while rest:
-            moved = _make_way(chooser, rest, choices, given, left, effort=effort)
+            moved = _make_way(source, rest, eligible, given, left, effort=effort)
             if effort.exhausted:
                 return True
             if not moved:
@@ -96,32 +98,35 @@ def can_flow(
 
 
 def _make_way(
-    chooser: int,
+    source: int,
     wanted: int,
-    choices: Sequence[Sequence[int]],
+    eligible: Sequence[Sequence[int]],
     given: Sequence[dict[int, int]],
     left: dict[int, int],
     *,
     effort: Effort,
 ) -> int:
-    """Let others move on to where there is room, along the shortest way; how much that gains."""
+    """Move amounts of other sources to providers with room, along the shortest path.
+
+    Returns how much room that gains for this source.
+    """
     came_from: dict[int, tuple[int, int | None]] = {}
-    queue: deque[tuple[int, int | None]] = deque([(chooser, None)])
-    seen = {chooser}
+    queue: deque[tuple[int, int | None]] = deque([(source, None)])
+    seen = {source}
     while queue:
         asker, through = queue.popleft()
-        effort.spend(1 + len(choices[asker]) // 8)
-        for choice in choices[asker]:
-            if choice in came_from:
+        effort.spend(1 + len(eligible[asker]) // 8)
+        for provider in eligible[asker]:
+            if provider in came_from:
                 continue
-            came_from[choice] = asker, through
-            if left[choice] > 0:
-                return _shift(choice, wanted, came_from, given, left)
+            came_from[provider] = asker, through
+            if left[provider] > 0:
+                return _shift(provider, wanted, came_from, given, left)
             effort.spend(1 + len(given) // 16)
             for holder, held in enumerate(given):
-                if holder not in seen and held.get(choice):
+                if holder not in seen and held.get(provider):
                     seen.add(holder)
-                    queue.append((holder, choice))
+                    queue.append((holder, provider))
     return 0
 
 
@@ -132,13 +137,13 @@ def _shift(
     given: Sequence[dict[int, int]],
     left: dict[int, int],
 ) -> int:
-    """Carry out the way that ends where there is room, as far as its narrowest place allows."""
+    """Move as much as the narrowest step of the path to this provider allows."""
     steps = []
-    choice: int | None = end
-    while choice is not None:
-        asker, through = came_from[choice]
-        steps.append((asker, choice, through))
-        choice = through
+    provider: int | None = end
+    while provider is not None:
+        asker, through = came_from[provider]
+        steps.append((asker, provider, through))
+        provider = through
     amount = min(
         wanted,
         left[end],

@@ -1,4 +1,4 @@
-"""The forest: a snapshot of all trees, and what it becomes when something changes."""
+"""The forest: a snapshot of all trees. A change makes a new forest."""
 
 from __future__ import annotations
 
@@ -8,43 +8,38 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.search.block import BLOCK_PROVIDERS, Block, IndexColumn
-from roost.search.building import build_blocks
-from roost.search.rows import ForestRows, UsageRows, Vocabulary
+from roost.search.block import BLOCK_PROVIDERS, Block, new_versions
+from roost.search.block_building import build_blocks
+from roost.search.columns import IndexColumn
+from roost.search.rows import ForestRows, UsageRows
 from roost.search.set_table import SetTable
+from roost.search.vocabulary import Vocabulary
 
-# The trait that makes a provider a sharing one.
+# The trait that makes a provider a sharing provider.
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 
-# So many providers are looked for one by one, more of them by a table of all ids: to put them into
-# each block's order would take longer the more there are, for each block again.
+# Up to so many providers are looked for one by one, more of them by a mask over all ids. To look
+# for each of many ids in each block would take longer the more there are.
 _FEW_IDS = 16
 
 
 class TreeRef(NamedTuple):
-    """Where a tree stands: the number of its block, and its number within."""
+    """A tree: the number of its block, and which tree of the block it is."""
 
     block: int
     tree: int
 
 
 class ProviderRef(NamedTuple):
-    """Where a provider stands: the number of its block, and its place within."""
+    """A provider: the number of its block, and its index there."""
 
     block: int
-    place: int
-
-
-@dataclass(slots=True)
-class Kept:
-    """How many bytes of rendered trees are kept, at most; all forests of a replica share it."""
-
-    bytes: int = 0
+    provider_index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """All providers at one moment. Never changes: what changes it returns another forest."""
+    """All providers at one moment. It never changes: its `with_` methods make another forest."""
 
     vocabulary: Vocabulary
     blocks: tuple[Block, ...]
@@ -52,11 +47,8 @@ class Forest:
     aggregate_sets: SetTable[str]
     # The sharing providers of all trees.
     sharing: tuple[ProviderRef, ...]
-    # What renderers made of each set of traits, to be used again.
-    trait_fragments: dict[int, bytes] = field(default_factory=dict)
-    kept: Kept = field(default_factory=Kept)
-    # Every forest has another one, so that what is true of a forest can be told from what was
-    # true of an earlier one without keeping that alive.
+    # Every forest has its own token. A cache compares tokens to learn whether its answers are of
+    # this forest, and so does not keep an earlier forest alive.
     token: object = field(default_factory=object, init=False, compare=False)
 
     @classmethod
@@ -74,40 +66,41 @@ class Forest:
         return sum(map(len, self.blocks))
 
     def find_tree(self, uuid: str) -> TreeRef | None:
-        """The tree of the provider with this uuid."""
+        """The tree of the provider with this uuid; `None` if the forest has no such provider."""
         spelling = uuid.encode(errors="replace")
-        for number, block in enumerate(self.blocks):
-            place = block.uuids.find(spelling)
-            if place is not None:
-                return TreeRef(number, int(block.trees[place]))
+        for block_number, block in enumerate(self.blocks):
+            index = block.uuids.find(spelling)
+            if index is not None:
+                return TreeRef(block_number, int(block.trees[index]))
         return None
 
     def root_ids_of(self, provider_ids: Iterable[int]) -> list[int]:
-        """The ids of the roots under which these providers stand here."""
+        """The ids of the roots of the trees in which the forest has these providers."""
         roots: list[int] = []
-        for block, places in self._located(provider_ids):
-            trees = np.unique(block.trees[places])
+        for block, indexes in self._located(provider_ids):
+            trees = np.unique(block.trees[indexes])
             roots += block.ids[block.starts[trees]].tolist()
         return roots
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Forest:
-        """The same trees, with other names."""
+        """The same trees with another vocabulary."""
         blocks = self.blocks
         before, after = self.vocabulary.class_names, vocabulary.class_names
         if any(after.get(id_) != name for id_, name in before.items()):
-            # What was rendered with the old names must not be used again.
-            blocks = tuple(replace(block, fragments=[None] * block.tree_count) for block in blocks)
-        return replace(self, vocabulary=vocabulary, blocks=blocks, trait_fragments={})
+            blocks = tuple(
+                replace(block, tree_versions=new_versions(block.tree_count)) for block in blocks
+            )
+        return replace(self, vocabulary=vocabulary, blocks=blocks)
 
     def with_trees(self, rows: ForestRows, gone_root_ids: Iterable[int]) -> Forest:
-        """The forest with these trees, new or instead of the old ones, and without the gone.
+        """The forest with these trees, without the trees of the gone roots.
 
-        The old ones are those with a root of the same id.
+        A new tree replaces the old tree whose root has the same id.
         """
         replaced = {*gone_root_ids, *rows.providers.root_ids.tolist()}
         blocks: list[Block] = []
-        for block, places in self._located(replaced):
-            dropped = block.trees_with_roots_at(places)
+        for block, indexes in self._located(replaced):
+            dropped = block.trees_with_roots_at(indexes)
             if not dropped.any():
                 blocks.append(block)
             elif not dropped.all():
@@ -118,7 +111,7 @@ class Forest:
         return replace(self, blocks=tuple(blocks), sharing=_sharing(blocks))
 
     def with_usages(self, usages: UsageRows, provider_ids: Iterable[int]) -> Forest:
-        """The same trees, of which these providers are used as `usages` says and not otherwise."""
+        """The same trees; `usages` has all usages of these providers."""
         used: dict[int, dict[int, int]] = {}
         for provider_id, class_id, amount in zip(
             usages.provider_ids.tolist(),
@@ -128,29 +121,31 @@ class Forest:
         ):
             used.setdefault(class_id, {})[provider_id] = amount
         blocks = (
-            block.with_usages(places, used) if len(places) else block
-            for block, places in self._located(provider_ids)
+            block.with_usages(indexes, used) if len(indexes) else block
+            for block, indexes in self._located(provider_ids)
         )
         return replace(self, blocks=tuple(blocks))
 
     def _located(self, provider_ids: Iterable[int]) -> list[tuple[Block, IndexColumn]]:
-        """Every block, and where those of these providers stand in it that it has."""
+        """Every block, and the indexes of those of these providers that it has."""
         ids = sorted(provider_ids)
         if len(ids) <= _FEW_IDS:
-            return [(block, block.places_of(ids)) for block in self.blocks]
+            return [(block, block.indexes_of(ids)) for block in self.blocks]
         wanted = np.zeros(ids[-1] + 2, np.bool_)
         wanted[ids] = True
-        return [(block, block.places_in(wanted)) for block in self.blocks]
+        return [(block, block.indexes_in(wanted)) for block in self.blocks]
 
 
 def _sharing(blocks: Sequence[Block]) -> tuple[ProviderRef, ...]:
     return tuple(
-        ProviderRef(number, place) for number, block in enumerate(blocks) for place in block.sharing
+        ProviderRef(block_number, index)
+        for block_number, block in enumerate(blocks)
+        for index in block.sharing
     )
 
 
 def _tidied(blocks: Iterable[Block]) -> list[Block]:
-    """Neighbours that fit into one block are put together, so that blocks stay few."""
+    """The blocks, after joining neighbours that fit into one block, so that blocks stay few."""
     tidied: list[Block] = []
     for block in blocks:
         if tidied and len(tidied[-1]) + len(block) <= BLOCK_PROVIDERS:

@@ -1,36 +1,30 @@
-"""The raw material of a forest: what the tables say, column by column."""
+"""The rows of which a forest is built: the database's tables, as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-IntColumn: TypeAlias = npt.NDArray[np.int64]
-FloatColumn: TypeAlias = npt.NDArray[np.float64]
-BoolColumn: TypeAlias = npt.NDArray[np.bool_]
+from roost.search.columns import FloatColumn, IntColumn
 
 NO_PARENT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderRows:
-    """One row for each provider, in any order; trees are complete."""
+    """One row for each provider, in any order; every tree is complete."""
 
     ids: IntColumn
-    # In ASCII, as they stand in JSON.
+    # In ASCII, as JSON shows them.
     uuids: Sequence[bytes]
-    # `NO_PARENT` for a root, whose root is itself.
+    # `NO_PARENT` for a root. A root is its own root.
     parent_ids: IntColumn
     root_ids: IntColumn
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryRows:
-    """One row for each provider and resource class of which it has inventory, in any order."""
+    """One row for each inventory, in any order."""
 
     provider_ids: IntColumn
     class_ids: IntColumn
@@ -44,7 +38,7 @@ class InventoryRows:
 
 @dataclass(frozen=True, slots=True)
 class UsageRows:
-    """What all consumers together hold, for each provider and class of which somebody does."""
+    """The sum of all allocations of one resource class from one provider, where there is any."""
 
     provider_ids: IntColumn
     class_ids: IntColumn
@@ -53,11 +47,11 @@ class UsageRows:
 
 @dataclass(frozen=True, slots=True)
 class MembershipRows:
-    """The traits, or the aggregates, of each provider that has any: one row a provider.
+    """The traits, or the aggregates, of each provider that has any: one row for each provider.
 
-    `members` are written with commas, ids of traits or uuids of aggregates, as one database
-    function puts them together: far fewer rows than one for each member. Their order means
-    nothing, and equal sets are usually, but not always, spelt alike.
+    A database function joins the ids of the traits, or the uuids of the aggregates, with commas.
+    That makes far fewer rows than one for each member. The order of the members is any.
+    Providers with equal sets usually, but not always, have equal texts.
     """
 
     provider_ids: IntColumn
@@ -66,35 +60,10 @@ class MembershipRows:
 
 @dataclass(frozen=True, slots=True)
 class ForestRows:
-    """Whole trees with all that belongs to them."""
+    """Whole trees with their inventories, usages, traits and aggregates."""
 
     providers: ProviderRows
     inventories: InventoryRows
     usages: UsageRows
     traits: MembershipRows
     aggregates: MembershipRows
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """The names of resource classes and traits, both ways."""
-
-    class_ids: Mapping[str, int]
-    class_names: Mapping[int, str]
-    trait_ids: Mapping[str, int]
-    trait_names: Mapping[int, str]
-
-    @classmethod
-    def of(cls, classes: Mapping[str, int], traits: Mapping[str, int]) -> Vocabulary:
-        """The vocabulary in which names have these ids."""
-        return cls(
-            class_ids=classes,
-            class_names={id_: name for name, id_ in classes.items()},
-            trait_ids=traits,
-            trait_names={id_: name for name, id_ in traits.items()},
-        )
-
-
-def column(values: Any, dtype: Any = np.int64) -> Any:
-    """A column of these numbers."""
-    return np.asarray(values, dtype=dtype)

@@ -1,7 +1,7 @@
-"""From a block to the problems of its trees: whole columns first, single trees last.
+"""The scan of a block: from whole columns to the problems of single trees.
 
-A tree is looked at by itself only if every demand has somebody there and every required item
-is met by somebody: in a full cloud those are few.
+The scan looks at a single tree only if every requirement and every trait choice has a provider
+there: in a full cloud those trees are few.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.search.account import Account
-from roost.search.block import Block, IndexColumn
-from roost.search.eligibility import eligible_places
+from roost.search.block import Block
+from roost.search.columns import BoolColumn, IndexColumn, IntColumn
+from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, TreeRef
-from roost.search.plan import Plan
-from roost.search.problem import Contest, Problem, Rules
-from roost.search.rows import BoolColumn, IntColumn
-from roost.search.sharing import Lenders, Serving
+from roost.search.plan import Plan, SetMask
+from roost.search.problem import Problem
+from roost.search.rules import ContestedClass, Rules
+from roost.search.sharing import Reach
 
-# What tells the problem of a tree from others: its piece of every column.
-_Key: TypeAlias = tuple[bytes, ...]
+# What tells the problem of a tree from other problems: its piece of every column.
+_ProblemKey: TypeAlias = tuple[bytes, ...]
 
 _FIRST_TREES = 32
-_ITEM_BYTES = np.dtype(np.int64).itemsize
+_VALUE_BYTES = np.dtype(np.int64).itemsize
 
 
-class TreeGroup(NamedTuple):
+class AlikeTrees(NamedTuple):
     """Trees of one block that pose the same problem."""
 
     block: int
@@ -37,39 +38,39 @@ class TreeGroup(NamedTuple):
 
 
 def scan_block(
-    forest: Forest, number: int, rules: Rules, account: Account | None = None
-) -> Iterator[TreeGroup]:
-    """Those trees of a block that may have a solution, alike ones together."""
-    plan, block = rules.plan, forest.blocks[number]
-    alive = _anchors(plan, block, number)
+    forest: Forest, block_number: int, rules: Rules, account: Account | None = None
+) -> Iterator[AlikeTrees]:
+    """The trees of a block that may have a solution, alike trees together."""
+    plan, block = rules.plan, forest.blocks[block_number]
+    alive = _anchors(plan, block, block_number)
     if account is not None:
         account.trees_left("roots", block, np.flatnonzero(alive))
-    columns: list[IndexColumn] = []
-    for demand in range(len(plan.demands)):
+    eligible: list[IndexColumn] = []
+    for requirement in range(len(plan.requirements)):
         if account is None and not alive.any():
             return
         rules.effort.pause()
-        places = eligible_places(plan, demand, block, number, account=account)
-        columns.append(places)
-        alive &= _trees_with(block, places, rules.lenders.tables[demand])
-    for item in range(len(plan.items)):
+        indexes = eligible_indexes(plan, requirement, block, block_number, account=account)
+        eligible.append(indexes)
+        alive &= _trees_with(block, indexes, rules.sharing.reach_masks[requirement])
+    for choice in plan.trait_choices:
         if account is None and not alive.any():
             return
         rules.effort.pause()
-        alive &= _trees_with_item(block, rules, columns, item)
+        alive &= _trees_that_meet(block, rules, eligible, choice)
     trees = np.flatnonzero(alive).astype(np.int32)
     if account is not None:
         account.trees_left("every group by itself", block, trees)
     if len(trees):
-        yield from _groups(block, number, rules, columns, trees)
+        yield from _alike_trees(block, block_number, rules, eligible, trees)
 
 
-def _anchors(plan: Plan, block: Block, number: int) -> BoolColumn:
+def _anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
     """The trees whose root may be an anchor."""
     alive = np.ones(block.tree_count, np.bool_)
     if plan.anchor is not None:
         alive[:] = False
-        if plan.anchor.block == number:
+        if plan.anchor.block == block_number:
             alive[plan.anchor.tree] = True
     if plan.root_traits is not None:
         alive &= plan.root_traits[block.traits[block.roots]]
@@ -78,33 +79,32 @@ def _anchors(plan: Plan, block: Block, number: int) -> BoolColumn:
     return alive
 
 
-def _trees_with(block: Block, places: IndexColumn, lent: BoolColumn | None) -> BoolColumn:
-    """The trees that have one of these providers, or to which somebody lends."""
+def _trees_with(block: Block, indexes: IndexColumn, reach_mask: SetMask) -> BoolColumn:
+    """The trees that have one of these providers, or that a sharing provider reaches."""
     found = np.zeros(block.tree_count, np.bool_)
-    found[block.trees[places]] = True
-    return found if lent is None else found | lent[block.tree_aggregates]
+    found[block.trees[indexes]] = True
+    return found if reach_mask is None else found | reach_mask[block.tree_aggregates]
 
 
-def _trees_with_item(
-    block: Block, rules: Rules, columns: list[IndexColumn], item: int
+def _trees_that_meet(
+    block: Block, rules: Rules, eligible: list[IndexColumn], choice: BoolColumn
 ) -> BoolColumn:
-    """The trees in which somebody who may serve the unsuffixed group has a required item."""
-    table = rules.plan.items[item]
+    """The trees in which an eligible provider of the unsuffixed group meets a trait choice."""
     found = np.zeros(block.tree_count, np.bool_)
-    for demand in rules.spanning:
-        places = columns[demand]
-        found[block.trees[places[table[block.traits[places]]]]] = True
-        lent = rules.lenders.tables[demand]
-        if lent is not None:
-            # Whether it is the right lender is seen when the tree is looked at by itself.
-            found |= lent[block.tree_aggregates]
+    for requirement in rules.unsuffixed_requirements:
+        indexes = eligible[requirement]
+        found[block.trees[indexes[choice[block.traits[indexes]]]]] = True
+        reach_mask = rules.sharing.reach_masks[requirement]
+        if reach_mask is not None:
+            # The solver checks whether it is this sharing provider that has the traits.
+            found |= reach_mask[block.tree_aggregates]
     return found
 
 
-class _Slices:
-    """A column of numbers to be cut into the pieces of single trees.
+class _TreeColumn:
+    """A column that is cut into the pieces of single trees.
 
-    A piece is taken as bytes: they make good keys, and cost less than a tuple of numbers.
+    A piece is bytes: bytes make good keys, and cost less than a tuple of integers.
     """
 
     def __init__(self, values: npt.NDArray[np.integer], begins: IntColumn, ends: IntColumn) -> None:
@@ -115,12 +115,12 @@ class _Slices:
     def pieces(self, first: int, last: int) -> list[bytes]:
         """The piece of each tree from the first to before the last."""
         data = self._values.tobytes()
-        begins = (self._begins[first:last] * _ITEM_BYTES).tolist()
-        ends = (self._ends[first:last] * _ITEM_BYTES).tolist()
+        begins = (self._begins[first:last] * _VALUE_BYTES).tolist()
+        ends = (self._ends[first:last] * _VALUE_BYTES).tolist()
         return [data[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
     def common_piece(self, first: int, last: int) -> bytes | None:
-        """The piece that all these trees have; nothing if they differ."""
+        """The piece that all these trees have; `None` if they differ."""
         begins = self._begins[first:last]
         length = self._ends[first] - begins[0]
         if not (self._ends[first:last] - begins == length).all():
@@ -129,119 +129,136 @@ class _Slices:
         return rows[0].tobytes() if (rows == rows[0]).all() else None
 
 
-def _groups(
-    block: Block, number: int, rules: Rules, columns: list[IndexColumn], trees: IndexColumn
-) -> Iterator[TreeGroup]:
+def _alike_trees(
+    block: Block,
+    block_number: int,
+    rules: Rules,
+    eligible: list[IndexColumn],
+    trees: IndexColumn,
+) -> Iterator[AlikeTrees]:
     """The trees, those together that pose the same problem."""
-    slices = list(_slices(block, rules, columns, trees))
-    # The first few by themselves: who wants ten candidates does not wait for the others.
+    columns = list(_tree_columns(block, rules, eligible, trees))
+    # The first few trees come first: a query for ten candidates does not wait for all trees.
     for first, last in ((0, _FIRST_TREES), (_FIRST_TREES, len(trees))):
-        members = trees[first:last].tolist()
-        for key, alike in _alike(slices, first, last, members):
+        for key, alike in _trees_by_key(columns, first, last, trees[first:last].tolist()):
             rules.effort.pause()
             problem = _problem(rules, key)
-            if rules.lenders:
-                yield from _with_lenders(block, number, rules, problem, alike)
+            if rules.sharing:
+                yield from _trees_by_reach(block, block_number, rules, problem, alike)
             else:
-                yield TreeGroup(number, alike, problem)
+                yield AlikeTrees(block_number, alike, problem)
 
 
-def _alike(
-    slices: list[_Slices], first: int, last: int, trees: list[int]
-) -> Iterable[tuple[_Key, list[int]]]:
+def _trees_by_key(
+    columns: list[_TreeColumn], first: int, last: int, trees: list[int]
+) -> Iterable[tuple[_ProblemKey, list[int]]]:
     """The trees by what tells their problems apart."""
     if not trees:
         return ()
-    # Rows of hosts of one kind are the rule: then nothing has to be done for each of them.
-    common = [column.common_piece(first, last) for column in slices]
+    # Usually neighbours are hosts of one kind: then no work for single trees is needed.
+    common = [column.common_piece(first, last) for column in columns]
     key = tuple(piece for piece in common if piece is not None)
-    if len(key) == len(slices):
+    if len(key) == len(columns):
         return ((key, trees),)
-    together: dict[_Key, list[int]] = {}
-    keys = zip(*[column.pieces(first, last) for column in slices], strict=True)
+    together: dict[_ProblemKey, list[int]] = {}
+    keys = zip(*[column.pieces(first, last) for column in columns], strict=True)
     for key, tree in zip(keys, trees, strict=True):
         together.setdefault(key, []).append(tree)
     return together.items()
 
 
-def _slices(
-    block: Block, rules: Rules, columns: list[IndexColumn], trees: IndexColumn
-) -> Iterator[_Slices]:
+def _tree_columns(
+    block: Block, rules: Rules, eligible: list[IndexColumn], trees: IndexColumn
+) -> Iterator[_TreeColumn]:
     """Everything that tells problems apart; `_problem` reads it in the same order."""
     starts, ends = block.starts[trees].astype(np.int64), block.starts[trees + 1].astype(np.int64)
     bounds = [
-        (np.searchsorted(places, starts), np.searchsorted(places, ends)) for places in columns
+        (np.searchsorted(indexes, starts), np.searchsorted(indexes, ends)) for indexes in eligible
     ]
-    for demand, places in enumerate(columns):
-        yield _Slices(places - block.starts[block.trees[places]], *bounds[demand])
-    for contest, demand in rules.contested:
-        yield _Slices(_rooms(block, columns[demand], contest), *bounds[demand])
-    for demand in rules.spanning:
-        for word in rules.item_words(block.traits[columns[demand]]):
-            yield _Slices(word, *bounds[demand])
-    if rules.plan.subtrees:
+    for requirement, indexes in enumerate(eligible):
+        yield _TreeColumn(indexes - block.starts[block.trees[indexes]], *bounds[requirement])
+    for contested, requirement in rules.contested_requirements:
+        yield _TreeColumn(_rooms(block, eligible[requirement], contested), *bounds[requirement])
+    for requirement in rules.unsuffixed_requirements:
+        for column in rules.trait_choice_columns(block.traits[eligible[requirement]]):
+            yield _TreeColumn(column, *bounds[requirement])
+    if rules.plan.same_subtrees:
         first = block.starts[block.trees]
-        yield _Slices(np.where(block.parents < 0, -1, block.parents - first), starts, ends)
+        yield _TreeColumn(np.where(block.parents < 0, -1, block.parents - first), starts, ends)
 
 
-def _rooms(block: Block, places: IndexColumn, contest: Contest) -> IntColumn:
-    stock = block.stocks.get(contest.class_id)
-    if stock is None:
+def _rooms(block: Block, indexes: IndexColumn, contested: ContestedClass) -> IntColumn:
+    inventory = block.inventories.get(contested.class_id)
+    if inventory is None:
         return np.empty(0, np.int64)
-    room: IntColumn = stock.room[np.searchsorted(stock.places, places)]
-    useful: IntColumn = np.minimum(room, contest.total) // contest.unit * contest.unit
+    room: IntColumn = inventory.room[np.searchsorted(inventory.indexes, indexes)]
+    useful: IntColumn = np.minimum(room, contested.total) // contested.unit * contested.unit
     return useful
 
 
-def _problem(rules: Rules, key: _Key) -> Problem:
+def _problem(rules: Rules, key: _ProblemKey) -> Problem:
     # Not by numpy, which takes almost twice as long for columns as short as these.
-    columns = map(_numbers, key)
-    providers = tuple([next(columns) for _ in rules.plan.demands])
-    rooms = tuple([next(columns) for _ in rules.contested])
-    items = tuple(
-        [rules.joined_words([next(columns) for _ in rules.words]) for _ in rules.spanning]
+    columns = map(_integers, key)
+    providers = tuple([next(columns) for _ in rules.plan.requirements])
+    rooms = tuple([next(columns) for _ in rules.contested_requirements])
+    trait_choices = tuple(
+        [
+            rules.joined_trait_choices([next(columns) for _ in rules.trait_choice_words])
+            for _ in rules.unsuffixed_requirements
+        ]
     )
-    parents = next(columns) if rules.plan.subtrees else ()
-    return Problem(providers, rooms, items, parents)
+    parents = next(columns) if rules.plan.same_subtrees else ()
+    return Problem(providers, rooms, trait_choices, parents)
 
 
-def _numbers(piece: bytes) -> tuple[int, ...]:
+def _integers(piece: bytes) -> tuple[int, ...]:
     return tuple(memoryview(piece).cast("q"))
 
 
-def _with_lenders(
-    block: Block, number: int, rules: Rules, problem: Problem, trees: list[int]
-) -> Iterator[TreeGroup]:
-    """The trees again, those together to which the same providers lend."""
-    together: dict[Serving, list[int]] = {}
+def _trees_by_reach(
+    block: Block, block_number: int, rules: Rules, problem: Problem, trees: list[int]
+) -> Iterator[AlikeTrees]:
+    """The trees again, those together that the same sharing providers reach."""
+    together: dict[Reach, list[int]] = {}
     for tree in trees:
-        serving = rules.lenders.serving(TreeRef(number, tree), int(block.tree_aggregates[tree]))
-        together.setdefault(serving, []).append(tree)
-    for serving, members in together.items():
-        yield TreeGroup(number, members, _lent_to(problem, rules, serving))
+        reach = rules.sharing.reach(TreeRef(block_number, tree), int(block.tree_aggregates[tree]))
+        together.setdefault(reach, []).append(tree)
+    for reach, members in together.items():
+        yield AlikeTrees(block_number, members, _with_sharing(problem, rules, reach))
 
 
-def _lent_room(lenders: Lenders, number: int, contest: Contest) -> int:
-    room = min(lenders.room(lenders.members[number], contest.class_id), contest.total)
-    return room - room % contest.unit
+def _sharing_room(rules: Rules, sharing_number: int, contested: ContestedClass) -> int:
+    room = min(rules.sharing.room(sharing_number, contested.class_id), contested.total)
+    return room - room % contested.unit
 
 
-def _lent_to(problem: Problem, rules: Rules, serving: Serving) -> Problem:
-    """The problem with those added who lend."""
-    lenders = rules.lenders
+def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
+    """The problem with the sharing providers that reach the tree."""
+    providers = rules.sharing.providers
     return Problem(
         tuple(
-            own + tuple(~lender for lender in serving[demand])
-            for demand, own in enumerate(problem.providers)
-        ),
-        tuple(
-            own + tuple(_lent_room(lenders, lender, contest) for lender in serving[demand])
-            for own, (contest, demand) in zip(problem.rooms, rules.contested, strict=True)
+            own + tuple(~sharing_number for sharing_number in reach[requirement])
+            for requirement, own in enumerate(problem.providers)
         ),
         tuple(
             own
-            + tuple(rules.items_of(lenders.members[lender].traits) for lender in serving[demand])
-            for own, demand in zip(problem.items, rules.spanning, strict=True)
+            + tuple(
+                _sharing_room(rules, sharing_number, contested)
+                for sharing_number in reach[requirement]
+            )
+            for own, (contested, requirement) in zip(
+                problem.rooms, rules.contested_requirements, strict=True
+            )
+        ),
+        tuple(
+            own
+            + tuple(
+                rules.trait_choices_of(providers[sharing_number].trait_set)
+                for sharing_number in reach[requirement]
+            )
+            for own, requirement in zip(
+                problem.trait_choices, rules.unsuffixed_requirements, strict=True
+            )
         ),
         problem.parents,
     )

@@ -1,7 +1,7 @@
-"""Sets of traits or aggregates, each distinct one stored once and known by a number.
+"""The set table: every distinct set of traits or aggregates once, with a number.
 
-Hosts of one kind have the same traits, so a provider needs four bytes for them instead of a set,
-and a condition is evaluated once for each distinct set instead of once for each provider.
+Hosts of one kind have the same traits. So a provider needs four bytes for its traits instead of a
+set. The search evaluates a condition once for each distinct set, not once for each provider.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from roost.search.rows import BoolColumn
+from roost.search.columns import BoolColumn
 
 Member = TypeVar("Member", bound=Hashable)
 
@@ -19,44 +19,44 @@ EMPTY_SET = 0
 
 
 class SetTable(Generic[Member]):
-    """All sets that were ever seen, by number. It only grows, so old snapshots may share it.
+    """All sets that the forest ever had, by number. It only grows, so old forests may share it.
 
     >>> table: SetTable[str] = SetTable()
-    >>> fast = table.number(frozenset({"SSD", "AVX"}))
+    >>> fast = table.set_number(frozenset({"SSD", "AVX"}))
     >>> table.with_any(["SSD"]).tolist(), fast
     ([False, True], 1)
     """
 
     def __init__(self) -> None:
         self._sets: list[frozenset[Member]] = []
-        self._numbers: dict[frozenset[Member], int] = {}
-        # For each member the numbers of the sets that have it.
+        self._set_numbers: dict[frozenset[Member], int] = {}
+        # For each member, the numbers of the sets that have it.
         self._holders: dict[Member, list[int]] = {}
-        self.number(frozenset())
+        self.set_number(frozenset())
 
     def __len__(self) -> int:
         return len(self._sets)
 
-    def __getitem__(self, number: int) -> frozenset[Member]:
-        return self._sets[number]
+    def __getitem__(self, set_number: int) -> frozenset[Member]:
+        return self._sets[set_number]
 
-    def number(self, members: frozenset[Member]) -> int:
-        """The number of this set, a new one if it was never seen. For one thread at a time."""
-        found = self._numbers.get(members)
+    def set_number(self, members: frozenset[Member]) -> int:
+        """The number of this set; a new set gets a new number. For one thread at a time."""
+        found = self._set_numbers.get(members)
         if found is None:
             found = len(self._sets)
-            # First the set, then where it is found: who reads meanwhile finds no number
-            # that is too high.
+            # The set is added before its number: a thread that reads meanwhile finds no number
+            # without a set.
             self._sets.append(members)
             for member in members:
                 self._holders.setdefault(member, []).append(found)
-            self._numbers[members] = found
+            self._set_numbers[members] = found
         return found
 
     def with_any(self, members: Iterable[Member]) -> BoolColumn:
-        """For each set whether it has one of these members."""
+        """For each set number, whether the set has one of these members."""
         holders = [self._holders[member].copy() for member in members if member in self._holders]
-        table = np.zeros(len(self._sets), dtype=np.bool_)
-        for numbers in holders:
-            table[numbers] = True
-        return table
+        mask = np.zeros(len(self._sets), dtype=np.bool_)
+        for set_numbers in holders:
+            mask[set_numbers] = True
+        return mask

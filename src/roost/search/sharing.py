@@ -1,7 +1,8 @@
-"""Sharing providers: who lends what to which trees.
+"""Sharing providers: which of them reach which trees, and what they can give there.
 
-A sharing provider serves every tree with a member in one of its aggregates. Which these are
-depends on nothing but the set of all aggregates in a tree, and few trees differ in that.
+A sharing provider reaches every tree that has a member in one of its aggregates. So the sharing
+providers that reach a tree depend only on the set of all aggregates of the tree's members. Few
+trees differ in that set.
 """
 
 from __future__ import annotations
@@ -13,136 +14,153 @@ from typing import TypeAlias
 import numpy as np
 
 from roost.search.block import Block
-from roost.search.eligibility import eligible_places
+from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, ProviderRef, TreeRef
-from roost.search.plan import Plan
-from roost.search.rows import BoolColumn
+from roost.search.plan import Plan, SetMask
 
-# Which lenders serve each demand of the plan, by their numbers.
-Serving: TypeAlias = tuple[tuple[int, ...], ...]
+# For each requirement of a plan, the sharing numbers of those that reach a tree and meet it.
+Reach: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Lender:
-    """A sharing provider that can serve some demands in other trees than its own."""
+class SharingProvider:
+    """A sharing provider that meets some requirements in other trees than its own."""
 
-    provider: ProviderRef
-    home: TreeRef
+    ref: ProviderRef
+    own_tree: TreeRef
     uuid: bytes
-    traits: int
+    trait_set: int
     aggregates: frozenset[str]
-    demands: frozenset[int]
+    requirements: frozenset[int]
 
 
-class Lenders:
-    """All lenders for one plan."""
+class SharingProviders:
+    """All sharing providers that a plan can use; a sharing number is an index into them."""
 
     def __init__(self, forest: Forest, plan: Plan, pause: Callable[[], None]) -> None:
         self._forest = forest
-        self._demand_count = len(plan.demands)
-        self.members = tuple(_lenders(forest, plan, pause))
-        self.tables = tuple(self._table(number) for number in range(self._demand_count))
-        self.numbers = {lender.provider: number for number, lender in enumerate(self.members)}
-        self._serving: dict[int, Serving] = {}
+        self._requirement_count = len(plan.requirements)
+        self.providers = tuple(_sharing_providers(forest, plan, pause))
+        # For each requirement, by a tree's aggregate set: whether a sharing provider that meets
+        # the requirement reaches the tree. `None`: no sharing provider meets it.
+        self.reach_masks = tuple(map(self._reach_mask, range(self._requirement_count)))
+        self.sharing_numbers = {
+            provider.ref: sharing_number for sharing_number, provider in enumerate(self.providers)
+        }
+        self._reach: dict[int, Reach] = {}
         self._above: dict[int, list[int]] = {}
-        self.homes = frozenset(lender.home for lender in self.members)
+        self.own_trees = frozenset(provider.own_tree for provider in self.providers)
 
     def __bool__(self) -> bool:
-        return bool(self.members)
+        return bool(self.providers)
 
-    def room(self, lender: Lender, class_id: int) -> int:
-        """How much of a class the lender, who has that class, can still give."""
-        stock = self._block(lender).stocks[class_id]
-        row = int(np.searchsorted(stock.places, lender.provider.place))
-        return int(stock.room[row])
+    def room(self, sharing_number: int, class_id: int) -> int:
+        """The room that a sharing provider has of a class of which it has inventory."""
+        ref = self.providers[sharing_number].ref
+        inventory = self._forest.blocks[ref.block].inventories[class_id]
+        row = int(np.searchsorted(inventory.indexes, ref.provider_index))
+        return int(inventory.room[row])
 
-    def above(self, number: int) -> list[int]:
-        """The numbers of the lenders above this one, and its own."""
-        found = self._above.get(number)
+    def above(self, sharing_number: int) -> list[int]:
+        """The sharing numbers of this provider and of those above it in its own tree."""
+        found = self._above.get(sharing_number)
         if found is None:
-            found = self._above[number] = self._find_above(self.members[number])
+            found = self._above[sharing_number] = self._find_above(self.providers[sharing_number])
         return found
 
-    def serving(self, tree: TreeRef, aggregates: int) -> Serving:
-        """Who serves each demand in a tree whose members are in these aggregates together."""
-        found = self._serving.get(aggregates)
+    def reach(self, tree: TreeRef, aggregate_set: int) -> Reach:
+        """The sharing providers that reach a tree whose members have these aggregates together."""
+        found = self._reach.get(aggregate_set)
         if found is None:
-            found = self._serving[aggregates] = self._who_serves(aggregates)
-        if tree in self.homes:
-            # At home they are members like any other.
+            found = self._reach[aggregate_set] = self._find_reach(aggregate_set)
+        if tree in self.own_trees:
+            # In its own tree a sharing provider is a member like any other.
             return tuple(
-                tuple(number for number in numbers if self.members[number].home != tree)
-                for numbers in found
+                tuple(
+                    sharing_number
+                    for sharing_number in sharing_numbers
+                    if self.providers[sharing_number].own_tree != tree
+                )
+                for sharing_numbers in found
             )
         return found
 
-    def _find_above(self, lender: Lender) -> list[int]:
-        block, place = self._block(lender), lender.provider.place
+    def _find_above(self, provider: SharingProvider) -> list[int]:
+        block_number, index = provider.ref
+        parents = self._forest.blocks[block_number].parents
         seen: set[int] = set()
         found: list[int] = []
-        while place >= 0 and place not in seen:
-            seen.add(place)
-            number = self.numbers.get(ProviderRef(lender.provider.block, place))
-            if number is not None:
-                found.append(number)
-            place = int(block.parents[place])
+        while index >= 0 and index not in seen:
+            seen.add(index)
+            sharing_number = self.sharing_numbers.get(ProviderRef(block_number, index))
+            if sharing_number is not None:
+                found.append(sharing_number)
+            index = int(parents[index])
         return found
 
-    def _block(self, lender: Lender) -> Block:
-        return self._forest.blocks[lender.provider.block]
-
-    def _table(self, demand: int) -> BoolColumn | None:
-        """By number of a tree's aggregate set: whether somebody serves the demand there."""
+    def _reach_mask(self, requirement: int) -> SetMask:
         aggregates: set[str] = set()
-        for lender in self.members:
-            if demand in lender.demands:
-                aggregates |= lender.aggregates
+        for provider in self.providers:
+            if requirement in provider.requirements:
+                aggregates |= provider.aggregates
         return self._forest.aggregate_sets.with_any(aggregates) if aggregates else None
 
-    def _who_serves(self, aggregates: int) -> Serving:
-        members = self._forest.aggregate_sets[aggregates]
-        near = [
-            (number, lender)
-            for number, lender in enumerate(self.members)
-            if not members.isdisjoint(lender.aggregates)
+    def _find_reach(self, aggregate_set: int) -> Reach:
+        aggregates = self._forest.aggregate_sets[aggregate_set]
+        reaching = [
+            (sharing_number, provider)
+            for sharing_number, provider in enumerate(self.providers)
+            if not aggregates.isdisjoint(provider.aggregates)
         ]
         return tuple(
-            tuple(number for number, lender in near if demand in lender.demands)
-            for demand in range(self._demand_count)
+            tuple(
+                sharing_number
+                for sharing_number, provider in reaching
+                if requirement in provider.requirements
+            )
+            for requirement in range(self._requirement_count)
         )
 
 
-def _lenders(forest: Forest, plan: Plan, pause: Callable[[], None]) -> Iterator[Lender]:
+def _sharing_providers(
+    forest: Forest, plan: Plan, pause: Callable[[], None]
+) -> Iterator[SharingProvider]:
     by_block: dict[int, list[int]] = {}
-    for block_number, place in forest.sharing:
-        by_block.setdefault(block_number, []).append(place)
-    for number, places in by_block.items():
+    for block_number, index in forest.sharing:
+        by_block.setdefault(block_number, []).append(index)
+    for block_number, indexes in by_block.items():
         pause()
-        yield from _lenders_of_block(forest, plan, number, places)
+        yield from _of_block(forest, plan, block_number, indexes)
 
 
-def _lenders_of_block(forest: Forest, plan: Plan, number: int, places: list[int]) -> list[Lender]:
-    block = forest.blocks[number]
-    able = [
-        set(eligible_places(plan, demand, block, number, alone=True).tolist())
-        if plan.anchor is None or not plan.demands[demand].conditions.spanning
-        # in_tree of the unsuffixed group: nobody from outside.
-        else set()
-        for demand in range(len(plan.demands))
+def _of_block(
+    forest: Forest, plan: Plan, block_number: int, indexes: list[int]
+) -> Iterator[SharingProvider]:
+    """Those of the sharing providers at these indexes that meet a requirement elsewhere."""
+    block = forest.blocks[block_number]
+    eligible = [
+        _eligible(plan, requirement, block, block_number)
+        for requirement in range(len(plan.requirements))
     ]
-    lenders = []
-    for place in places:
-        demands = frozenset(demand for demand, found in enumerate(able) if place in found)
-        aggregates = forest.aggregate_sets[int(block.aggregates[place])]
-        if demands and aggregates:
-            lenders.append(
-                Lender(
-                    ProviderRef(number, place),
-                    TreeRef(number, int(block.trees[place])),
-                    block.uuids[place],
-                    int(block.traits[place]),
-                    aggregates,
-                    demands,
-                )
+    for index in indexes:
+        requirements = frozenset(
+            requirement for requirement, found in enumerate(eligible) if index in found
+        )
+        aggregates = forest.aggregate_sets[int(block.aggregates[index])]
+        if requirements and aggregates:
+            yield SharingProvider(
+                ProviderRef(block_number, index),
+                TreeRef(block_number, int(block.trees[index])),
+                block.uuids[index],
+                int(block.traits[index]),
+                aggregates,
+                requirements,
             )
-    return lenders
+
+
+def _eligible(plan: Plan, requirement: int, block: Block, block_number: int) -> set[int]:
+    if plan.anchor is not None and plan.requirements[requirement].conditions.unsuffixed:
+        # in_tree of the unsuffixed group excludes providers of other trees.
+        return set()
+    found = eligible_indexes(plan, requirement, block, block_number, as_sharing=True)
+    return set(found.tolist())

@@ -1,10 +1,10 @@
-"""The solutions of a problem: for every part one provider, such that all rules hold.
+"""Solving a problem: for every slot one provider, so that all constraints hold.
 
-Lazy: who wants ten solutions pays for ten. A branch that cannot lead anywhere is left as early
-as the rules allow, and one that is like another in which nothing was found is not entered.
+The solver is lazy: a caller that takes ten solutions pays for ten. It leaves a branch as soon as a
+constraint is broken. It does not enter a branch that is like an earlier branch without a solution.
 
-A search that has tried much in vain says so between two solutions, so that other problems can
-have their turn before it goes on.
+After much work in vain the solver returns `None` instead of a solution. So a caller can go on with
+other problems first.
 """
 
 from __future__ import annotations
@@ -16,131 +16,133 @@ from itertools import chain, product
 from typing import TypeAlias
 
 from roost.search.batches import Solution
-from roost.search.constraints import Likeness, constraints_of
+from roost.search.constraints import constraints_of
 from roost.search.feasibility import may_have_solution
-from roost.search.problem import Problem, Rules
+from roost.search.interchangeability import Interchangeability
+from roost.search.problem import Problem
+from roost.search.rules import Rules
 
-# A solution, or nothing if none was found yet and the search would have to go on.
+# A solution; `None` if the solver has found none yet and would have to go on.
 Step: TypeAlias = Solution | None
 
-# Units of work without a solution after which other problems have their turn.
+# So many units of work without a solution make a step.
 _UNITS_AT_ONCE = 4000
-# Remembering costs more than trying until there is this much to remember.
+# Before so many steps without a solution, remembering dead ends costs more than it saves.
 _IDLE_STEPS_BEFORE_MEMORY = 64
-# What a state takes in memory, in words of eight bytes: by itself, for each part that was chosen
-# for, and for each same_subtree.
-_STATE_WORDS, _PART_WORDS, _SUBTREE_WORDS = 60, 60, 15
-# What a solution may cost without being dear: to try twice for every part.
-_TRIES_A_PART = 2
+# The memory of a state in words of eight bytes: for itself, for each slot that has a provider, and
+# for each same_subtree.
+_STATE_WORDS, _SLOT_WORDS, _SUBTREE_WORDS = 60, 60, 15
+# So many tries for each slot are a usual price for a solution, and not in vain.
+_TRIES_PER_SLOT = 2
 
 
 def solve(rules: Rules, problem: Problem) -> Iterator[Step]:
-    """All solutions, each once, unless the effort does not suffice."""
-    if rules.free or _is_free(rules, problem):
-        return product(*[problem.providers[demand] for demand in rules.demands])
-    if rules.one_provider_a_tree and not _has_lenders(problem):
+    """All solutions, each once, as far as the effort suffices."""
+    if rules.slots_are_independent or _every_combination_fits(rules, problem):
+        return product(
+            *[problem.providers[requirement] for requirement in rules.requirement_by_slot]
+        )
+    if rules.one_provider_per_tree and not problem.has_sharing:
         everywhere = set(problem.providers[0]).intersection(*problem.providers[1:])
-        single = (problem.only(provider, rules) for provider in sorted(everywhere))
-        return chain.from_iterable(_search(rules, each) for each in single)
-    return _search(rules, problem)
+        single = (rules.from_one_provider(problem, provider) for provider in sorted(everywhere))
+        return chain.from_iterable(_tried(rules, each) for each in single)
+    return _tried(rules, problem)
 
 
-def _search(rules: Rules, problem: Problem) -> Iterator[Step]:
+def _tried(rules: Rules, problem: Problem) -> Iterator[Step]:
     effort = rules.effort
-    # Every number of a problem is looked at a few times.
+    # The proofs look a few times at every integer of a problem.
     units = 8 + problem.size // 2
     effort.spend(units)
     if not effort.exhausted and may_have_solution(rules, problem):
-        return _Search(rules, problem, units).steps()
+        return _Solver(rules, problem, units).steps()
     return iter(())
 
 
-def _has_lenders(problem: Problem) -> bool:
-    return any(provider < 0 for providers in problem.providers for provider in providers)
-
-
-def _is_free(rules: Rules, problem: Problem) -> bool:
-    """Whether no rule can be broken in this problem, so that every combination is a solution."""
+def _every_combination_fits(rules: Rules, problem: Problem) -> bool:
+    """Whether every combination of providers is a solution of this problem."""
     plan = rules.plan
-    if plan.isolated or plan.subtrees or rules.one_provider_a_tree:
+    if plan.isolated_slots or plan.same_subtrees or rules.one_provider_per_tree:
         return False
-    for contest, _, rooms in rules.contested_rooms(problem):
-        if min(rooms, default=0) < contest.total:
+    for contested, _, rooms in rules.contested_rooms(problem):
+        if min(rooms, default=0) < contested.total:
             return False
     always = 0
-    for masks in problem.items:
-        common = rules.all_items
-        for mask in masks:
-            common &= mask
+    for choices in problem.trait_choices:
+        common = rules.all_trait_choices
+        for bits in choices:
+            common &= bits
         always |= common
-    return always == rules.all_items
+    return always == rules.all_trait_choices
 
 
-class _Search:
-    """One depth-first walk through the choices of all parts."""
+class _Solver:
+    """Tries the providers of each slot, depth first."""
 
     def __init__(self, rules: Rules, problem: Problem, units: int) -> None:
         self._rules = rules
         self._effort = rules.effort
-        self._choices = [problem.providers[demand] for demand in rules.demands]
-        # The part with the fewest choices first: what fails, fails early.
-        self._order = sorted(range(len(self._choices)), key=lambda part: len(self._choices[part]))
+        self._eligible = [
+            problem.providers[requirement] for requirement in rules.requirement_by_slot
+        ]
+        # The slot with the fewest providers comes first, so that dead ends show early.
+        self._order = sorted(range(len(self._eligible)), key=lambda slot: len(self._eligible[slot]))
         self._constraints = constraints_of(rules, problem, self._order)
         self._problem = problem
-        # States in which nothing can be found.
+        # States below which there is no solution.
         self._dead: set[Hashable] = set()
-        # Steps since the last solution.
+        # Rounds of the loop since the last solution.
         self._idle = 0
-        # What a try costs; what was spent since the last solution, and how much of that is
-        # nothing to worry about.
-        self._try_units = 2 + len(rules.plan.subtrees) // 8
+        # The units of one try; those spent since the last solution, and how many of these are the
+        # usual price of a solution.
+        self._try_units = 2 + len(rules.plan.same_subtrees) // 8
         self._units = units
-        self._units_free = units + _TRIES_A_PART * len(self._order) * self._try_units
+        self._units_free = units + _TRIES_PER_SLOT * len(self._order) * self._try_units
 
     def steps(self) -> Iterator[Step]:
-        """All solutions, unless that takes too long, and nothing after every long while."""
-        order, choices = self._order, self._choices
+        """All solutions, as far as the effort suffices, and `None` after much work in vain."""
+        order, eligible = self._order, self._eligible
         last = len(order) - 1
         chosen = [0] * len(order)
-        walks = [iter(choices[order[0]])]
-        # How many solutions there were when each walk began.
+        branches = [iter(eligible[order[0]])]
+        # The count of solutions before each branch.
         found, found_before = 0, [0]
-        turn_ends = _UNITS_AT_ONCE
-        while walks and not self._effort.exhausted:
-            depth = len(walks) - 1
-            part = order[depth]
+        step_ends = _UNITS_AT_ONCE
+        while branches and not self._effort.exhausted:
+            depth = len(branches) - 1
+            slot = order[depth]
             tries = 1
-            for provider in walks[depth]:
+            for provider in branches[depth]:
                 tries += 1
-                if not self._take(depth, part, provider):
+                if not self._take(depth, slot, provider):
                     continue
-                chosen[part] = provider
+                chosen[slot] = provider
                 if depth == last:
                     found += 1
                     self._spend(tries * self._try_units)
                     self._succeed()
-                    tries, turn_ends = 0, _UNITS_AT_ONCE
+                    tries, step_ends = 0, _UNITS_AT_ONCE
                     yield tuple(chosen)
-                    self._release(part, provider)
+                    self._release(slot, provider)
                     continue
                 if self._dead and self._state(depth) in self._dead:
-                    self._release(part, provider)
+                    self._release(slot, provider)
                     continue
-                walks.append(iter(choices[order[depth + 1]]))
+                branches.append(iter(eligible[order[depth + 1]]))
                 found_before.append(found)
                 break
             else:
-                walks.pop()
+                branches.pop()
                 failed = found_before.pop() == found
-                if walks:
+                if branches:
                     if failed:
                         self._remember_failure(depth - 1)
-                    part = order[depth - 1]
-                    self._release(part, chosen[part])
+                    slot = order[depth - 1]
+                    self._release(slot, chosen[slot])
             self._idle += 1
             self._spend(tries * self._try_units)
-            if self._units > turn_ends:
-                turn_ends = self._units + _UNITS_AT_ONCE
+            if self._units > step_ends:
+                step_ends = self._units + _UNITS_AT_ONCE
                 yield None
 
     def _spend(self, units: int) -> None:
@@ -148,7 +150,7 @@ class _Search:
         self._effort.spend(units)
 
     def _succeed(self) -> None:
-        """Begin to count anew: what led to a solution was not in vain."""
+        """Take back the usual price of a solution, and count from zero again."""
         self._effort.regain(min(self._units, self._units_free))
         self._units = 0
         self._idle = 0
@@ -156,40 +158,40 @@ class _Search:
     def _remember_failure(self, depth: int) -> None:
         if self._idle > _IDLE_STEPS_BEFORE_MEMORY:
             state = self._state(depth)
-            subtrees = len(self._rules.plan.subtrees)
+            subtrees = len(self._rules.plan.same_subtrees)
             if self._effort.remember(
-                _STATE_WORDS + _PART_WORDS * (depth + 1) + _SUBTREE_WORDS * subtrees
+                _STATE_WORDS + _SLOT_WORDS * (depth + 1) + _SUBTREE_WORDS * subtrees
             ):
                 self._dead.add(state)
 
-    def _take(self, depth: int, part: int, provider: int) -> bool:
-        """Choose the provider for the part, if all constraints allow."""
-        for number, constraint in enumerate(self._constraints):
-            if not constraint.take(depth, part, provider):
-                for taken in self._constraints[:number]:
-                    taken.release(part, provider)
+    def _take(self, depth: int, slot: int, provider: int) -> bool:
+        """Choose the provider for the slot, if all constraints hold."""
+        for position, constraint in enumerate(self._constraints):
+            if not constraint.take(depth, slot, provider):
+                for taken in self._constraints[:position]:
+                    taken.release(slot, provider)
                 return False
         return True
 
-    def _release(self, part: int, provider: int) -> None:
+    def _release(self, slot: int, provider: int) -> None:
         for constraint in self._constraints:
-            constraint.release(part, provider)
+            constraint.release(slot, provider)
 
     @cached_property
-    def _alike(self) -> Likeness:
-        return Likeness(self._rules, self._problem)
+    def _interchangeability(self) -> Interchangeability:
+        return Interchangeability(self._rules, self._problem)
 
     def _state(self, depth: int) -> Hashable:
-        """All that the constraints will ask of what was chosen so far.
+        """All that the constraints need to know of the providers chosen so far.
 
-        What is held of one provider belongs together, but not which of those that are alike it is.
+        States with interchangeable providers are equal.
         """
         held: dict[int, list[Hashable]] = {}
         for constraint in self._constraints:
             for provider, fact in constraint.held():
                 held.setdefault(provider, []).append(fact)
-        self._spend(6 + 2 * len(held) + len(self._rules.plan.subtrees) // 2)
-        kind = self._alike.kind
+        self._spend(6 + 2 * len(held) + len(self._rules.plan.same_subtrees) // 2)
+        kind = self._interchangeability.kind
         return (
             depth,
             tuple([constraint.state() for constraint in self._constraints]),

@@ -14,14 +14,14 @@ ByteMatrix: TypeAlias = npt.NDArray[np.uint8]
 
 
 class UuidColumn:
-    """Uuids in ASCII by place, 36 bytes each: half of what separate objects would need.
+    """Uuids in ASCII by index, 36 bytes each: separate objects would need twice as much.
 
     >>> column = UuidColumn([b"c0ffee00-0000-0000-0000-000000000001"])
     >>> column[0], len(column), column.find(b"c0ffee00-0000-0000-0000-000000000002")
     (b'c0ffee00-0000-0000-0000-000000000001', 1, None)
 
-    A database that another service filled may spell some without dashes. Then they are kept as
-    they are, and there is no matrix.
+    Another service may have written uuids without dashes into the database. Then the column keeps
+    all uuids as they are, and has no matrix.
     """
 
     __slots__ = ("_odd", "_packed")
@@ -34,37 +34,37 @@ class UuidColumn:
     def __len__(self) -> int:
         return len(self._packed) // UUID_LENGTH if self._odd is None else len(self._odd)
 
-    def __getitem__(self, place: int) -> bytes:
+    def __getitem__(self, index: int) -> bytes:
         if self._odd is not None:
-            return self._odd[place]
-        return self._packed[UUID_LENGTH * place : UUID_LENGTH * (place + 1)]
+            return self._odd[index]
+        return self._packed[UUID_LENGTH * index : UUID_LENGTH * (index + 1)]
 
     def __iter__(self) -> Iterator[bytes]:
         return map(self.__getitem__, range(len(self)))
 
     @property
     def matrix(self) -> ByteMatrix | None:
-        """A row of bytes for each uuid, without copying; nothing if their lengths differ."""
+        """A row of bytes for each uuid, without a copy; `None` if their lengths differ."""
         if self._odd is not None:
             return None
         return np.frombuffer(self._packed, np.uint8).reshape(-1, UUID_LENGTH)
 
     def find(self, uuid: bytes) -> int | None:
-        """The place of a uuid, if it is here."""
+        """The index of a uuid; `None` if the column does not have it."""
         if self._odd is not None:
             return self._odd.index(uuid) if uuid in self._odd else None
         if len(uuid) != UUID_LENGTH:
             return None
         found = self._packed.find(uuid)
-        # Dashes stand where they stand, so a match across two uuids is none of a uuid.
+        # A match that does not start at the start of a uuid covers parts of two uuids.
         while found >= 0 and found % UUID_LENGTH:
             found = self._packed.find(uuid, found + 1)
         return None if found < 0 else found // UUID_LENGTH
 
-    def kept(self, places: npt.NDArray[np.integer]) -> UuidColumn:
-        """Only those at these places."""
-        return UuidColumn([self[place] for place in places.tolist()])
+    def kept(self, indexes: npt.NDArray[np.integer]) -> UuidColumn:
+        """Only the uuids at these indexes."""
+        return UuidColumn([self[index] for index in indexes.tolist()])
 
     def followed_by(self, other: UuidColumn) -> UuidColumn:
-        """These and the other's."""
+        """These uuids, then those of another column."""
         return UuidColumn([*self, *other])

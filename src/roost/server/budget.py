@@ -1,4 +1,4 @@
-"""An amount that several threads share."""
+"""A budget of bytes that several threads share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class Budget:
-    """So many bytes for all connections of a process together."""
+    """The bytes that all connections of a process may hold together."""
 
     def __init__(self, maximum: int) -> None:
         self._maximum = maximum
@@ -14,7 +14,7 @@ class Budget:
         self.taken = 0
 
     def take(self, amount: int) -> bool:
-        """Take the amount if as much is left."""
+        """Take the amount if as much is left; return whether it was."""
         with self._lock:
             if self.taken + amount > self._maximum:
                 return False
@@ -22,6 +22,6 @@ class Budget:
             return True
 
     def give_back(self, amount: int) -> None:
-        """Let others have the amount."""
+        """Return an amount to the budget."""
         with self._lock:
             self.taken -= amount

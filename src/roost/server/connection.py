@@ -43,7 +43,7 @@ class State(Enum):
     WRITING = auto()
     """For the client to read its answer: the poller owns it."""
     LINGERING = auto()
-    """For the client to close: what it still sends is thrown away, so that it reads the answer."""
+    """For the client to close. The poller discards what the client still sends."""
     CLOSED = auto()
 
 
@@ -93,7 +93,7 @@ class Connection:
         self.requests: deque[Incoming] = deque()
         self.state = State.READING
         self.deadline = 0.0
-        # When it began to wait for what it waits for now.
+        # When the connection entered its present state.
         self.waits_since = 0.0
         self.unsent: list[memoryview] = []
         # The pieces of an answer that follow those in `unsent`.
@@ -107,14 +107,14 @@ class Connection:
         self._parser = httptools.HttpRequestParser(self)
         self._incoming: Incoming | None = None
         self._body_began = False
-        # Bytes since the parser last found something in them: of a header without an end, say.
+        # Bytes since the parser last reported progress: of a header without an end, for example.
         self._unparsed_bytes = 0
         self._has_progressed = False
         self._owes_continue = False
 
     @property
     def reading_seconds(self) -> float:
-        """How long the server waits for what comes next of a request."""
+        """How long the server waits for the next part of a request."""
         if self._incoming is None:
             return self._limits.idle_seconds
         return self._limits.body_seconds if self._body_began else self._limits.header_seconds
@@ -125,7 +125,7 @@ class Connection:
         return self.state is State.READING and self._incoming is None
 
     def receive(self, now: float) -> bool:
-        """Read what has come; whether the client is still there."""
+        """Read the bytes that have come; return whether the client is still there."""
         try:
             data = self.socket.recv(_RECEIVE_BYTES)
         except BlockingIOError:
@@ -138,21 +138,21 @@ class Connection:
             return True
         before = self._incoming is not None, self._body_began
         self._feed(data)
-        # Bytes that begin nothing give no more time.
+        # Only bytes that begin a request or its body extend the deadline.
         if (self._incoming is not None, self._body_began) != before:
             self.deadline = now + self.reading_seconds
         return True
 
     def send(self, buffers: Sequence[bytes]) -> None:
-        """Send these after what is still unsent; the client may not take all of it now."""
+        """Queue the buffers, and send as much as the client takes now."""
         self.unsent += [memoryview(buffer) for buffer in buffers if buffer]
         self.flush()
 
     def let_continue(self) -> None:
-        """Tell a client that waits for it that it may send the body, behind all answers."""
+        """Send `100 Continue` to a client that waits for it, after all earlier answers."""
         if self._owes_continue and not self.requests and not self.unsent:
             self._owes_continue = False
-            # A client that is gone is noticed when its body does not come.
+            # If the client is gone, its body does not come and the deadline passes.
             with suppress(OSError):
                 self.send([CONTINUE])
 
@@ -171,7 +171,7 @@ class Connection:
         return sum(map(len, self.unsent))
 
     def release_body(self, incoming: Incoming) -> None:
-        """Forget the body of a request, and let others have its share of the memory."""
+        """Forget the body of a request, and give its bytes back to the budget."""
         if incoming.size > _SMALL_BODY_BYTES and not incoming.too_large:
             self._large_bodies.give_back(incoming.size)
         incoming.size = 0
@@ -206,7 +206,7 @@ class Connection:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # What follows a request like CONNECT is in a language of its own.
+            # After a request such as CONNECT the client speaks another protocol.
             if self.requests:
                 self.requests[-1].keep_alive = False
                 self.wants_lingering = True
@@ -220,7 +220,7 @@ class Connection:
             self._check_head(self._incoming.head_size + self._unparsed_bytes)
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
-        """Read no further request; the first reason counts."""
+        """Read no further request, for this reason; an earlier reason stays."""
         if self.refused is None:
             self.refused = Refused(status, text)
 
@@ -254,7 +254,7 @@ class Connection:
         self._has_progressed = True
         # The colon, the space and the end of the line count, too.
         self._incoming.head_size += len(name) + len(value) + 4
-        # What comes behind the body does not name the sender of the request.
+        # Trailers come after the body. They must not name the sender of the request.
         if not self._body_began:
             self._incoming.headers.append((name.lower(), value))
 
@@ -318,7 +318,7 @@ class Connection:
             self._incoming = None
 
     def _answer_without_body(self, incoming: Incoming, size: int) -> None:
-        """Let the application word the refusal; the rest of the body is not read."""
+        """Let the application word the refusal. The server does not read the rest of the body."""
         incoming.too_large = True
         incoming.size = size
         incoming.keep_alive = False
@@ -327,9 +327,9 @@ class Connection:
 
 
 def _without_upgrade(data: bytes) -> bytes:
-    """The bytes without an offer to change the protocol, which they need not accept.
+    """The bytes without the header `Upgrade`, which a server may ignore.
 
-    The parser would take the body of such a request for another protocol.
+    With that header the parser would take the body for bytes of another protocol.
     """
     head, end, rest = data.partition(b"\r\n\r\n")
     return _UPGRADE.sub(b"\r\nx-offer:", head) + end + rest

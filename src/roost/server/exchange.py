@@ -1,4 +1,4 @@
-"""Questions to the application, and the way of its answers to the client."""
+"""One exchange: the application answers a request, and the connection sends the answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Application: TypeAlias = Callable[[Environ, Callable[[str, list[Header]], Any]],
 
 
 class CutOff(Exception):
-    """The application failed in the middle of an answer, and has logged why."""
+    """The application failed in the middle of an answer, and logged the reason."""
 
 
 def answer(
@@ -70,7 +70,7 @@ def _buffers(
     started: tuple[str, list[Header]],
     body: Iterable[bytes],
 ) -> list[bytes]:
-    """What is sent first; what comes later becomes the stream of the connection."""
+    """The first bytes of the answer. Further pieces become the stream of the connection."""
     status, headers = started
     if incoming.is_head or isinstance(body, list):
         first = head(status, headers, *_framing(connection, incoming))

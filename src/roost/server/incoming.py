@@ -47,7 +47,7 @@ class Incoming:
         self.headers: list[tuple[bytes, bytes]] = []
         self.head_size = 0
         self.body = bytearray()
-        # The bytes of the body, as far as it has come or been announced.
+        # How many bytes of the body came, or how many the client announced.
         self.size = 0
         self.too_large = False
         self.keep_alive = True
@@ -79,7 +79,7 @@ class Incoming:
             if key is None:
                 continue
             text = value.decode("latin-1")
-            # A header that came twice is one list.
+            # WSGI has one value for each header, so repeated headers become a list.
             environ[key] = f"{environ[key]},{text}" if key in environ else text
         if self.too_large:
             # The application reads the length and refuses; there is no body to read.
@@ -102,7 +102,7 @@ def _key(name: bytes) -> str | None:
     return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
 
 
-# Longer names are not worth their memory.
+# The cache keeps no longer names, because a client could fill it with them.
 _NAME_LENGTH_USUAL = 64
 _known_key = lru_cache(maxsize=512)(_key)
 

@@ -13,7 +13,7 @@ import orjson
 Header = tuple[str, str]
 
 CLOSE = "connection: close"
-# Only clients of HTTP/1.0 have to be told.
+# Only clients of HTTP/1.0 need it.
 KEEP_ALIVE = "connection: keep-alive"
 CHUNKED = "transfer-encoding: chunked"
 END_OF_CHUNKS = b"0\r\n\r\n"
@@ -38,12 +38,12 @@ def head(status: str, headers: Sequence[Header], *framing: str) -> bytes:
 
 
 def chunk(data: bytes) -> list[bytes]:
-    """One piece of an answer whose length was not told."""
+    """One piece of an answer without `Content-Length`."""
     return [b"%x\r\n" % len(data), data, b"\r\n"]
 
 
 def refusal(status: HTTPStatus, text: str) -> bytes:
-    """The whole answer to what is no request that the application could be asked about."""
+    """The whole answer to bytes that never become a request for the application."""
     error = {"status": status.value, "title": status.phrase, "detail": text}
     body = orjson.dumps({"errors": [error]})
     headers = [("content-type", "application/json"), ("content-length", str(len(body)))]

@@ -1,8 +1,8 @@
 """The poller: one thread that waits for all clients of a worker process.
 
-It accepts connections, reads requests, writes what clients did not take at once, and ends what
-takes too long. Complete requests go to the threads, which call the application, so a client that
-is slow never holds one of them.
+The poller accepts connections and reads requests. It writes what clients did not take at once, and
+closes connections whose time is over. Complete requests go to threads, which call the application.
+So a slow client never holds a thread.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _WRITE = select.EPOLLOUT | select.EPOLLONESHOT
 _SWEEP_SECONDS = 1.0
 _LINGER_SECONDS = 3.0
 _STOP_POLL_SECONDS = 0.05
-# In one go: connections that are open already are served in between.
+# Connections accepted in one go. In between, the poller serves the open ones.
 _ACCEPTED_MAX = 64
-# How many connections make room at most when there are too many.
+# How many connections the poller closes at most when a new one finds no room.
 _EVICTED_MAX = 16
 _EVENTS_MAX = 256
-# Requests mostly wait for the database or for their turn: as many may wait at once.
+# Requests mostly wait for the database or for their turn, so there are many threads.
 THREADS = 128
-# Pieces of large answers are made by these, one piece of each answer in turn.
+# These threads make the pieces of large answers, one piece of each answer in turn.
 STREAM_THREADS = 16
-# Large answers that clients read slowly; beyond it, the slowest reader is disconnected.
+# Large answers that clients read slowly. Beyond this, the poller disconnects the slowest client.
 _STREAMS_MAX = 128
-# A stop waits as long for requests in flight.
+# How long a stop waits for requests in flight.
 STOP_SECONDS = 30.0
-# The kernel goes on announcing a connection that cannot be accepted.
-_NO_ROOM_SECONDS = 0.01
-_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# The kernel announces a connection again and again until the process accepts it.
+_NO_DESCRIPTOR_SECONDS = 0.01
+_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Poller:
@@ -61,7 +61,7 @@ class Poller:
         self._large_bodies = Budget(limits.max_bodies_bytes)
         self._stopping = False
         self._sweep_at = 0.0
-        # Connections that made room since the last sweep.
+        # How many connections the poller evicted since the last sweep.
         self._evicted = 0
         self._threads = Threads("answer", THREADS, self._answer)
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
@@ -101,21 +101,21 @@ class Poller:
     # Connections come.
 
     def _accept(self, now: float) -> int:
-        """Take connections that wait; how many there were, of those that are taken in one go."""
+        """Accept connections that wait, at most `_ACCEPTED_MAX`; return how many there were."""
         for count in range(_ACCEPTED_MAX):
             try:
                 client, address = self._listener.accept()
             except BlockingIOError:
                 return count
             except OSError as error:
-                # A client that is gone already, or no descriptors are left.
-                if error.errno in _NO_ROOM:
-                    self._make_room(now)
-                    time.sleep(_NO_ROOM_SECONDS)
+                # The client is gone already, or no descriptor is left.
+                if error.errno in _NO_DESCRIPTOR:
+                    self._evict(now)
+                    time.sleep(_NO_DESCRIPTOR_SECONDS)
                     return count
                 continue
             if len(self._connections) >= self._limits.max_connections:
-                self._make_room(now)
+                self._evict(now)
             self._open(client, address, now)
         return _ACCEPTED_MAX
 
@@ -132,8 +132,8 @@ class Poller:
             _LOG.error("A connection cannot be served: %s", error)
             self._close(connection)
 
-    def _make_room(self, now: float) -> None:
-        """Close connections that wait for their clients: first idle ones, the oldest of each."""
+    def _evict(self, now: float) -> None:
+        """Close some connections that wait for their clients: idle ones first, oldest first."""
         waiting = [one for one in self._all() if one.state is not State.ANSWERING]
         waiting.sort(key=lambda one: (one.state is State.WRITING, not one.is_idle, one.waits_since))
         wanted = min(_EVICTED_MAX, len(self._connections) // 16 + 1)
@@ -144,7 +144,7 @@ class Poller:
                 wanted -= 1
 
     def _has_request(self, connection: Connection, now: float) -> bool:
-        """Whether a connection that seems idle has bytes of a request, which are then taken up."""
+        """Whether a connection that seems idle has bytes of a request; if so, handle them."""
         if not connection.is_idle:
             return False
         self._handle_safely(connection, now)
@@ -156,7 +156,7 @@ class Poller:
         try:
             self._handle(connection, now)
         except Exception:
-            # One client's bytes must not end the service for all others.
+            # The bytes of one client must not end the service for all clients.
             _LOG.exception("A connection failed and is closed")
             self._close(connection)
 
@@ -172,7 +172,7 @@ class Poller:
             self._wait_for(_READ, connection)
 
     def _take_up(self, connection: Connection) -> bool:
-        """Answer the next request or refuse what is none; whether there was either."""
+        """Answer the next request or refuse the bytes; return whether there was either."""
         if connection.requests:
             connection.state = State.ANSWERING
             self._threads.put(connection)
@@ -183,7 +183,7 @@ class Poller:
         return True
 
     def _wait_for(self, events: int, connection: Connection) -> None:
-        """Hear of the connection again. The poller owns it from here on, and may close it."""
+        """Let epoll report the connection again. From here on the poller owns it."""
         with suppress(OSError, ValueError):
             self._epoll.modify(connection.socket, events)
 
@@ -234,7 +234,7 @@ class Poller:
             self._settle(connection)
 
     def _settle(self, connection: Connection) -> None:
-        """Hand the connection over to whatever it waits for now. The caller owns it no longer."""
+        """Hand the connection to the owner of its next state. The caller owns it no longer."""
         if connection.unsent:
             connection.waits_since = time.monotonic()
             connection.deadline = connection.waits_since + self._limits.unread_seconds
@@ -260,7 +260,7 @@ class Poller:
         self._wait_for(_READ, connection)
 
     def _linger(self, connection: Connection) -> None:
-        """Read on for a while: to close a socket with unread bytes takes the answer back."""
+        """Read on for a while, because closing a socket with unread bytes discards the answer."""
         connection.deadline = time.monotonic() + _LINGER_SECONDS
         connection.state = State.LINGERING
         with suppress(OSError):
@@ -270,7 +270,7 @@ class Poller:
     # Connections end.
 
     def _close(self, connection: Connection) -> None:
-        # The number of a closed socket is given to the next one at once.
+        # The kernel gives the descriptor of a closed socket to the next connection at once.
         self._connections.pop(connection.socket.fileno(), None)
         connection.close()
 
@@ -278,11 +278,11 @@ class Poller:
         return list(self._connections.values())
 
     def _sweep(self, now: float) -> None:
-        """End what takes too long, and what keeps too many bytes."""
+        """Close connections whose time is over, and those that hold too many bytes."""
         self._sweep_at = now + _SWEEP_SECONDS
         if self._evicted:
             _LOG.warning(
-                "%d connections were closed to make room for others: [roost]max_connections = %d",
+                "%d connections were closed because new ones came: [roost]max_connections = %d",
                 self._evicted,
                 self._limits.max_connections,
             )
@@ -312,7 +312,7 @@ class Poller:
             self._close(connection)
 
     def _finish(self, wakened: socket.socket) -> None:
-        """Stop listening, answer what has come, and wait for what is in flight."""
+        """Stop listening, answer the requests that have come, and wait for those in flight."""
         deadline = time.monotonic() + STOP_SECONDS
         while self._accept(time.monotonic()) == _ACCEPTED_MAX:
             pass

@@ -1,4 +1,4 @@
-"""The process that starts the workers, replaces those that die, and stops them in order."""
+"""The supervisor: the process that starts workers, replaces those that die, and stops them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _POLL_SECONDS = 1.0
 _SOUND_SECONDS = 5.0
 _DELAY_SECONDS_MIN = 0.5
 _DELAY_SECONDS_MAX = 30.0
-# For what a worker does after its own time to stop is over.
+# How long a worker may take beyond its own time to stop.
 _KILL_SECONDS = 5.0
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(slots=True)
-class _Slot:
-    """The place of one worker: the process that has it, or when the next one starts."""
+class _WorkerSlot:
+    """One worker that should run: its process, or the time at which the next one starts."""
 
     process_id: int | None = None
     started_at: float = 0.0
@@ -41,7 +41,7 @@ class Supervisor:
 
     def __init__(self, workers: int, work: Callable[[Callable[[], None]], None]) -> None:
         self._work = work
-        self._slots = [_Slot() for _ in range(workers)]
+        self._slots = [_WorkerSlot() for _ in range(workers)]
         self._stopping = False
         self._waker, self._wakened = socket.socketpair()
         # A worker that is ready writes into it.
@@ -55,14 +55,14 @@ class Supervisor:
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         for number in _STOP_SIGNALS:
             signal.signal(number, self._stop)
-        # Its default is to be ignored, and then nothing would wake the supervisor.
+        # By default the system ignores SIGCHLD, and the supervisor would not wake up.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         status = 0
         while not self._stopping:
             self._start_missing()
             self._wait(_POLL_SECONDS)
-            if not self._bury() and not self._was_ready:
-                # What ends the first workers before they serve would end all others, too.
+            if not self._reap() and not self._was_ready:
+                # A failure that ends the first worker before it serves would end every worker.
                 status = 1
                 break
         self._stop_workers()
@@ -85,7 +85,7 @@ class Supervisor:
         status = 1
         try:
             signal.set_wakeup_fd(-1)
-            # Until the worker has a handler of its own, a signal to stop stops it.
+            # Until the worker installs its own handler, SIGTERM ends it.
             for number in (*_STOP_SIGNALS, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
             self._work(self._tell_ready)
@@ -94,7 +94,7 @@ class Supervisor:
             _LOG.exception("A worker cannot serve")
         finally:
             logging.shutdown()
-            # What the parent wants to be done at its end is not for a worker to do.
+            # `os._exit` skips the parent's exit handlers, which a worker must not run.
             os._exit(status)
 
     def _tell_ready(self) -> None:
@@ -108,8 +108,8 @@ class Supervisor:
         if self._ready_read in ready:
             self._was_ready = bool(os.read(self._ready_read, 4096))
 
-    def _bury(self) -> bool:
-        """Take note of workers that ended; false if one did."""
+    def _reap(self) -> bool:
+        """Collect workers that ended; return whether all still run."""
         sound = True
         for slot in self._slots:
             if slot.process_id is None:
@@ -120,7 +120,7 @@ class Supervisor:
                 self._plan_replacement(slot, os.waitstatus_to_exitcode(wait_status))
         return sound
 
-    def _plan_replacement(self, slot: _Slot, status: int) -> None:
+    def _plan_replacement(self, slot: _WorkerSlot, status: int) -> None:
         now = time.monotonic()
         if now - slot.started_at > _SOUND_SECONDS:
             slot.delay_seconds = 0.0

@@ -1,4 +1,4 @@
-"""Threads that take work as it comes, first come, first served."""
+"""A pool of threads: items wait in a queue, first come, first served."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class Threads(Generic[T]):
-    """A fixed number of threads that all do the same to whatever is put.
+    """A fixed number of threads that run one function on each item.
 
-    The thread that became idle last is taken first: its memory is still in the processor's cache.
+    The thread that became idle last works first: its memory is still in the processor's cache.
     """
 
     def __init__(self, name: str, count: int, work: Callable[[T], None]) -> None:
@@ -29,7 +29,7 @@ class Threads(Generic[T]):
             thread.start()
 
     def put(self, item: T) -> None:
-        """Let a thread work on the item, as soon as one is idle."""
+        """Give the item to an idle thread, now or as soon as there is one."""
         with self._lock:
             if not self._idle:
                 self._waiting.append(item)
@@ -46,7 +46,7 @@ class Threads(Generic[T]):
                 self._work(item)
             except Exception:
                 _LOG.exception("A thread of the server failed")
-            # The next wait must not keep the last connection alive.
+            # While the thread waits, the item must not stay alive.
             del item
 
     def _next(self, idle: _Idle[T]) -> T:

@@ -1,4 +1,4 @@
-"""What a worker process does: it loads the application, listens, and answers until SIGTERM."""
+"""A worker process: it loads the application, listens, and answers until SIGTERM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OTHER_FILES = 512
 
 # The numbers of glibc's options, and what they are set to.
 _KEEP_MEMORY = (
-    (-8, 1),  # M_ARENA_MAX: threads share what was freed; they take turns anyway
+    (-8, 1),  # M_ARENA_MAX: threads share freed memory, because they take turns anyway
     (-3, 32 * 1024 * 1024),  # M_MMAP_THRESHOLD
     (-1, 64 * 1024 * 1024),  # M_TRIM_THRESHOLD
 )
@@ -38,7 +38,7 @@ def run_worker(
     is_ready: Callable[[], None],
 ) -> None:
     """Serve what `load` returns, in a process that ends when its parent does."""
-    # A terminal sends these to all processes; the parent hears them and stops its workers in order.
+    # A terminal sends these signals to all processes. The supervisor stops its workers in order.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     _end_with_parent()
     _keep_memory()
@@ -51,7 +51,7 @@ def run_worker(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket that other processes may have at the same address."""
+    """A listening socket. Other processes may listen at the same address."""
     listener = bind(host, port)
     listener.listen(_BACKLOG)
     return listener
@@ -66,7 +66,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # Accepted connections inherit it: an answer is not held back for the last one's receipt.
+        # Accepted connections inherit it. So the kernel sends small answers at once.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         bound.bind(address)
     except OSError:
@@ -97,10 +97,10 @@ def _within_open_files(limits: Limits) -> Limits:
 
 
 def _keep_memory() -> None:
-    """Use the memory of one answer again for the next, instead of giving it back in between.
+    """Let the allocator keep the memory of an answer for the next one.
 
-    An answer of two megabytes has 700 pages. To get them anew for every answer costs more CPU
-    than to find and to render its candidates.
+    An answer of two megabytes has 700 pages. Getting them from the system for every answer costs
+    more CPU than finding and rendering its candidates.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
@@ -109,16 +109,16 @@ def _keep_memory() -> None:
 
 
 def _give_back_memory() -> None:
-    """Once, after all providers were read, which needs more memory than keeping them."""
+    """Return free memory once: reading all providers needs more memory than keeping them."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)
 
 
 def _end_with_parent() -> None:
-    """A server that was killed must not leave workers behind that keep its port.
+    """Let the system kill this worker when the supervisor dies, so that the port is free again.
 
-    In an orderly stop the server waits for its workers, so this never interrupts a request there.
+    In an orderly stop the supervisor waits for its workers, so no request is interrupted.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,5 +1,5 @@
-"""The use cases, one function each: the store plus the rules.
+"""The use cases, one function each: what the store does, and the rules for it.
 
-Each takes a connection inside a transaction as its first argument, so that they can be put
-together; `Database.read` and `Database.write` run them. Domain errors are raised here only.
+The first argument of a use case is a connection inside a transaction, so one use case can call
+another. `Database.read` and `Database.write` run use cases. Only this package raises domain errors.
 """

@@ -1,4 +1,4 @@
-"""Membership of providers in aggregates."""
+"""The aggregates of providers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roost.store import aggregates
 
 
 def list_aggregates(connection: Connection, uuid: str) -> tuple[int, list[str]]:
-    """The provider's generation and the aggregates that it is a member of itself."""
+    """The provider's generation, and the uuids of the aggregates that have the provider."""
     provider = get_provider(connection, uuid)
     return provider.generation, aggregates.list_provider_aggregates(connection, provider.id)
 
@@ -20,9 +20,9 @@ def list_aggregates(connection: Connection, uuid: str) -> tuple[int, list[str]]:
 def replace_aggregates(
     connection: Connection, uuid: str, wanted: Sequence[str], generation: int | None
 ) -> int:
-    """Make the provider a member of exactly these; the generation afterwards.
+    """Make the provider a member of exactly these aggregates; its generation afterwards.
 
-    Without a generation (below 1.19) none is checked, nor moved on.
+    Without a generation (below 1.19) the use case neither checks nor increments the generation.
     """
     provider = get_locked_provider(connection, uuid)
     if generation is not None and provider.generation != generation:

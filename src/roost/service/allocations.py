@@ -1,21 +1,24 @@
-"""Who holds what: reading allocations."""
+"""Reading allocations: what consumers hold, and how much projects and users hold in all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection
 
-from roost.model.consumers import ConsumerAllocations, ProviderConsumer
+from roost.model.consumers import ConsumerAllocations, ProviderConsumer, TypeUsage
 from roost.service.errors import NotFound
-from roost.store import allocations, providers
+from roost.store import allocations, providers, usages
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderAllocations:
-    """The consumers of one provider; `consumers` is `None` if there are too many for one look."""
+    """The consumers of one provider.
+
+    `consumers` is `None` if the provider has too many allocations for one statement.
+    """
 
     provider_id: int
     generation: int
@@ -24,7 +27,7 @@ class ProviderAllocations:
 
 
 def get_consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocations | None:
-    """All that the consumer holds; nothing if it holds nothing, exists or not."""
+    """All allocations of the consumer; `None` without allocations, also for an unknown consumer."""
     return allocations.consumer_allocations(connection, uuid)
 
 
@@ -54,3 +57,19 @@ def list_consumers(
 ) -> Sequence[ProviderConsumer]:
     """The consumers of a provider whose ids lie in a range."""
     return allocations.consumers_in_range(connection, provider_id, after_id, up_to_id)
+
+
+def list_usages(connection: Connection, project: str, user: str | None) -> Mapping[str, int]:
+    """How much of each class the project, or one user in it, holds."""
+    return usages.project_usages(connection, project, user)
+
+
+def list_usages_by_type(
+    connection: Connection, project: str, user: str | None, consumer_type: str | None
+) -> list[TypeUsage]:
+    """How much of each class they hold by consumer type.
+
+    The consumer type may be the name of one, `unknown`, or `all` for the sum over all types.
+    Without a consumer type the list has each type.
+    """
+    return usages.project_usages_by_type(connection, project, user, consumer_type)

@@ -1,20 +1,21 @@
-"""Where would this fit? Allocation candidates from the forest."""
+"""Allocation candidates: the names of a query are checked, then the forest is searched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 from roost.model.candidates import CandidateQuery
-from roost.search.candidates import Found, Order, find_candidates
+from roost.search.candidate_order import CandidateOrder
+from roost.search.candidates import FoundCandidates, find_candidates
 from roost.search.forest import Forest
-from roost.search.rows import Vocabulary
+from roost.search.vocabulary import Vocabulary
 from roost.service.errors import Invalid
 
 
 def list_candidates(
-    forest: Forest, query: CandidateQuery, order: Order, pause: Callable[[], None]
-) -> Found:
-    """The candidates for a query; unknown names in it are errors, whatever the forest holds."""
+    forest: Forest, query: CandidateQuery, order: CandidateOrder, pause: Callable[[], None]
+) -> FoundCandidates:
+    """The candidates for a query; raise `Invalid` if a name in it does not exist."""
     check_names(forest.vocabulary, query)
     return find_candidates(forest, query, order, pause=pause)
 

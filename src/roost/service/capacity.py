@@ -1,4 +1,4 @@
-"""The one place that decides whether claims fit."""
+"""The decision whether claims fit into the inventories of their providers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection
 
 from roost.model.consumers import Claim
+from roost.model.inventory import Inventory
 from roost.service.errors import Conflict
 from roost.store import allocations
-from roost.store.allocations import Held, Stock
+from roost.store.allocations import AllocationRow, InventoryUsage
 
 _PREFIX = "Unable to allocate inventory: "
 
@@ -23,27 +24,28 @@ def check_capacity(
     claims: Sequence[Claim],
     class_ids: Mapping[str, int],
     provider_ids: Mapping[str, int],
-    held: Sequence[Held],
+    held: Sequence[AllocationRow],
 ) -> None:
-    """Raise a conflict unless all claims fit together, in place of what is `held` now.
+    """Raise a conflict unless all claims fit together.
 
-    The providers are locked, all classes exist.
+    The claims replace the allocations in `held`. The caller has locked the providers, and all
+    classes exist.
     """
     claimed = sorted({provider_ids[uuid] for claim in claims for uuid in claim.allocations})
     if not claimed:
         return
-    stock = allocations.stock(connection, claimed, class_ids)
+    found = allocations.inventory_usages(connection, claimed, class_ids)
     asked = _asked(claims, class_ids, provider_ids)
     before = _held(held)
-    _check_inventories(claims, class_ids, provider_ids, stock)
+    _check_inventories(claims, class_ids, provider_ids, found)
     for claim in claims:
         for uuid, resources in claim.allocations.items():
             for name, amount in resources.items():
                 key = provider_ids[uuid], class_ids[name]
-                if key not in stock:
+                if key not in found:
                     raise _without_inventory(name, uuid)
-                _check_amount(stock[key], uuid, amount)
-                _check_room(stock[key], uuid, asked[key], before.get(key, 0))
+                _check_amount(found[key].inventory, uuid, amount)
+                _check_room(found[key], uuid, asked[key], before.get(key, 0))
 
 
 def _asked(
@@ -57,7 +59,7 @@ def _asked(
     return asked
 
 
-def _held(held: Sequence[Held]) -> Amounts:
+def _held(held: Sequence[AllocationRow]) -> Amounts:
     amounts: dict[tuple[int, int], int] = defaultdict(int)
     for row in held:
         amounts[row.provider_id, row.class_id] += row.used
@@ -68,36 +70,39 @@ def _check_inventories(
     claims: Sequence[Claim],
     class_ids: Mapping[str, int],
     provider_ids: Mapping[str, int],
-    stock: Mapping[tuple[int, int], Stock],
+    found: Mapping[tuple[int, int], InventoryUsage],
 ) -> None:
-    """Every provider must have at least one of the classes of the whole request."""
-    stocked = {provider_id for provider_id, _ in stock}
+    """Refuse a provider that has inventory of no class of the whole request."""
+    with_inventory = {provider_id for provider_id, _ in found}
     for claim in claims:
         for uuid in claim.allocations:
-            if provider_ids[uuid] not in stocked:
+            if provider_ids[uuid] not in with_inventory:
                 names = sorted(class_ids, key=class_ids.__getitem__)
                 raise _without_inventory(", ".join(names), uuid)
 
 
-def _check_amount(stock: Stock, uuid: str, amount: int) -> None:
-    if not stock.inventory.allows(amount):
+def _check_amount(inventory: Inventory, uuid: str, amount: int) -> None:
+    if not inventory.allows(amount):
         raise Conflict(
-            f"{_PREFIX}Unable to create allocation for '{stock.inventory.resource_class}' on "
+            f"{_PREFIX}Unable to create allocation for '{inventory.resource_class}' on "
             f"resource provider '{uuid}'. The requested amount would violate inventory "
-            f"constraints. (asked for {amount}; min_unit {stock.inventory.min_unit}, max_unit "
-            f"{stock.inventory.max_unit}, step_size {stock.inventory.step_size})"
+            f"constraints. (asked for {amount}; min_unit {inventory.min_unit}, max_unit "
+            f"{inventory.max_unit}, step_size {inventory.step_size})"
         )
 
 
-def _check_room(stock: Stock, uuid: str, asked: int, held_before: int) -> None:
-    used = stock.used - held_before + asked
-    # An over-full provider may be relieved or rewritten as it is, but not filled further.
-    if used > stock.inventory.capacity and used > stock.used:
+def _check_room(found: InventoryUsage, uuid: str, asked: int, held_before: int) -> None:
+    inventory = found.inventory
+    used_by_others = found.used - held_before
+    # Consumers may hold more than the capacity after an inventory became smaller. Then a claim
+    # may lower the usage or keep it, but not raise it.
+    raises_usage = asked > held_before
+    if raises_usage and not inventory.fits(asked, used_by_others):
         raise Conflict(
-            f"{_PREFIX}Unable to create allocation for '{stock.inventory.resource_class}' on "
+            f"{_PREFIX}Unable to create allocation for '{inventory.resource_class}' on "
             f"resource provider '{uuid}'. The requested amount would exceed the capacity. "
-            f"(asked for {asked}; {stock.used - held_before} of {stock.inventory.capacity:g} are "
-            "in use by others)"
+            f"(asked for {asked}; {used_by_others} of {inventory.capacity:g} are in use by other "
+            "consumers)"
         )
 
 

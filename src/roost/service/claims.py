@@ -1,8 +1,8 @@
-"""Claims: give consumers what they ask for, all of it or nothing.
+"""Claims: a claim becomes the whole of what its consumer holds, or changes nothing.
 
-Locks are taken in one order everywhere: names, consumers, providers (by id). Capacity is read
-after the providers are locked, so two claims that both fit both succeed, one after the other,
-and no interleaving hands out more than there is.
+Every claim takes its locks in one order: names, consumers, providers (by id). It reads inventories
+and usages after it has locked the providers. So two claims that both fit both succeed, one after
+the first, and no interleaving of claims exceeds a capacity.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.service.capacity import check_capacity
 from roost.service.errors import Conflict, ErrorCode, Invalid, NotFound, UnknownResourceClass
 from roost.store import allocations, consumers, providers
-from roost.store.allocations import Held
-from roost.store.consumers import ConsumerRow, Names, Owner
-from roost.store.journal import ChangeKind, record_changes
+from roost.store.allocations import AllocationRow
+from roost.store.consumers import ConsumerOwner, ConsumerRow, Names
+from roost.store.journal.writing import ChangeKind, record_changes
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedClaims:
-    """Claims whose consumers are locked, checked and written; providers are still untouched."""
+    """Claims whose consumers are locked, checked and written; no provider is locked yet."""
 
     claims: Sequence[Claim]
     names: Names
-    held: Sequence[Held]
-    # Consumer -> its uuid as the row has it, for those that existed before.
+    held: Sequence[AllocationRow]
+    # Consumer -> its uuid as the row has it, for consumers that existed before.
     spellings: Mapping[str, str]
 
     @property
     def provider_uuids(self) -> set[str]:
-        """The providers whose generation will move: those claimed from, and those that a
-        consumer which gives up everything leaves.
+        """The providers whose generation the claims increment.
+
+        These are the providers that a claim names, and all providers of an emptied consumer.
         """
         emptied = {claim.consumer for claim in self.claims if not claim.allocations}
         freed = {
@@ -65,12 +66,12 @@ def claim_for_several(connection: Connection, claims: Sequence[Claim]) -> None:
 
 
 def delete_allocations(connection: Connection, consumer: str) -> None:
-    """Take everything from the consumer; the providers' generations stay as they are."""
+    """Remove all allocations of the consumer; the providers keep their generations."""
     rows = consumers.lock_consumers(connection, [consumer])
-    held = allocations.held_by(connection, [row.uuid for row in rows])
+    held = allocations.allocations_of(connection, [row.uuid for row in rows])
     if not held:
         raise NotFound(f"No allocations for consumer '{consumer}'")
-    allocations.delete_held(connection, [row.uuid for row in rows])
+    allocations.delete_allocations(connection, [row.uuid for row in rows])
     consumers.delete_consumers(connection, [row.id for row in rows])
     record_changes(connection, ChangeKind.USAGE, sorted(_providers_of(held).items()))
 
@@ -84,7 +85,7 @@ def _claim(connection: Connection, claims: Sequence[Claim]) -> None:
 
 
 def prepare_claims(connection: Connection, claims: Sequence[Claim]) -> PreparedClaims:
-    """Lock the consumers, compare their generations, and write what becomes of them."""
+    """Lock the consumers, compare their generations, and write their rows."""
     names = _look_up_names(connection, claims)
     rows = consumers.lock_consumers(connection, [claim.consumer for claim in claims])
     known: dict[str, ConsumerRow] = {}
@@ -92,9 +93,9 @@ def prepare_claims(connection: Connection, claims: Sequence[Claim]) -> PreparedC
         known.setdefault(_canonical(row.uuid), row)
     for claim in claims:
         _check_generation(claim, known.get(claim.consumer))
-    held = allocations.held_by(connection, [row.uuid for row in rows])
+    held = allocations.allocations_of(connection, [row.uuid for row in rows])
     _write_consumers(connection, claims, known, names)
-    # A database that another service wrote may have one consumer in two spellings.
+    # Another service may have written one consumer twice, in two spellings.
     kept = {row.id for row in known.values()}
     consumers.delete_consumers(connection, [row.id for row in rows if row.id not in kept])
     spellings = {consumer: row.uuid for consumer, row in known.items()}
@@ -102,7 +103,7 @@ def prepare_claims(connection: Connection, claims: Sequence[Claim]) -> PreparedC
 
 
 def check_providers_exist(claims: Sequence[Claim], provider_ids: Mapping[str, int]) -> None:
-    """Refuse claims on providers that are not among the locked ones."""
+    """Refuse claims on providers that do not exist; `provider_ids` has the locked providers."""
     for claim in claims:
         for uuid in claim.allocations:
             if uuid not in provider_ids:
@@ -121,7 +122,7 @@ def settle_claims(
                     raise UnknownResourceClass(name)
     check_capacity(connection, claims, names.classes, provider_ids, held)
     if held:
-        allocations.delete_held(connection, {row.consumer_uuid for row in held})
+        allocations.delete_allocations(connection, {row.consumer_uuid for row in held})
     allocations.insert_allocations(
         connection,
         (
@@ -143,7 +144,7 @@ def settle_claims(
 
 
 def _look_up_names(connection: Connection, claims: Sequence[Claim]) -> Names:
-    """The ids of everything that the claims name; projects, users and types are made if new."""
+    """The ids of all names in the claims; new projects, users and types are inserted."""
     holders = [claim for claim in claims if claim.allocations]
     return consumers.ensure_names(
         connection,
@@ -167,7 +168,7 @@ def _check_generation(claim: Claim, row: ConsumerRow | None) -> None:
         agrees = claim.generation is None
     else:
         expected = row.generation
-        # Generation 0 is a leftover of a claim that never came to be: to clients it is new.
+        # A consumer of generation 0 is left over from a claim that failed: clients take it for new.
         agrees = claim.generation == row.generation or (
             row.generation == 0 and claim.generation is None
         )
@@ -184,10 +185,10 @@ def _write_consumers(
     known: Mapping[str, ConsumerRow],
     names: Names,
 ) -> None:
-    """Insert new consumers, move known ones on, remove those that give up everything."""
-    new: list[tuple[str, Owner]] = []
+    """Insert new consumers, increment known consumers, delete emptied consumers."""
+    new: list[tuple[str, ConsumerOwner]] = []
     moved: list[int] = []
-    reassigned: list[tuple[int, Owner]] = []
+    reassigned: list[tuple[int, ConsumerOwner]] = []
     emptied: list[int] = []
     for claim in claims:
         row = known.get(claim.consumer)
@@ -201,25 +202,25 @@ def _write_consumers(
         moved.append(row.id)
         if row.owner != owner:
             reassigned.append((row.id, owner))
-    # By uuid, as everybody does: two requests for the same new consumers wait in one order.
+    # In the order of uuids, so that two requests for the same new consumers cannot deadlock.
     consumers.insert_consumers(connection, sorted(new, key=lambda pair: pair[0]))
     consumers.reassign_consumers(connection, reassigned)
     consumers.increment_consumers(connection, moved)
     consumers.delete_consumers(connection, emptied)
 
 
-def _owner(claim: Claim, row: ConsumerRow | None, names: Names) -> Owner:
-    """Whom the consumer belongs to after the claim; a claim without type keeps the old one."""
+def _owner(claim: Claim, row: ConsumerRow | None, names: Names) -> ConsumerOwner:
+    """The owner of the consumer after the claim; a claim without a type keeps the old type."""
     if claim.consumer_type is not None:
         type_id: int | None = names.types[claim.consumer_type]
     else:
         type_id = None if row is None else row.owner.consumer_type_id
-    return Owner(names.projects[claim.project], names.users[claim.user], type_id)
+    return ConsumerOwner(names.projects[claim.project], names.users[claim.user], type_id)
 
 
 def _canonical(consumer: str) -> str:
     return canonical_uuid(consumer) if is_uuid(consumer) else consumer
 
 
-def _providers_of(held: Sequence[Held]) -> dict[int, str]:
+def _providers_of(held: Sequence[AllocationRow]) -> dict[int, str]:
     return {row.provider_id: row.provider_uuid or "" for row in held}

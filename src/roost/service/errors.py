@@ -1,4 +1,4 @@
-"""Domain errors, and the error codes that clients match on. Once a code is set, it is set."""
+"""Domain errors, and the error codes that clients match on. A published code never changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ErrorCode(StrEnum):
 
 
 class DomainError(Exception):
-    """A request that cannot be done; the message is the sentence that the client reads."""
+    """A request that the service refuses; the client reads the message."""
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.UNDEFINED) -> None:
         super().__init__(message)
@@ -30,15 +30,15 @@ class DomainError(Exception):
 
 
 class NotFound(DomainError):
-    """The thing that the request is about does not exist."""
+    """The subject of the request does not exist."""
 
 
 class Invalid(DomainError):
-    """The request contradicts itself, the rules, or names something that does not exist."""
+    """The request breaks a rule, or names something that does not exist."""
 
 
 class Conflict(DomainError):
-    """The request is fine, but not with what is there now."""
+    """The request conflicts with the present state; the same request may succeed later."""
 
 
 class UnknownResourceClass(Invalid):
@@ -49,12 +49,12 @@ class UnknownResourceClass(Invalid):
 
 
 def provider_not_found(uuid: str) -> NotFound:
-    """The sentence that clients look for when a provider is missing."""
+    """The error for a missing provider; clients match on its sentence."""
     return NotFound(f"No resource provider with uuid {uuid} found")
 
 
 def generation_conflict() -> Conflict:
-    """The sentence for a stale generation of a provider's traits or aggregates."""
+    """The error for traits or aggregates of a provider that another request has changed."""
     return Conflict(
         "Resource provider's generation already changed. Please update the generation and try "
         "again.",

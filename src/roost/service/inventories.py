@@ -1,4 +1,4 @@
-"""What a provider has to give: show, add, replace, remove inventories; show their usage."""
+"""Inventories of a provider: show, add, replace and remove them; show their usages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from roost.store.inventories import InventoryKey
 
 @dataclass(frozen=True, slots=True)
 class ProviderInventories:
-    """Inventories by class, and the provider's generation that goes with them."""
+    """Inventories by class, and the generation of their provider."""
 
     generation: int
     inventories: Mapping[str, Inventory]
@@ -31,8 +31,8 @@ class ProviderInventories:
 
 def list_inventories(connection: Connection, uuid: str) -> ProviderInventories:
     """All inventories of the provider."""
-    # The generation is read first: should a write slip in between, the client's next write
-    # with that generation is refused instead of undoing it.
+    # The generation is read first. If another client writes before the inventories are read, the
+    # next write with this generation is refused, and cannot undo that client's write.
     provider = get_provider(connection, uuid)
     return ProviderInventories(
         provider.generation, inventories.list_inventories(connection, provider.id)
@@ -52,7 +52,7 @@ def get_inventory(connection: Connection, uuid: str, resource_class: str) -> Pro
 def add_inventory(
     connection: Connection, uuid: str, inventory: Inventory, may_reserve_all: bool
 ) -> ProviderInventories:
-    """Give the provider an inventory of a class that it does not have yet."""
+    """Add an inventory of a class that the provider does not have yet."""
     provider = get_locked_provider(connection, uuid)
     prefix = f"Unable to create inventory for resource provider {uuid}: "
     _check_capacity(provider, [inventory], may_reserve_all, prefix)
@@ -78,7 +78,7 @@ def replace_inventories(
     wanted: Collection[Inventory],
     may_reserve_all: bool,
 ) -> ProviderInventories:
-    """Make these the provider's only inventories."""
+    """Give the provider exactly these inventories."""
     provider = get_locked_provider(connection, uuid)
     _check_generation(provider, generation)
     _check_capacity(
@@ -127,7 +127,7 @@ def replace_inventory(
 
 
 def delete_inventory(connection: Connection, uuid: str, resource_class: str) -> None:
-    """Take one inventory away that nobody uses."""
+    """Remove one inventory without allocations."""
     provider = get_locked_provider(connection, uuid)
     missing = f"No inventory of class {resource_class} found for delete"
     found = vocabulary.find_resource_class(connection, resource_class)
@@ -142,14 +142,14 @@ def delete_inventory(connection: Connection, uuid: str, resource_class: str) -> 
         {provider.id: provider.uuid},
         removed,
         prefix=f"Unable to delete inventory of class {resource_class}: ",
-        # Sic: clients of the reference may look for this code here.
+        # The reference sends this code here, and clients may match on it.
         code=ErrorCode.CONCURRENT_UPDATE,
     )
     _write(connection, provider, {}, present, removed)
 
 
 def delete_inventories(connection: Connection, uuid: str) -> None:
-    """Take all inventories away, if nobody uses any."""
+    """Remove all inventories, if no consumer has an allocation from any."""
     provider = get_locked_provider(connection, uuid)
     present = inventories.present_inventories(connection, [provider.id])
     check_unused(connection, {provider.id: provider.uuid}, present.keys(), prefix="")
@@ -163,7 +163,7 @@ def list_usages(connection: Connection, uuid: str) -> tuple[int, Mapping[str, in
 
 
 def hold_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    """The ids of these classes, which cannot be deleted before this transaction ends."""
+    """The ids of these classes. No other transaction deletes them before this one ends."""
     wanted = list(names)
     class_ids = vocabulary.hold_resource_classes(connection, wanted)
     for name in wanted:
@@ -179,9 +179,9 @@ def check_unused(
     prefix: str,
     code: ErrorCode = ErrorCode.INVENTORY_IN_USE,
 ) -> None:
-    """Refuse to remove inventories of locked providers that consumers hold something of.
+    """Refuse to remove inventories that have allocations; their providers are locked.
 
-    The providers are given as id -> uuid; the first one with such an inventory is named.
+    `provider_uuids` has the uuids by id. The error names the first provider with such an inventory.
     """
     if not removed:
         return
@@ -213,9 +213,9 @@ def _check_generation(provider: Provider, generation: int) -> None:
 def _check_capacity(
     provider: Provider, wanted: Iterable[Inventory], may_reserve_all: bool, prefix: str
 ) -> None:
-    """Refuse inventories that could never give anything.
+    """Refuse inventories without capacity.
 
-    The integer part is what counts, so reserving a little more than there is may pass.
+    Only the integer part of the capacity counts, so `reserved` may be a little above `total`.
     """
     for inventory in wanted:
         capacity = int(inventory.capacity)

@@ -1,149 +1,131 @@
-"""Listing resource providers by what they are, have and belong to."""
+"""Listing resource providers: the forest selects them, the store reads their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 from sqlalchemy import Connection
 
 from roost.model.providers import Provider, ProviderFilter
+from roost.search.columns import IntColumn
+from roost.search.forest import Forest
+from roost.search.provider_filter import select_providers
+from roost.search.vocabulary import Vocabulary
 from roost.service.errors import Invalid
-from roost.store import aggregates, provider_search, providers, vocabulary
-from roost.store.provider_search import Condition, Extent
+from roost.store import provider_lists, providers
+from roost.store.provider_lists import Extent, Identity
 
-# The conditions of one part of the filter; none at all if nobody can pass it.
-Part: TypeAlias = list[Condition]
+_NO_IDS: IntColumn = np.empty(0, np.int64)
 
 
-# What a provider has to fulfil to be listed; `None` if no provider can.
-Conditions: TypeAlias = tuple[Condition, ...] | None
+@dataclass(frozen=True, slots=True)
+class ProviderSelection:
+    """Which providers a list has."""
+
+    identity: Identity
+    # The sorted ids of the selected providers; `None`: all providers with the identity.
+    ids: IntColumn | None
 
 
 def list_providers(
-    connection: Connection, wanted: ProviderFilter, at_most: int
-) -> tuple[list[Provider], Conditions]:
-    """The first of the providers for which every part of the filter holds, and its conditions.
+    connection: Connection, forest: Forest | None, wanted: ProviderFilter, at_most: int
+) -> tuple[list[Provider] | None, ProviderSelection]:
+    """The providers that pass the filter, and how to read them page by page.
 
-    Unknown traits and classes are errors, unless a part before them is one that nobody in the
-    whole cloud passes: the reference gives up there, and so does this.
+    The providers are `None` if there are more than `at_most`. A filter with conditions needs a
+    forest. A provider that is deleted after the forest was read is not in the list.
     """
-    identity = _identity(connection, wanted)
-    if identity is None:
-        return [], None
-    parts: list[Part] = []
-    for conditions_of in (_required_traits, _forbidden_traits, _aggregates, _resources):
-        part = conditions_of(connection, wanted, parts)
-        if part is None:
-            return [], None
-        parts.append(part)
-    conditions = tuple(condition for part in (identity, *parts) for condition in part)
-    return provider_search.find_providers(connection, conditions, at_most), conditions
+    ids = None if forest is None else _selected_ids(connection, forest, wanted)
+    selection = ProviderSelection(wanted.identity, ids)
+    if ids is not None:
+        is_long = len(ids) > at_most
+        return None if is_long else _read(connection, ids), selection
+    found = provider_lists.find_first(connection, selection.identity, at_most + 1)
+    return None if len(found) > at_most else found, selection
 
 
-def measure_list(connection: Connection, conditions: Conditions) -> Extent:
-    """Where the providers of a list lie."""
-    if conditions is None:
-        return Extent(0, 0, None)
-    return provider_search.find_extent(connection, conditions)
+def measure_list(connection: Connection, selection: ProviderSelection) -> Extent:
+    """The extent of a list that is read page by page."""
+    ids = selection.ids
+    if ids is None:
+        return provider_lists.find_extent(connection, selection.identity)
+    modified_at = provider_lists.find_newest(connection, ids.tolist())
+    return Extent(int(ids[0]), int(ids[-1]), modified_at)
 
 
 def list_range(
-    connection: Connection, conditions: Conditions, after_id: int, up_to_id: int
+    connection: Connection, selection: ProviderSelection, after_id: int, up_to_id: int
 ) -> list[Provider]:
     """The providers of a list whose ids lie in a range."""
-    if conditions is None:
-        return []
-    return provider_search.find_in_range(connection, conditions, after_id, up_to_id)
-
-
-def _identity(connection: Connection, wanted: ProviderFilter) -> Part | None:
-    conditions = []
-    if wanted.name:
-        conditions.append(provider_search.has_name(wanted.name))
-    if wanted.uuid:
-        conditions.append(provider_search.has_uuid(wanted.uuid))
-    if wanted.in_tree:
-        member = providers.find_provider(connection, wanted.in_tree)
-        if member is None:
-            return None
-        conditions.append(provider_search.in_tree(member.root_id))
-    return conditions
-
-
-def _required_traits(
-    connection: Connection, wanted: ProviderFilter, before: Sequence[Part]
-) -> Part | None:
-    alternatives = wanted.traits.any_of
-    names = (*wanted.traits.required, *(name for group in alternatives for name in group))
-    ids = _trait_ids(connection, names, before)
+    ids = selection.ids
     if ids is None:
-        return None
-    conditions = [
-        provider_search.has_any_trait([ids[name] for name in group]) for group in alternatives
-    ]
-    if wanted.traits.required:
-        required = {ids[name] for name in wanted.traits.required}
-        conditions.append(provider_search.has_all_traits(required))
-    return conditions
+        return provider_lists.find_in_range(connection, selection.identity, after_id, up_to_id)
+    first, last = np.searchsorted(ids, (after_id, up_to_id), side="right")
+    return _read(connection, ids[first:last])
 
 
-def _forbidden_traits(
-    connection: Connection, wanted: ProviderFilter, before: Sequence[Part]
-) -> Part | None:
-    if not wanted.traits.forbidden:
-        return []
-    ids = _trait_ids(connection, wanted.traits.forbidden, before)
-    return None if ids is None else [~provider_search.has_any_trait(ids.values())]
+def _read(connection: Connection, ids: IntColumn) -> list[Provider]:
+    return provider_lists.find_by_ids(connection, ids.tolist())
 
 
-def _trait_ids(
-    connection: Connection, names: Sequence[str], before: Sequence[Part]
-) -> dict[str, int] | None:
-    """The ids of traits that must exist; none if nobody is left to ask them of."""
-    ids = vocabulary.trait_ids(connection, names)
-    unknown = next((name for name in names if name not in ids), None)
-    if unknown is None:
-        return ids
-    if _nobody_passes(connection, before):
-        return None
-    raise Invalid(f'Invalid trait(s) in "required" parameter: No such trait(s): {unknown}.')
+def _selected_ids(connection: Connection, forest: Forest, wanted: ProviderFilter) -> IntColumn:
+    """The sorted ids of the providers that pass the filter.
+
+    Unknown traits and classes are errors, except behind a part of the filter that no provider of
+    the whole cloud passes. The reference stops at such a part and answers with an empty list.
+    """
+    if wanted.in_tree and providers.find_provider(connection, wanted.in_tree) is None:
+        return _NO_IDS
+    if not _names_are_known(forest, wanted):
+        return _NO_IDS
+    ids = select_providers(forest, wanted)
+    if wanted.identity:
+        identified = provider_lists.find_ids(connection, wanted.identity)
+        ids = np.intersect1d(ids, identified, assume_unique=True)
+    return ids
 
 
-def _aggregates(
-    connection: Connection, wanted: ProviderFilter, _before: Sequence[Part]
-) -> Part | None:
-    groups = (*wanted.aggregates.any_of, wanted.aggregates.forbidden)
-    known = aggregates.aggregate_ids(connection, {uuid for group in groups for uuid in group})
-    conditions = [
-        provider_search.in_any_aggregate(_ids(known, group)) for group in wanted.aggregates.any_of
-    ]
-    forbidden = _ids(known, wanted.aggregates.forbidden)
-    if forbidden:
-        conditions.append(~provider_search.in_any_aggregate(forbidden))
-    return conditions
+def _names_are_known(forest: Forest, wanted: ProviderFilter) -> bool:
+    """Raise `Invalid` for the first unknown name; false if an earlier part ends the list."""
+    if _unknown_name(forest.vocabulary, wanted) is None:
+        return True
+    parts = _parts(wanted)
+    for index, part in enumerate(parts):
+        problem = _unknown_name(forest.vocabulary, part)
+        if problem is not None:
+            if any(_is_passed_by_none(forest, earlier) for earlier in parts[:index]):
+                return False
+            raise Invalid(problem)
+    raise AssertionError("the parts have all names of the filter")
 
 
-def _ids(known: Mapping[str, list[int]], uuids: Iterable[str]) -> list[int]:
-    return [id_ for uuid in uuids for id_ in known.get(uuid, ())]
+def _parts(wanted: ProviderFilter) -> Sequence[ProviderFilter]:
+    """The conditions one by one, in the order in which the reference looks at them."""
+    forbidden = replace(wanted.traits, required=(), any_of=())
+    return (
+        ProviderFilter(traits=replace(wanted.traits, forbidden=())),
+        ProviderFilter(traits=forbidden),
+        ProviderFilter(aggregates=wanted.aggregates),
+        ProviderFilter(resources=wanted.resources),
+    )
 
 
-def _resources(
-    connection: Connection, wanted: ProviderFilter, before: Sequence[Part]
-) -> Part | None:
-    class_ids = vocabulary.resource_class_ids(connection, wanted.resources)
-    unknown = next((name for name in wanted.resources if name not in class_ids), None)
-    if unknown is not None:
-        if _nobody_passes(connection, before):
-            return None
-        raise Invalid(
-            f"Invalid resource class in resources parameter: No such resource class {unknown}."
-        )
-    return [
-        provider_search.has_room(class_ids[name], amount)
-        for name, amount in wanted.resources.items()
-    ]
+def _unknown_name(vocabulary: Vocabulary, part: ProviderFilter) -> str | None:
+    """The error for the first name that does not exist; `None` if all names exist."""
+    for name in part.traits.names:
+        if name not in vocabulary.trait_ids:
+            return f'Invalid trait(s) in "required" parameter: No such trait(s): {name}.'
+    for name in part.resources:
+        if name not in vocabulary.class_ids:
+            return f"Invalid resource class in resources parameter: No such resource class {name}."
+    return None
 
 
-def _nobody_passes(connection: Connection, parts: Sequence[Part]) -> bool:
-    return any(part and not provider_search.any_provider(connection, part) for part in parts)
+def _is_passed_by_none(forest: Forest, part: ProviderFilter) -> bool:
+    # Forbidden aggregates exclude no provider of an empty cloud.
+    excludes_only = part.aggregates.forbidden and not part.aggregates.any_of
+    if not part.has_conditions or (excludes_only and not forest.blocks):
+        return False
+    return not len(select_providers(forest, part))

@@ -12,7 +12,7 @@ from roost.store.errors import Retry
 
 
 class Keep:
-    """Says that an update leaves the parent as it is."""
+    """Marks an update that keeps the parent."""
 
 
 KEEP_PARENT = Keep()
@@ -55,7 +55,7 @@ def get_provider(connection: Connection, uuid: str) -> Provider:
 
 
 def get_locked_provider(connection: Connection, uuid: str) -> Provider:
-    """The provider with this uuid, which nobody else can change before this transaction ends."""
+    """The provider with this uuid. No other transaction changes it before this one ends."""
     provider = providers.lock_provider(connection, uuid)
     if provider is None:
         raise provider_not_found(uuid)
@@ -69,7 +69,7 @@ def update_provider(
     parent_uuid: str | Keep | None = KEEP_PARENT,
     may_reparent: bool = True,
 ) -> Provider:
-    """Rename the provider and, unless the parent is kept, hang it elsewhere with its subtree."""
+    """Rename the provider and, unless the update keeps the parent, move its subtree."""
     provider = get_provider(connection, uuid)
     prefix = f"Unable to save resource provider {uuid}: "
     if not name:
@@ -105,7 +105,7 @@ def _move(
             f"{prefix}re-parenting a provider is not currently allowed: it needs microversion 1.37."
         )
     parent = None if parent_uuid is None else _find_parent(connection, parent_uuid, prefix)
-    # All rows that will change are locked at once, in one order: claims may wait for some of them.
+    # One statement locks all rows that change, in the order of ids. Claims lock in the same order.
     subtree = providers.subtree_ids(connection, provider)
     both = [provider] if parent is None else [provider, parent]
     providers.lock_trees(connection, both, also=subtree)
@@ -128,7 +128,7 @@ def delete_provider(connection: Connection, uuid: str) -> None:
     provider = providers.find_provider(connection, uuid)
     if provider is None:
         raise NotFound(f"No resource provider with uuid {uuid} found for delete")
-    # The tree's lock keeps children from coming, the provider's own keeps claims away.
+    # The lock of the tree keeps new children away, the lock of the provider keeps claims away.
     providers.lock_trees(connection, [provider])
     if providers.has_children(connection, provider):
         raise Conflict(

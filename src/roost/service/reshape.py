@@ -1,4 +1,4 @@
-"""Reshape: move inventories together with what is allocated from them, as one change."""
+"""Reshape: move inventories together with their allocations, as one change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from roost.store.providers import SeenProvider
 
 @dataclass(frozen=True, slots=True)
 class NewInventories:
-    """The whole new inventory of a provider whose generation the client has seen."""
+    """All new inventories of a provider, and the generation that the client has seen."""
 
     generation: int
     inventories: Sequence[Inventory]
@@ -32,8 +32,8 @@ def reshape(
 ) -> None:
     """Give the providers exactly these inventories and the consumers exactly these allocations.
 
-    New and changed inventories are written before the claims are checked, old ones are removed
-    after: so what is allocated can follow its inventory to another provider.
+    New and changed inventories are written before the claims are checked, and old inventories are
+    removed afterwards. So allocations can follow their inventory to another provider.
     """
     seen = _seen_providers(connection, wanted)
     prepared = prepare_claims(connection, claims)
@@ -57,7 +57,7 @@ def reshape(
     check_unused(connection, names, removed, prefix="update conflict: ")
     if removed:
         inventories.change_inventories(connection, (), present=present, removed=removed)
-    # As in the reference: one step for the interim inventories, one for the final ones.
+    # The reference increments once for the interim inventories and once for the final inventories.
     emptied = [id_ for id_, new in new_by_id.items() if not new]
     providers.increment_generations(connection, sorted(new_by_id.keys() - set(emptied)), by=2)
     providers.increment_generations(connection, sorted(emptied))
@@ -66,11 +66,11 @@ def reshape(
 def _seen_providers(
     connection: Connection, wanted: Mapping[str, NewInventories]
 ) -> dict[str, Provider | SeenProvider]:
-    """The providers, by the uuids of the request, at the generations that the client has seen."""
+    """The providers by the uuids of the request; a generation that has changed is a conflict."""
     found = providers.find_generations(connection, wanted)
     seen: dict[str, Provider | SeenProvider] = {}
     for uuid, new in wanted.items():
-        # MySQL's usual collations find a provider by its uuid in capitals, too.
+        # MySQL's usual collations also find a provider by its uuid in capitals.
         provider = found.get(uuid) or providers.find_provider(connection, uuid)
         if provider is None:
             raise Invalid(
@@ -91,7 +91,7 @@ def _seen_providers(
 def _rows(
     connection: Connection, wanted: Mapping[int, Sequence[Inventory]]
 ) -> dict[InventoryKey, Inventory]:
-    """The inventories by the ids of their provider and class, whose classes are held."""
+    """The inventories by the ids of their provider and class; the classes are locked."""
     names = dict.fromkeys(item.resource_class for new in wanted.values() for item in new)
     class_ids = hold_classes(connection, names)
     return {

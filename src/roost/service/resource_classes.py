@@ -1,10 +1,10 @@
-"""Resource classes: the kinds of things that providers have."""
+"""Resource classes: list, show, create, rename and delete them."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from roost.model.names import Name
+from roost.model.identifiers import Name
 from roost.service.errors import Conflict, Invalid, NotFound
 from roost.store import vocabulary
 from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
@@ -21,14 +21,14 @@ def get_resource_class(connection: Connection, name: str) -> Name:
 
 
 def create_resource_class(connection: Connection, name: str) -> None:
-    """A new custom class."""
+    """Create a custom class."""
     if vocabulary.find_resource_class(connection, name) is not None:
         raise Conflict(f"Conflicting resource class already exists: {name}")
     vocabulary.insert_resource_class(connection, name)
 
 
 def ensure_resource_class(connection: Connection, name: str) -> bool:
-    """Make the custom class if it does not exist; whether it had to be made."""
+    """Create the custom class if it does not exist; whether it was created."""
     if vocabulary.find_resource_class(connection, name) is not None:
         return False
     vocabulary.insert_resource_class(connection, name)
@@ -36,7 +36,7 @@ def ensure_resource_class(connection: Connection, name: str) -> bool:
 
 
 def rename_resource_class(connection: Connection, name: str, new_name: str) -> Name:
-    """Give a custom class another name; what uses it follows."""
+    """Rename a custom class; its inventories and allocations get the new name."""
     resource_class = get_resource_class(connection, name)
     if resource_class.id < FIRST_CUSTOM_CLASS_ID:
         raise Invalid(f"Cannot update standard resource class {name}")
@@ -48,7 +48,7 @@ def rename_resource_class(connection: Connection, name: str, new_name: str) -> N
 
 
 def delete_resource_class(connection: Connection, name: str) -> None:
-    """Remove a custom class of which no inventory exists."""
+    """Delete a custom class that no inventory has."""
     resource_class = _found(vocabulary.lock_resource_class(connection, name), name)
     prefix = "Error in delete resource class: "
     if resource_class.id < FIRST_CUSTOM_CLASS_ID:

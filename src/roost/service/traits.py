@@ -1,4 +1,4 @@
-"""Traits: their names, and which providers have them."""
+"""Traits: their names, and the traits of providers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from roost.model.identifiers import is_custom, is_custom_name
-from roost.model.names import Name
+from roost.model.identifiers import Name, is_custom, is_custom_name
 from roost.model.providers import Provider
 from roost.service.errors import Conflict, Invalid, NotFound, generation_conflict
 from roost.service.providers import get_locked_provider, get_provider
@@ -33,7 +32,7 @@ def list_traits(
     connection: Connection, names: TraitNameFilter, associated: bool | None
 ) -> list[Name]:
     """All traits that pass the filters."""
-    # A few hundred rows: filtering here is exact on every database, unlike SQL's LIKE.
+    # LIKE ignores case on some databases. There are only a few hundred rows, so Python filters.
     found = vocabulary.list_traits(connection, associated)
     return [trait for trait in found if names.matches(trait.name)]
 
@@ -47,7 +46,7 @@ def get_trait(connection: Connection, name: str) -> Name:
 
 
 def ensure_trait(connection: Connection, name: str) -> tuple[Name, bool]:
-    """The custom trait of this name, and whether it had to be made."""
+    """The custom trait of this name, and whether it was created."""
     if not is_custom_name(name):
         raise Invalid(
             "The trait is invalid. A valid trait must be no longer than 255 characters, start "
@@ -61,7 +60,7 @@ def ensure_trait(connection: Connection, name: str) -> tuple[Name, bool]:
 
 
 def delete_trait(connection: Connection, name: str) -> None:
-    """Remove a custom trait that no provider has."""
+    """Delete a custom trait that no provider has."""
     trait = get_trait(connection, name)
     if not is_custom(name):
         raise Invalid(f"Cannot delete standard trait {name}.")
@@ -79,7 +78,7 @@ def list_provider_traits(connection: Connection, uuid: str) -> tuple[int, list[N
 def replace_provider_traits(
     connection: Connection, uuid: str, generation: int, wanted: Collection[str]
 ) -> tuple[int, list[Name]]:
-    """Give the provider exactly these traits; the generation moves only if they differ."""
+    """Give the provider exactly these traits; only a difference increments its generation."""
     provider = get_locked_provider(connection, uuid)
     if provider.generation != generation:
         raise generation_conflict()
@@ -91,7 +90,7 @@ def replace_provider_traits(
 
 
 def delete_provider_traits(connection: Connection, uuid: str) -> None:
-    """Take all traits from the provider."""
+    """Remove all traits of the provider."""
     _change(connection, get_locked_provider(connection, uuid), set())
 
 

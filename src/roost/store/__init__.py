@@ -1,1 +1,1 @@
-"""The durable truth: tables, migrations, transactions, the change journal. Knows no HTTP."""
+"""The durable truth: tables, migrations, transactions, the change journal. It knows no HTTP."""

@@ -1,4 +1,4 @@
-"""Which provider is associated with which aggregates."""
+"""The aggregates of providers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from sqlalchemy import (
 
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import Provider
-from roost.store.clock import utc_now
-from roost.store.journal import ChangeKind, record_changes
+from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.providers import increment_generations
-from roost.store.rows import chunks
-from roost.store.statements import InsertRows, Statement
-from roost.store.tables import placement_aggregates, resource_provider_aggregates
+from roost.store.statements import InsertRows, Statement, chunks
+from roost.store.tables import placement_aggregates, resource_provider_aggregates, utc_now
 
 _AGGREGATES = (
     select(placement_aggregates.c.uuid)
@@ -36,18 +34,18 @@ _AGGREGATES = (
     .order_by(placement_aggregates.c.uuid)
 )
 _ROWS = select(placement_aggregates.c.id, placement_aggregates.c.uuid)
-# Another service may have stored a uuid as its client wrote it: in capitals, without dashes.
-_SPELT_OTHERWISE = or_(
+# The reference stores a uuid as its client wrote it: perhaps in capitals, perhaps without dashes.
+_NOT_CANONICAL = or_(
     placement_aggregates.c.uuid.not_like(literal_column("'________-____-____-____-____________'")),
     placement_aggregates.c.uuid != func.lower(placement_aggregates.c.uuid),
 )
 _BY_UUIDS = Statement(
     lambda uuids: _ROWS.where(placement_aggregates.c.uuid.in_(uuids)), lists=["uuids"]
 )
-# One statement for what is found by its uuid and for all that has to be looked at.
-_BY_UUIDS_AND_OTHERS = Statement(
+# The rows with these uuids, and all rows whose uuid is not canonical, by one statement.
+_BY_UUIDS_OR_NOT_CANONICAL = Statement(
     lambda uuids: union_all(
-        _ROWS.where(placement_aggregates.c.uuid.in_(uuids)), _ROWS.where(_SPELT_OTHERWISE)
+        _ROWS.where(placement_aggregates.c.uuid.in_(uuids)), _ROWS.where(_NOT_CANONICAL)
     ),
     lists=["uuids"],
 )
@@ -63,22 +61,22 @@ _LEAVE = Statement(
 
 
 def list_provider_aggregates(connection: Connection, provider_id: int) -> list[str]:
-    """The uuids of the aggregates of which the provider itself is a member."""
+    """The uuids of the aggregates of the provider itself."""
     return list(connection.execute(_AGGREGATES, {"provider_id": provider_id}).scalars())
 
 
 def aggregate_ids(connection: Connection, uuids: Iterable[str]) -> dict[str, list[int]]:
-    """Canonical uuid -> internal ids of those of the aggregates that exist.
+    """Canonical uuid -> internal ids, for the aggregates that exist.
 
-    An aggregate has several ids if another service stored it in several spellings. The row in
-    the canonical spelling comes first.
+    An aggregate has several ids if the reference stored several spellings. The id of the canonical
+    spelling comes first.
     """
     wanted = dict.fromkeys(uuids)
     if not wanted:
         return {}
-    first, *others = chunks(wanted)
-    stored = dict(map(tuple, _BY_UUIDS_AND_OTHERS.run(connection, {"uuids": first})))
-    for chunk in others:
+    first, *further = chunks(wanted)
+    stored = dict(map(tuple, _BY_UUIDS_OR_NOT_CANONICAL.run(connection, {"uuids": first})))
+    for chunk in further:
         stored |= dict(map(tuple, _BY_UUIDS.run(connection, {"uuids": chunk})))
     found: dict[str, list[int]] = {}
     for id_, uuid in stored.items():
@@ -90,7 +88,7 @@ def aggregate_ids(connection: Connection, uuids: Iterable[str]) -> dict[str, lis
 
 
 def ensure_aggregates(connection: Connection, uuids: Iterable[str]) -> dict[str, list[int]]:
-    """The same; the unknown ones come into being (`IntegrityError` in a race)."""
+    """Like `aggregate_ids`; unknown aggregates are inserted (`IntegrityError` in a race)."""
     wanted = {canonical_uuid(uuid) for uuid in uuids}
     known = aggregate_ids(connection, wanted)
     missing = sorted(wanted - known.keys())

@@ -1,4 +1,4 @@
-"""Allocations: what consumers hold on providers."""
+"""Allocations: amounts of resource classes that consumers have from providers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from sqlalchemy import Connection, bindparam, delete, func, literal_column, sele
 from roost.model.consumers import ConsumerAllocations, ProviderAllocation, ProviderConsumer
 from roost.model.identifiers import uuid_spellings
 from roost.model.inventory import Inventory
-from roost.store.clock import utc_now
 from roost.store.errors import Retry
-from roost.store.rows import chunks
-from roost.store.statements import InsertRows, Statement
+from roost.store.statements import InsertRows, Statement, chunks
 from roost.store.tables import (
     allocations,
     consumer_types,
@@ -26,6 +24,7 @@ from roost.store.tables import (
     resource_classes,
     resource_providers,
     users,
+    utc_now,
 )
 
 _BY_CONSUMER = (
@@ -74,9 +73,9 @@ _CONSUMERS_IN_RANGE = (
     .where(consumers.c.id > bindparam("after_id"), consumers.c.id <= bindparam("up_to_id"))
     .order_by(consumers.c.id)
 )
-# Of one table, and the provider's id in a sum: otherwise MariaDB, or SQLite, reads all
-# allocations of a class, or of the provider, for each page.
-_HELD_OF_PROVIDER = Statement(
+# With a join, MariaDB would read all allocations of a class for each page. Without the sum, SQLite
+# would read all allocations of the provider for each page.
+_PROVIDER_PAGE = Statement(
     lambda uuids: select(
         allocations.c.consumer_id, allocations.c.resource_class_id, allocations.c.used
     ).where(
@@ -91,7 +90,7 @@ _CLASS_NAMES = Statement(
     ),
     lists=["ids"],
 )
-_HELD = select(
+_ROWS = select(
     allocations.c.resource_provider_id,
     resource_providers.c.uuid,
     allocations.c.consumer_id,
@@ -102,10 +101,10 @@ _HELD = select(
         resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
     )
 )
-_HELD_BY = Statement(
-    lambda uuids: _HELD.where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
+_OF_CONSUMERS = Statement(
+    lambda uuids: _ROWS.where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
 )
-_STOCK = select(
+_INVENTORY_USAGES = select(
     inventories.c.resource_provider_id,
     inventories.c.resource_class_id,
     resource_classes.c.name,
@@ -122,22 +121,22 @@ _STOCK = select(
     )
     .scalar_subquery(),
 ).join_from(inventories, resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
-_STOCK_OF = Statement(
-    lambda provider_ids, class_ids: _STOCK.where(
+_INVENTORY_USAGES_OF = Statement(
+    lambda provider_ids, class_ids: _INVENTORY_USAGES.where(
         inventories.c.resource_provider_id.in_(provider_ids),
         inventories.c.resource_class_id.in_(class_ids),
     ),
     lists=["provider_ids", "class_ids"],
 )
-_DELETE_HELD = Statement(
+_DELETE = Statement(
     lambda uuids: delete(allocations).where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
 )
 _INSERT = InsertRows(allocations)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """One stored allocation."""
+class AllocationRow:
+    """A row of an allocation, with the uuid of its provider."""
 
     provider_id: int
     provider_uuid: str | None
@@ -147,15 +146,15 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
-    """An inventory and how much of it all consumers together hold."""
+class InventoryUsage:
+    """An inventory, and the sum of the allocations of all consumers from it."""
 
     inventory: Inventory
     used: int
 
 
 def consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocations | None:
-    """All that the consumer holds, read in one statement; nothing if it holds nothing."""
+    """The allocations of the consumer, read by one statement; `None` without allocations."""
     rows = connection.execute(_BY_CONSUMER, {"uuids": uuid_spellings(uuid)}).all()
     if not rows:
         return None
@@ -167,8 +166,8 @@ def consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocatio
     first = rows[0]
     return ConsumerAllocations(
         allocations=tuple(
-            ProviderAllocation(provider, generations[provider], held)
-            for provider, held in resources.items()
+            ProviderAllocation(provider, generations[provider], amounts)
+            for provider, amounts in resources.items()
         ),
         project=first.project,
         user=first.user,
@@ -183,7 +182,7 @@ def provider_allocations(
 ) -> tuple[tuple[ProviderConsumer, ...], Any] | None:
     """The consumers of the provider with their amounts, and the time of the last change.
 
-    Nothing if there are more allocations than `at_most`.
+    `None` if the provider has more allocations than `at_most`.
     """
     query = _BY_PROVIDER.order_by(allocations.c.id).limit(at_most + 1)
     rows = connection.execute(query, {"provider_id": provider_id}).all()
@@ -199,7 +198,7 @@ def allocations_modified_at(connection: Connection, provider_id: int) -> datetim
 
 
 def consumer_extent(connection: Connection) -> tuple[int, int]:
-    """The first and the last id of all consumers."""
+    """The lowest and the highest id of all consumers."""
     query = select(func.min(consumers.c.id), func.max(consumers.c.id))
     first_id, last_id = connection.execute(query).one()
     return first_id or 0, last_id or 0
@@ -208,20 +207,20 @@ def consumer_extent(connection: Connection) -> tuple[int, int]:
 def consumers_in_range(
     connection: Connection, provider_id: int, after_id: int, up_to_id: int
 ) -> list[ProviderConsumer]:
-    """The consumers of the provider whose ids lie in a range."""
-    place = {"after_id": after_id, "up_to_id": up_to_id}
-    generations = dict(map(tuple, connection.execute(_CONSUMERS_IN_RANGE, place)))
-    rows = _HELD_OF_PROVIDER.rows(connection, generations, {"provider_id": provider_id})
+    """The consumers of the provider with ids above `after_id`, up to `up_to_id`."""
+    id_range = {"after_id": after_id, "up_to_id": up_to_id}
+    generations = dict(map(tuple, connection.execute(_CONSUMERS_IN_RANGE, id_range)))
+    rows = _PROVIDER_PAGE.rows(connection, generations, {"provider_id": provider_id})
     class_ids = {class_id for _, class_id, _ in rows}
     names = dict(map(tuple, _CLASS_NAMES.rows(connection, class_ids)))
-    held: dict[str, dict[str, int]] = defaultdict(dict)
+    resources: dict[str, dict[str, int]] = defaultdict(dict)
     for consumer, class_id, used in rows:
         if class_id in names:
-            held[consumer][names[class_id]] = used
+            resources[consumer][names[class_id]] = used
     return [
-        ProviderConsumer(consumer, generation, held[consumer])
+        ProviderConsumer(consumer, generation, resources[consumer])
         for consumer, generation in generations.items()
-        if consumer in held
+        if consumer in resources
     ]
 
 
@@ -232,41 +231,41 @@ def _consumers(rows: Iterable[Any]) -> tuple[ProviderConsumer, ...]:
         resources[row.consumer_id][row.resource_class] = row.used
         generations[row.consumer_id] = row.generation
     return tuple(
-        ProviderConsumer(consumer, generations[consumer], held)
-        for consumer, held in resources.items()
+        ProviderConsumer(consumer, generations[consumer], amounts)
+        for consumer, amounts in resources.items()
     )
 
 
-def held_by(connection: Connection, consumer_uuids: Iterable[str]) -> list[Held]:
-    """What these consumers hold now; uuids as they are stored."""
-    return [Held(*row) for row in _HELD_BY.rows(connection, consumer_uuids)]
+def allocations_of(connection: Connection, consumer_uuids: Iterable[str]) -> list[AllocationRow]:
+    """The allocations of these consumers, whose uuids have the spelling of their rows."""
+    return [AllocationRow(*row) for row in _OF_CONSUMERS.rows(connection, consumer_uuids)]
 
 
-def stock(
+def inventory_usages(
     connection: Connection, provider_ids: Sequence[int], class_ids: Mapping[str, int]
-) -> dict[tuple[int, int], Stock]:
-    """(provider id, class id) -> inventory and total usage, for all that exist.
+) -> dict[tuple[int, int], InventoryUsage]:
+    """(provider id, class id) -> inventory and usage, for all inventories that exist.
 
-    Must be read after the providers are locked: only then it cannot change any more.
+    The caller must have locked the providers, so that no inventory and no usage can change.
     """
     names = {id_: name for name, id_ in class_ids.items()}
     found = {}
     for chunk in chunks(names):
-        for row in _STOCK_OF.rows(connection, provider_ids, {"class_ids": chunk}):
-            provider_id, class_id, name, *numbers, used = row
+        for row in _INVENTORY_USAGES_OF.rows(connection, provider_ids, {"class_ids": chunk}):
+            provider_id, class_id, name, *amounts, used = row
             if name != names[class_id]:
-                # The class was deleted since its name was looked up, and its number used again.
+                # Since its name was looked up, the class was deleted and its id used again.
                 raise Retry
-            found[provider_id, class_id] = Stock(Inventory(name, *numbers), int(used))
+            found[provider_id, class_id] = InventoryUsage(Inventory(name, *amounts), int(used))
     return found
 
 
-def delete_held(connection: Connection, consumer_uuids: Iterable[str]) -> None:
-    """Remove all that these consumers hold."""
-    _DELETE_HELD.apply(connection, consumer_uuids)
+def delete_allocations(connection: Connection, consumer_uuids: Iterable[str]) -> None:
+    """Delete all allocations of these consumers."""
+    _DELETE.apply(connection, consumer_uuids)
 
 
 def insert_allocations(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write allocations: rows of provider id, consumer uuid, class id and amount."""
+    """Insert allocations. A row has provider id, consumer uuid, class id and amount."""
     now = utc_now()
     _INSERT.run(connection, [{"created_at": now, **row} for row in rows])

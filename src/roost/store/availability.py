@@ -1,4 +1,4 @@
-"""Whether the database answers. While it does not, one thread at a time finds out, for all."""
+"""Whether the database answers. While it is silent, one thread at a time probes it for all."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sqlalchemy import Engine, event
 from roost.store.errors import DatabaseAway, DatabaseSilent
 from roost.store.watchdog import end_silent
 
-# A server that refuses a connection does so at once; the time-outs of drivers are longer.
+# A server refuses a connection at once. The timeouts of drivers are longer than this.
 REFUSAL_SECONDS = 0.9
-# For so long a thread waits for another one's probe, which usually takes a few milliseconds.
+# How long a thread waits for the probe of another thread, which usually takes milliseconds.
 _PROBE_SECONDS = 0.25
 
 
 class Availability:
     """Keeps threads from a database that is known to be silent.
 
-    Each of them would wait for as long as a statement may take, or for a connection that such a
-    thread has. Soon all threads of a process would wait, also those for what needs no database.
+    Otherwise each thread would wait until its statement times out, or until a waiting thread frees
+    its connection. Soon no thread would be left for requests that need no database.
     """
 
     def __init__(self, probe: Callable[[], None], wait_seconds: float) -> None:
@@ -31,12 +31,12 @@ class Availability:
         self._probing = threading.Lock()
         self._is_silent = False
 
-    def doubt(self) -> None:
-        """Note that the database did not answer in time."""
+    def note_silence(self) -> None:
+        """Record that the database did not answer in time."""
         self._is_silent = True
 
     def require(self) -> None:
-        """Pass if the database answers as far as is known; otherwise probe it, or fail."""
+        """Return if the database is not known to be silent; otherwise probe it, or raise."""
         if not self._is_silent:
             return
         if not self._probing.acquire(timeout=_PROBE_SECONDS):
@@ -48,7 +48,7 @@ class Availability:
             self._probing.release()
 
     def guard(self, engine: Engine) -> None:
-        """Let the engine open no connections while the database is silent."""
+        """Refuse new connections of the engine while the database is silent."""
 
         @event.listens_for(engine, "do_connect")
         def refuse(*_arguments: Any) -> None:
@@ -60,10 +60,10 @@ class Availability:
         try:
             self._probe()
         except DatabaseAway:
-            # A refusal is an answer, too.
+            # A refusal is an answer as well.
             self._is_silent = time.monotonic() - began > REFUSAL_SECONDS
             if self._is_silent:
-                # The database is silent, and not a single connection: others wait in vain.
+                # Not one connection is broken, but the database is silent: end all waits.
                 end_silent(self._wait_seconds)
             raise
         self._is_silent = False

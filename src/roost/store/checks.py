@@ -1,4 +1,4 @@
-"""Whether the rows of a database fit together: what no constraint of the tables makes sure of."""
+"""Checks of the rows of a database, for what no constraint of the tables guarantees."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import os_resource_classes
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Select
 
-from roost.store.schema import SYNC_COMMAND, SchemaState, SchemaStatus, read_status
-from roost.store.schema_repair import REPAIR_COMMAND
+from roost.store.errors import REPAIR_COMMAND, SYNC_COMMAND
+from roost.store.schema import SchemaState, SchemaStatus, read_status
 from roost.store.tables import (
     allocations,
     consumers,
@@ -32,7 +32,7 @@ _EXAMPLES = 3
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -41,7 +41,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found, and what mends it (nothing to mend: an empty string)."""
+    """The result of one check, and the remedy; empty if there is nothing to repair."""
 
     name: str
     level: Level
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _RowCheck:
-    """A check by one query: it selects a name for each row that is wrong, so none is good."""
+    """A check by one query, which selects a name for each row that is wrong."""
 
     name: str
     level: Level
@@ -61,10 +61,10 @@ class _RowCheck:
 
 
 def check_database(connection: Connection) -> tuple[Finding, ...]:
-    """Examine the whole database; only reads. Works before an adoption as well as after it."""
+    """Check the whole database, without a change. It works before and after an adoption."""
     status = read_status(connection)
     findings = [_check_revisions(status)]
-    # Without the reference's tables, or with tables we do not know, there is nothing to ask.
+    # Without the reference's tables, or with unknown revisions, no further check is possible.
     if status.placement_revision is not None and status.state is not SchemaState.UNKNOWN:
         findings += (_run(connection, check) for check in _row_checks(connection.dialect.name))
         findings.append(_check_standard_classes(connection))
@@ -87,8 +87,8 @@ def _check_revisions(status: SchemaStatus) -> Finding:
         return Finding(
             name,
             Level.FAILURE,
-            f"{found}: not known to this version, whose newest are {wanted}",
-            "Use the newer version of Roost that has written it.",
+            f"{found}: this version does not know them, its newest are {wanted}",
+            "Use the newer version of Roost that has migrated the database.",
         )
     return Finding(name, Level.WARNING, f"{found}; wanted are {wanted}", f"Run: {SYNC_COMMAND}")
 
@@ -97,7 +97,7 @@ def _run(connection: Connection, check: _RowCheck) -> Finding:
     wrong = check.wrong.subquery()
     count = connection.scalar(sa.select(sa.func.count()).select_from(wrong)) or 0
     if not count:
-        return Finding(check.name, Level.OK, "none is wrong")
+        return Finding(check.name, Level.OK, "all rows are right")
     examples = connection.scalars(sa.select(wrong).limit(_EXAMPLES)).all()
     shown = ", ".join(str(example) for example in examples)
     more = ", ..." if count > len(examples) else ""
@@ -114,7 +114,7 @@ def _row_checks(dialect: str) -> Iterator[_RowCheck]:
             Level.WARNING,
             sa.select(table.c.uuid).where(_is_not_canonical(table.c.uuid, dialect)),
             f"{name}s with a uuid that is not in lower case with dashes",
-            "Nothing has to be done: all spellings of a uuid are found as the same.",
+            "No action is necessary: the service finds a uuid in all spellings.",
         )
 
 
@@ -164,7 +164,7 @@ def _provider_checks() -> Iterator[_RowCheck]:
         sa.select(providers.c.uuid)
         .join_from(providers, reached, reached.c.id == providers.c.id, isouter=True)
         .where(reached.c.id.is_(None)),
-        "resource providers from which no way leads up to a provider without a parent",
+        "resource providers whose ancestors have no root",
         "Stop all services and correct parent_provider_id; null makes a provider a root.",
     )
 
@@ -233,7 +233,7 @@ def _allocation_checks() -> Iterator[_RowCheck]:
 def _is_not_canonical(uuid: ColumnElement[str], dialect: str) -> ColumnElement[bool]:
     lower: ColumnElement[str] = sa.func.lower(uuid)
     if dialect in ("mysql", "mariadb"):
-        # The usual collations hold upper and lower case equal.
+        # The default collations ignore case.
         differs = sa.cast(uuid, sa.LargeBinary) != sa.cast(lower, sa.LargeBinary)
     else:
         differs = uuid != lower
@@ -241,9 +241,10 @@ def _is_not_canonical(uuid: ColumnElement[str], dialect: str) -> ColumnElement[b
 
 
 def _check_standard_classes(connection: Connection) -> Finding:
-    """Inventories and allocations refer to the standard classes by their position in the library.
+    """Check that the id of each standard class is its position in the library.
 
-    Rows may be missing, which the service inserts, and there may be more, from a newer library.
+    Rows may be missing, because the service inserts them at its start. A newer library may have
+    inserted further rows.
     """
     standard = os_resource_classes.STANDARDS
     rows = connection.execute(sa.select(resource_classes.c.id, resource_classes.c.name)).all()
@@ -262,13 +263,13 @@ def _check_standard_classes(connection: Connection) -> Finding:
         "standard resource classes",
         Level.FAILURE,
         "; ".join(sorted(wrong)),
-        "Stop all services and correct the ids in resource_classes, or restore the database anew; "
-        "MySQL needs NO_AUTO_VALUE_ON_ZERO in sql_mode for that, because VCPU has the id 0.",
+        "Stop all services and correct the ids in resource_classes, or restore the database "
+        "again. MySQL needs NO_AUTO_VALUE_ON_ZERO in sql_mode for that, because VCPU has the id 0.",
     )
 
 
 def _check_file_mode(path: str) -> Finding:
-    """Files that earlier versions or the reference made are readable by all users."""
+    """Check the mode of the file. Earlier versions and the reference let all users read it."""
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if not mode & stat.S_IRWXO:
         return Finding("file mode", Level.OK, f"{mode:04o}")
@@ -281,12 +282,12 @@ def _check_file_mode(path: str) -> Finding:
 
 
 def _check_sequences(connection: Connection) -> Finding:
-    """Tables copied with their ids leave the sequences behind: the next insert would fail."""
-    there = set(sa.inspect(connection).get_table_names())
+    """Check the sequences. A copy of rows with their ids does not move them: inserts would fail."""
+    existing = set(sa.inspect(connection).get_table_names())
     behind = []
     for table in metadata.sorted_tables:
-        # Ids of resource classes are chosen by the service, and their sequence is never used.
-        if "id" not in table.c or table is resource_classes or table.name not in there:
+        # The service chooses the ids of resource classes, and never uses their sequence.
+        if "id" not in table.c or table is resource_classes or table.name not in existing:
             continue
         sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
         if sequence is None:
@@ -298,11 +299,11 @@ def _check_sequences(connection: Connection) -> Finding:
         if following <= largest:
             behind.append((sequence, table.name))
     if not behind:
-        return Finding("sequences", Level.OK, "all are ahead of the ids in use")
+        return Finding("sequences", Level.OK, "all are above the ids in use")
     return Finding(
         "sequences",
         Level.FAILURE,
-        f"sequences would give out ids that are in use: {', '.join(name for name, _ in behind)}",
+        f"sequences would generate ids that are in use: {', '.join(name for name, _ in behind)}",
         "Run: "
         + " ".join(
             f"SELECT setval('{sequence}', (SELECT max(id) FROM {table}));"

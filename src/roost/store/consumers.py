@@ -1,4 +1,4 @@
-"""Consumers and what they belong to: projects, users, consumer types."""
+"""Consumers, and their projects, users and consumer types."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from sqlalchemy import (
 )
 
 from roost.model.identifiers import uuid_spellings
-from roost.store.clock import utc_now
-from roost.store.rows import CHUNK_LENGTH, chunks
-from roost.store.statements import InsertRows, Statement, UpdateRows
-from roost.store.tables import consumer_types, consumers, projects, resource_classes, users
+from roost.store.statements import CHUNK_LENGTH, InsertRows, Statement, UpdateRows, chunks
+from roost.store.tables import consumer_types, consumers, projects, resource_classes, users, utc_now
 
 _LOCK = (
     select(
@@ -73,12 +71,12 @@ def _names_of(
     )
 
 
-# One statement for all names of a claim, since each round trip counts there.
+# One statement for all names of a claim, because each round trip makes a claim slower.
 _LOOK_UP = Statement(_names_of, lists=["classes", "projects_", "users_", "types"])
 
 
-class Owner(NamedTuple):
-    """Whom a consumer belongs to, and what it is."""
+class ConsumerOwner(NamedTuple):
+    """The project, the user and the type of a consumer."""
 
     project_id: int
     user_id: int
@@ -87,17 +85,17 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRow:
-    """A consumer as it is stored; `uuid` in the spelling of the row."""
+    """A row of a consumer; `uuid` has the spelling of the row."""
 
     id: int
     uuid: str
     generation: int
-    owner: Owner
+    owner: ConsumerOwner
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The internal ids behind the names that a claim uses; unknown names are missing."""
+    """The internal ids of the names that a claim uses; unknown names are missing."""
 
     classes: dict[str, int]
     projects: dict[str, int]
@@ -112,7 +110,7 @@ def ensure_names(
     user_names: Collection[str],
     type_names: Collection[str],
 ) -> Names:
-    """The ids of all the names of a claim; projects, users and types that are new are made."""
+    """The ids of all names of a claim; new projects, users and consumer types are inserted."""
     names = Names({}, {}, {}, {})
     targets = {
         "class": names.classes,
@@ -126,7 +124,7 @@ def ensure_names(
         "users_": user_names,
         "types": type_names,
     }
-    # Claims name a handful; only a huge POST has to be cut into several statements.
+    # A claim has a few names. Only a very large POST needs several statements.
     for parameters in _aligned_chunks(wanted):
         for kind, id_, name in _LOOK_UP.run(connection, parameters):
             targets[kind][name] = id_
@@ -146,7 +144,7 @@ def _aligned_chunks(wanted: dict[str, Collection[str]]) -> Iterable[dict[str, Se
 
 
 class _NameTable:
-    """A table of names that come into being when a claim first uses them."""
+    """A table of names; a claim inserts a name when it first uses it."""
 
     def __init__(self, column: Column[str]) -> None:
         self._column = column
@@ -159,8 +157,8 @@ class _NameTable:
     def ensure(
         self, connection: Connection, wanted: Collection[str], known: dict[str, int]
     ) -> None:
-        """Add the missing ones to the table and to what is known."""
-        # In one order, so that two requests with the same new names do not wait in a circle.
+        """Insert the names that are not known, and add them to `known`."""
+        # Sorted, so that two requests with the same new names do not deadlock.
         missing = sorted(set(wanted) - known.keys())
         if not missing:
             return
@@ -170,7 +168,7 @@ class _NameTable:
         known |= dict(map(tuple, self._ids.rows(connection, missing)))
         for name in missing:
             if name not in known:
-                # MySQL's usual collations take ABC for abc, whose row has the other spelling.
+                # The default collations of MySQL find the row of `abc` for `ABC`.
                 ((_, known[name]),) = self._ids.run(connection, {"names": [name]})
 
 
@@ -180,37 +178,39 @@ _TYPES = _NameTable(consumer_types.c.name)
 
 
 def lock_consumers(connection: Connection, uuids: Iterable[str]) -> list[ConsumerRow]:
-    """Those of the consumers that exist, in any spelling, locked until the transaction ends.
+    """The existing consumers with these uuids in any spelling, locked until the transaction ends.
 
-    Consumers are locked before providers, everywhere.
+    All transactions lock consumers before providers.
     """
     spellings = [spelling for uuid in uuids for spelling in uuid_spellings(uuid)]
     if len(spellings) <= CHUNK_LENGTH:
         rows = _LOCK_BY_UUIDS.rows(connection, spellings)
     else:
-        # In the order of all ids; on MySQL two spellings may find the same row.
+        # In the order of the ids. On MySQL two spellings may find the same row.
         ids = {id_ for (id_,) in _IDS.rows(connection, spellings)}
         rows = _LOCK_BY_IDS.rows(connection, sorted(ids))
-    return [ConsumerRow(row.id, row.uuid, row.generation, Owner(*row[3:])) for row in rows]
+    return [ConsumerRow(row.id, row.uuid, row.generation, ConsumerOwner(*row[3:])) for row in rows]
 
 
-def insert_consumers(connection: Connection, new: Sequence[tuple[str, Owner]]) -> None:
-    """Make consumers with their first allocations; `IntegrityError` if somebody was faster."""
+def insert_consumers(connection: Connection, new: Sequence[tuple[str, ConsumerOwner]]) -> None:
+    """Insert consumers; `IntegrityError` if another transaction has inserted one of them."""
     now = utc_now()
     stamps = {"created_at": now, "updated_at": now, "generation": 1}
     _INSERT.run(connection, [stamps | {"uuid": uuid, **owner._asdict()} for uuid, owner in new])
 
 
-def reassign_consumers(connection: Connection, changed: Sequence[tuple[int, Owner]]) -> None:
-    """Record another project, user or type."""
+def reassign_consumers(
+    connection: Connection, changed: Sequence[tuple[int, ConsumerOwner]]
+) -> None:
+    """Update the projects, users and types of locked consumers."""
     _REASSIGN.run(connection, [{"id": id_, **owner._asdict()} for id_, owner in changed])
 
 
 def increment_consumers(connection: Connection, ids: Sequence[int]) -> None:
-    """Move the generations of locked consumers on."""
+    """Increment the generations of locked consumers."""
     _INCREMENT.apply(connection, ids, {"one": 1, "now": utc_now()})
 
 
 def delete_consumers(connection: Connection, ids: Sequence[int]) -> None:
-    """Remove locked consumers that hold nothing any more."""
+    """Delete locked consumers that have no allocations."""
     _DELETE.apply(connection, ids)

@@ -1,4 +1,4 @@
-"""The database: connections as each kind needs them, and transactions that are run again."""
+"""The database: connections for each kind of database, and transactions with several attempts."""
 
 from __future__ import annotations
 
@@ -39,21 +39,22 @@ _LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# For reading and for writing each, in every worker: four workers stay below the 100 connections
-# that PostgreSQL allows by default. More threads than that wait for their turn.
+# Of readers and of writers each, in every worker. Four workers stay below the 100 connections that
+# PostgreSQL allows by default. Further threads wait for a connection.
 POOL_SIZE = 5
 POOL_OVERFLOW = 5
 POOL_TIMEOUT_SECONDS = 30
 WAIT_SECONDS = 5
-# libpq does not wait for less.
+# libpq has no shorter timeout.
 _PROBE_SECONDS = 2
 SILENCE_SECONDS = 30
 
 _BACKOFF_SECONDS_MAX = 0.25
-# A write that waits for others is given up after a while, so that they cannot stop the service.
-_WRITE_SECONDS_MAX = 30
+# The bound for a write with all its attempts. Without it, writes that wait for each other could
+# occupy all threads.
+WRITE_SECONDS_MAX = 30
 _LOCK_SECONDS_MAX = 10
-# How a transaction begins all of whose reads see the same moment.
+# The statements that begin a transaction whose reads all see the same moment.
 _MYSQL_SNAPSHOT = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -64,7 +65,7 @@ _BEGIN_SNAPSHOT = {
     "mysql": _MYSQL_SNAPSHOT,
     "mariadb": _MYSQL_SNAPSHOT,
 }
-# A transaction of ours that a stopped process leaves open is ended by the server.
+# The server ends a transaction that a stopped process leaves open.
 _IDLE_SECONDS_MAX = 60
 
 
@@ -82,27 +83,27 @@ class DatabaseOptions:
     pool_timeout_seconds: int = POOL_TIMEOUT_SECONDS
     attempts: int = 10
     echo: bool = False
-    # How long a new connection may take, and a look into the journal.
+    # The limit for opening a connection, and for a look into the journal.
     wait_seconds: int = WAIT_SECONDS
-    # How long a server may take for one statement of any other kind.
+    # The limit for any other statement.
     silence_seconds: int = SILENCE_SECONDS
 
 
 class Database:
-    """A pool of connections and the two ways to use them: `read` and `write`.
+    """Pools of connections, and the ways to use them: `read`, `snapshot` and `write`.
 
-    Both take a function whose first argument is the connection and run it in one transaction.
-    It may be run several times, so it must do nothing but talk to the database.
+    Each calls a function with a connection as its first argument. The function may be called
+    several times, so it must have no effects outside the database.
     """
 
     def __init__(self, options: DatabaseOptions) -> None:
         self.options = options
         self.url = parse_url(options.url, options.connection_parameters)
         self.engine = _create_engine(self.url, options, reads_only=False)
-        # Connections of their own, without transactions: on a server, BEGIN and ROLLBACK would
-        # be two of three round trips of most reads.
+        # Reads have their own connections without transactions: BEGIN and ROLLBACK would be two of
+        # the three round trips of most reads.
         self.reader = _create_engine(self.url, options, reads_only=True)
-        # One connection outside of the pools: slow readers do not keep the journal from being read.
+        # One connection outside the pools: slow reads must not delay the reader of the journal.
         self.follower = _create_engine(self.url, _of_follower(options), reads_only=True)
         self.writers, self.readers = (
             Doorway(engine, _connections_max(options), options.pool_timeout_seconds)
@@ -112,7 +113,7 @@ class Database:
         for engine in (self.engine, self.reader, self.follower):
             self.availability.guard(engine)
         self.gate = (
-            WriteGate(f"{self.url.database}-writer", _WRITE_SECONDS_MAX)
+            WriteGate(f"{self.url.database}-writer", WRITE_SECONDS_MAX)
             if self.engine.dialect.name == "sqlite"
             else None
         )
@@ -122,30 +123,30 @@ class Database:
     ) -> T:
         """What `work` returns, which only reads.
 
-        Each of its statements sees what is committed when it begins, so `work` reads a
-        generation before what the generation stands for.
+        Each of its statements sees what is committed when the statement begins. So `work` reads a
+        generation before the rows that the generation guards.
         """
         return self._with_fresh_connection(lambda: self._read_once(work, *args, **kwargs))
 
     def snapshot(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What `work` returns, which only reads: all its statements see the same moment."""
+        """What `work` returns, which only reads; all its statements see the same moment."""
         return self._with_fresh_connection(lambda: self._read_moment(work, *args, **kwargs))
 
     def write(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What `work` returns, after everything it wrote is durable; all of it or nothing.
+        """What `work` returns, after all of its writes are durable; or none of them is.
 
-        Deadlocks, serialisation failures and lost races run it again, a bounded number of times;
-        then `Contention` is raised. A broken unique key is a lost race, too: work looks before it
-        inserts, so when it is run again it finds what was in the way and says so properly.
+        After a deadlock, a serialisation failure or a lost race, `work` runs again. After
+        `options.attempts` attempts, `Contention` is raised. A violated unique key is a lost race:
+        work looks before it inserts, so the next attempt finds the row and raises the right error.
 
-        A connection that is lost before COMMIT has written nothing, so the work is run again, too.
-        `OutcomeUnknown` says that it was lost during COMMIT; then nothing is run again.
+        A connection that is lost before COMMIT has written nothing, so `work` runs again. One that
+        is lost during COMMIT raises `OutcomeUnknown`, and `work` does not run again.
         """
-        deadline = time.monotonic() + _WRITE_SECONDS_MAX
+        deadline = time.monotonic() + WRITE_SECONDS_MAX
         last: Exception | None = None
         for attempt in range(self.options.attempts):
             if attempt:
@@ -163,22 +164,24 @@ class Database:
         if isinstance(last, ConnectionLost):
             raise last
         assert last is not None, "there is at least one attempt"
-        _LOG.warning("A write was given up, the last time because of: %s", reason_of(last))
-        raise Contention("other writes were in the way of each attempt") from last
+        _LOG.warning(
+            "A write failed at each of its attempts, the last because of: %s", reason_of(last)
+        )
+        raise Contention("each attempt at the write conflicted with another write") from last
 
     def turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
-        """The turn of this writer, where writers have to queue; `Busy` after the deadline."""
+        """The turn of this writer, where writers queue; `Busy` after the deadline."""
         return nullcontext() if self.gate is None else self.gate.passed(deadline)
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self.release()
         self.follower.dispose()
 
     def release(self) -> None:
-        """Give back what processes must not share after a fork.
+        """Close what processes must not share after a fork.
 
-        The journal's connection to a server stays: a child that comes by it leaves it alone.
+        The journal's connection to a server stays open: a child process never uses it.
         """
         self.engine.dispose()
         self.reader.dispose()
@@ -190,7 +193,7 @@ class Database:
         return session(doorway, self.options.silence_seconds, self.availability)
 
     def _probe(self) -> None:
-        """See that the database answers over a new connection."""
+        """Raise `DatabaseAway` unless the database answers over a new connection."""
         options = replace(_of_follower(self.options), wait_seconds=_PROBE_SECONDS)
         engine = _create_engine(self.url, options, reads_only=True)
         try:
@@ -203,7 +206,7 @@ class Database:
         try:
             return run()
         except ConnectionLost:
-            # The server was restarted while the connection lay in the pool: a new one will do.
+            # The server was restarted while the connection was in the pool: a new one works.
             return run()
 
     def _read_moment(
@@ -248,7 +251,7 @@ class Database:
                 raise OutcomeUnknown(reason_of(error)) from error
             if is_transient(error):
                 raise
-            # The server says so itself: it has rolled the transaction back.
+            # The server has rolled the transaction back: it said so by its error.
             raise WriteRefused(reason_of(error)) from error
 
 
@@ -276,7 +279,7 @@ def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> E
         "pool_timeout": options.pool_timeout_seconds,
         "pool_recycle": options.recycle_seconds,
         "echo": options.echo,
-        # Errors reach logs; what clients sent must not.
+        # Errors are logged, and what clients sent must not be.
         "hide_parameters": True,
     }
     if reads_only:
@@ -285,8 +288,8 @@ def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> E
         engine = create_engine(url, connect_args={"check_same_thread": False}, **arguments)
         _prepare_sqlite(engine, options, reads_only=reads_only)
         return engine
-    # Under a lock, the next statement must see what was committed before the lock was granted:
-    # with a snapshot from the first statement (MySQL's default) claims would oversell.
+    # After a lock is granted, the next statement must see what was committed before. With MySQL's
+    # default, a snapshot from the first statement, claims would oversell.
     arguments.setdefault("isolation_level", "READ COMMITTED")
     arguments["connect_args"] = _connect_arguments(url, options)
     engine = create_engine(_with_charset(url), **arguments)
@@ -299,29 +302,29 @@ def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> E
 
 
 def _connect_arguments(url: URL, options: DatabaseOptions) -> dict[str, Any]:
-    """How long the driver itself waits, for a new connection above all."""
+    """The timeouts of the driver itself."""
     waits = {"connect_timeout": options.wait_seconds}
     if url.get_backend_name() == "postgresql":
         return waits | {"tcp_user_timeout": options.silence_seconds * 1000}
-    # PyMySQL waits for the greeting of a server that has accepted as long as for any answer.
+    # PyMySQL has the same timeout for the greeting of a new connection as for any answer.
     greets = url.get_driver_name() == "pymysql"
     answer_seconds = options.wait_seconds if greets else _answer_seconds(options)
     return waits | {"read_timeout": answer_seconds, "write_timeout": _answer_seconds(options)}
 
 
 def _answer_seconds(options: DatabaseOptions) -> int:
-    """Longer than the watchdog waits, which can tell silence from a broken connection."""
+    """Longer than the watchdog waits: only the watchdog can tell silence from a lost connection."""
     return options.silence_seconds + 5
 
 
 def _connections_max(options: DatabaseOptions) -> int:
-    """How many connections a pool may have; 0 for any number."""
+    """How many connections a pool may have; 0 for no limit."""
     unbounded = options.pool_size == 0 or options.pool_overflow < 0
     return 0 if unbounded else options.pool_size + options.pool_overflow
 
 
 def _of_follower(options: DatabaseOptions) -> DatabaseOptions:
-    """The options of the journal's connection, which stays open as long as the server lets it."""
+    """The options of the journal's connection, which stays open until the server closes it."""
     return replace(options, pool_size=1, pool_overflow=0, recycle_seconds=-1)
 
 
@@ -336,12 +339,12 @@ def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: boo
 
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, _record: Any) -> None:
-        # The driver must not begin transactions by itself: it would begin them as readers,
-        # and a reader that turns writer fails when somebody else wrote meanwhile.
+        # The driver must not begin transactions by itself. It would begin a read transaction, whose
+        # first write fails if another connection has written since.
         dbapi_connection.isolation_level = None
         dbapi_connection.execute(f"PRAGMA busy_timeout = {_LOCK_SECONDS_MAX * 1000}")
         _use_write_ahead_log(dbapi_connection)
-        # FULL: an acknowledged claim survives a loss of power.
+        # With FULL, an acknowledged claim survives a power failure.
         mode = "FULL" if options.sqlite_synchronous else "OFF"
         dbapi_connection.execute(f"PRAGMA synchronous = {mode}")
 
@@ -354,10 +357,10 @@ def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: boo
 
 
 def _use_write_ahead_log(dbapi_connection: Any) -> None:
-    """Let readers and the writer pass each other.
+    """Let readers and the writer work at the same time.
 
-    The first connection to a new file turns it over, and SQLite does not wait for others that
-    try the same at that moment, whatever the busy timeout says: it refuses them at once.
+    The first connection to a new file switches its mode. SQLite ignores the busy timeout there: it
+    refuses a second connection that switches at the same moment.
     """
     deadline = time.monotonic() + _LOCK_SECONDS_MAX
     while True:
@@ -380,12 +383,12 @@ def _prepare_postgresql(engine: Engine) -> None:
 
 
 def _prepare_mysql(engine: Engine, options: DatabaseOptions) -> None:
-    # VCPU has the id 0, which MySQL would otherwise replace by the next free number.
+    # VCPU has the id 0, which MySQL would otherwise replace by a generated id.
     modes = [mode for mode in (options.mysql_sql_mode, "NO_AUTO_VALUE_ON_ZERO") if mode]
 
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, _record: Any) -> None:
-        # PyMySQL has no other way to wait longer for an answer than for the greeting.
+        # PyMySQL has no other way to a longer timeout for answers than for the greeting.
         dbapi_connection._read_timeout = _answer_seconds(options)
         cursor = dbapi_connection.cursor()
         cursor.execute("SET SESSION sql_mode = %s", (",".join(modes),))

@@ -1,4 +1,4 @@
-"""What a driver's error means for the operator: the reason in one line, and what to do."""
+"""A driver's error for the operator: the reason in one line, and what to do."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from roost.store.errors import Busy, DatabaseUnusable, WriteRefused, reason_of
 
 _PASSWORDS = ("password", "passwd", "sslpassword", "ssl_key_password", "oauth_client_secret")
 
-# What the messages of all databases say, and what helps; the first that fits.
+# Parts of the messages of all databases, and the advice; the first match counts.
 _ADVICE = (
     (("disk is full", "no space left", "disk full", "is full"), "Make room on that disk."),
-    (("disk i/o error",), "Make room on that disk, or see whether it is broken."),
+    (("disk i/o error",), "Make room on that disk, or check whether it is broken."),
     (
         ("not a database", "malformed"),
         "Restore the file from a backup, or name another one.",
@@ -33,12 +33,12 @@ _ADVICE = (
 )
 _GENERAL_ADVICE = {
     "sqlite": "Check that it is an SQLite file and that this user may read and write it.",
-    "server": "Check the URL and that the server runs and lets this user in.",
+    "server": "Check the URL, and that the server runs and accepts this user.",
 }
 
 
 def shown_url(url: URL) -> str:
-    """The URL as it may be printed: without password, and without options, which may hold one."""
+    """The URL for logs and errors: without password, and without options, which may contain one."""
     return url.set(query={}).render_as_string(hide_password=True)
 
 
@@ -59,7 +59,7 @@ def advice(text: str, url: URL) -> str:
 
 
 def known_advice(text: str) -> str | None:
-    """What helps against an error with this text, if that is known.
+    """What the operator can do about an error with this text; `None` if that is not known.
 
     >>> known_advice("database or disk is full")
     'Make room on that disk.'
@@ -71,7 +71,7 @@ def known_advice(text: str) -> str | None:
 
 @contextmanager
 def explained(url: URL) -> Iterator[None]:
-    """Turn what the database refuses into one sentence for the operator of a command."""
+    """Turn an error of the database into `DatabaseUnusable`, for the operator of a command."""
     try:
         yield
     except (DBAPIError, PoolTimeout, WriteRefused) as error:

@@ -1,4 +1,4 @@
-"""What can go wrong below the use cases."""
+"""The errors of the store, and what an error of a driver means."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from sqlalchemy.exc import DBAPIError, InterfaceError
 
 from roost.model.errors import OperatorError
 
-# PostgreSQL: serialisation failure, deadlock, statement cancelled. Who has waited for a lock until
-# the time was up is not among them: waiting again would only keep a thread busy.
+# The commands that errors tell an operator to run.
+SYNC_COMMAND = "roost db sync"
+REPAIR_COMMAND = "roost db sync --repair"
+
+# PostgreSQL: serialisation failure, deadlock, statement cancelled. A lock timeout is not transient:
+# another wait would only keep a thread busy.
 _POSTGRESQL_TRANSIENT = frozenset({"40001", "40P01", "57014"})
 # MySQL and MariaDB: deadlock, record changed since last read, statement cancelled.
 _MYSQL_TRANSIENT = frozenset({1213, 1020, 1317})
 _MYSQL_ERROR_DURING_COMMIT = 1180
-# The server ends its sessions, or does not work for clients yet; a node of Galera says 1047.
+# The server ends its sessions, or is not ready for clients. 1047 comes from a node of Galera.
 _POSTGRESQL_GONE = frozenset({"57P01", "57P02", "57P03"})
 _MYSQL_GONE = frozenset({1047, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927})
-
 
 _POSTGRESQL_READ_ONLY = "25006"
 
@@ -25,11 +28,11 @@ class DatabaseUnusable(OperatorError):
 
 
 class Busy(Exception):
-    """The queue of writers did not move for too long; nothing was written."""
+    """The queue of writers did not advance in time. Nothing was written."""
 
 
 class Contention(OperatorError):
-    """A write was given up after as many attempts as allowed; nothing of it was written."""
+    """A write failed at each of its attempts. Nothing was written."""
 
     @property
     def explanation(self) -> str:
@@ -38,11 +41,11 @@ class Contention(OperatorError):
 
 
 class Retry(Exception):
-    """Another transaction was faster: this one must be run again from its beginning."""
+    """Another transaction changed what this one has read: this one must run again."""
 
 
 class DatabaseAway(OperatorError):
-    """The database cannot be reached, or does not let this process in. Nothing was written."""
+    """The database cannot be reached, or refuses this process. Nothing was written."""
 
     @property
     def explanation(self) -> str:
@@ -51,7 +54,7 @@ class DatabaseAway(OperatorError):
 
 
 class ConnectionLost(DatabaseAway):
-    """A connection broke while it was used, before anything could be committed."""
+    """A connection broke in use, before anything could be committed."""
 
 
 class DatabaseSilent(DatabaseAway):
@@ -59,26 +62,26 @@ class DatabaseSilent(DatabaseAway):
 
 
 class OutcomeUnknown(DatabaseAway):
-    """A connection was lost during COMMIT: the write was carried out, or it was not."""
+    """A connection was lost during COMMIT: the write took effect, or it did not."""
 
 
 class WriteRefused(OperatorError):
-    """The database cannot carry out a write at the moment. Nothing was written."""
+    """The database refuses writes at the moment. Nothing was written."""
 
     @property
     def explanation(self) -> str:
         """The text with what to do."""
-        return f"The database cannot write: {self}. When that is mended, try again."
+        return f"The database cannot write: {self}. Remove the cause, then try again."
 
 
 def is_transient(error: DBAPIError) -> bool:
-    """Whether the same transaction, run again, may well succeed."""
-    return _state(error) in _POSTGRESQL_TRANSIENT or _number(error) in _MYSQL_TRANSIENT
+    """Whether another attempt at the same transaction may succeed."""
+    return sqlstate_of(error) in _POSTGRESQL_TRANSIENT or mysql_code_of(error) in _MYSQL_TRANSIENT
 
 
 def is_read_only(error: DBAPIError) -> bool:
-    """Whether the server takes no writes: it is about to become, or to stop being, a standby."""
-    return _state(error) == _POSTGRESQL_READ_ONLY
+    """Whether the server refuses writes: it is a standby, or becomes one."""
+    return sqlstate_of(error) == _POSTGRESQL_READ_ONLY
 
 
 def is_lost(error: Exception) -> bool:
@@ -88,18 +91,18 @@ def is_lost(error: Exception) -> bool:
     return (
         error.connection_invalidated
         or isinstance(error, InterfaceError)
-        or _state(error) in _POSTGRESQL_GONE
-        or _number(error) in _MYSQL_GONE
+        or sqlstate_of(error) in _POSTGRESQL_GONE
+        or mysql_code_of(error) in _MYSQL_GONE
     )
 
 
 def leaves_outcome_open(error: DBAPIError) -> bool:
-    """Whether the server itself does not tell what became of a transaction at its COMMIT."""
-    return _number(error) == _MYSQL_ERROR_DURING_COMMIT
+    """Whether the server does not say if the transaction took effect at its COMMIT."""
+    return mysql_code_of(error) == _MYSQL_ERROR_DURING_COMMIT
 
 
 def reason_of(error: BaseException) -> str:
-    """What the driver says, in one line; MySQL's puts a number before it.
+    """What the driver says, in one line, without the error code of MySQL.
 
     >>> reason_of(OSError("no route to host.\\n  Is the server running?"))
     'no route to host'
@@ -110,10 +113,12 @@ def reason_of(error: BaseException) -> str:
     return text.splitlines()[0].rstrip(".") if text else type(original).__name__
 
 
-def _state(error: DBAPIError) -> str | None:
-    # psycopg 3 and psycopg2 name it differently.
+def sqlstate_of(error: DBAPIError) -> str | None:
+    """The code of an error of PostgreSQL; `None` for other databases."""
+    # psycopg 3 calls it sqlstate, psycopg2 pgcode.
     return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
 
 
-def _number(error: DBAPIError) -> object:
+def mysql_code_of(error: DBAPIError) -> object:
+    """The code of an error of MySQL or MariaDB; anything else for other databases."""
     return next(iter(getattr(error.orig, "args", ())), None)

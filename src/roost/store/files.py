@@ -1,4 +1,4 @@
-"""The file of an SQLite database: there, to be made, or not to be used."""
+"""Checks of the file of an SQLite database, before a connection would change it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from roost.store.tables import metadata, resource_providers
 
 
 def database_file(database: Database) -> Path | None:
-    """The file that the database is; none on a server."""
+    """The file of an SQLite database; `None` for a server."""
     if database.engine.dialect.name != "sqlite" or database.url.database is None:
         return None
     return Path(database.url.database)
 
 
-def make_room(database: Database) -> None:
-    """Make the directory of a new file, and see that an existing one can be used."""
+def prepare_file(database: Database) -> None:
+    """Make the directory of a new file; refuse an existing file that cannot be used."""
     file = database_file(database)
     if file is None:
         return
@@ -42,24 +42,24 @@ def make_room(database: Database) -> None:
     elif not os.access(file.parent, os.W_OK | os.X_OK):
         raise DatabaseUnusable(
             f"The database file {file} cannot be made: this user may not write the directory "
-            f"{file.parent}. Let it, or name another file."
+            f"{file.parent}. Let this user write it, or name another file."
         )
 
 
 def require_file(database: Database) -> None:
-    """Refuse to look at a file that is not there, instead of making it by looking."""
+    """Refuse a file that does not exist: a connection would make it."""
     file = database_file(database)
     if file is None:
         return
     if not file.exists():
         raise DatabaseUnusable(
-            f"There is no database at {file} yet; `roost serve` or `roost db sync` makes one."
+            f"There is no database at {file} yet. Make one with `roost serve` or `roost db sync`."
         )
     _check_file(file)
 
 
 def _check_file(file: Path) -> None:
-    """Refuse what is no database of ours. It is left as it is: a usual connection changes it."""
+    """Refuse a file that is no database of Placement, without any change to the file."""
     if not file.is_file():
         kind = "a directory" if file.is_dir() else "no regular file"
         raise DatabaseUnusable(f"The database file {file} is {kind}. Name a file.")
@@ -83,11 +83,11 @@ def _check_file(file: Path) -> None:
 
 
 def _foreign_tables(file: Path) -> set[str]:
-    """The tables of another application; none if the file is empty or a database of Placement."""
+    """The tables of another application; empty for an empty file or a database of Placement."""
     try:
         status, tables = _look(file, leave_no_trace=True)
     except DBAPIError:
-        # Another process may have written just now.
+        # Another process may have written at this moment.
         status, tables = _look_or_explain(file)
     recorded = status.placement_revision is not None or status.roost_revision is not None
     if recorded and status.state is not SchemaState.UNKNOWN:
@@ -95,7 +95,7 @@ def _foreign_tables(file: Path) -> set[str]:
     foreign = tables - {*metadata.tables, *(history.version_table for history in HISTORIES)}
     if resource_providers.name in tables:
         return set() if recorded else foreign
-    # `users` and `projects` are names that other applications use as well.
+    # Other applications have tables `users` and `projects` as well.
     return tables - {history.version_table for history in HISTORIES} or foreign
 
 
@@ -111,9 +111,9 @@ def _look_or_explain(file: Path) -> tuple[SchemaStatus, set[str]]:
 
 
 def _look(file: Path, *, leave_no_trace: bool) -> tuple[SchemaStatus, set[str]]:
-    """What is in the file, without a change to it; if wanted, also without files beside it."""
+    """The status and the tables of the file, unchanged; if wanted, without new files beside it."""
     path = file.resolve()
-    # Where no log lies beside it, the file is complete, and SQLite need not make a log.
+    # Without a log beside it, the file is complete, and SQLite needs to make none.
     complete = leave_no_trace and not Path(f"{path}-wal").exists()
     address = f"{path.as_uri()}?{'immutable=1' if complete else 'mode=ro'}"
     engine = sa.create_engine(

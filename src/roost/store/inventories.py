@@ -1,4 +1,4 @@
-"""Inventories: what each provider has to give, and how much of it is in use."""
+"""Inventories of providers, and their usage."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection, bindparam, delete, func, select
 
 from roost.model.inventory import Inventory
-from roost.store.clock import utc_now
-from roost.store.journal import ChangeKind, record_changes
+from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.statements import InsertRows, Statement, UpdateRows
-from roost.store.tables import allocations, inventories, resource_classes
+from roost.store.tables import allocations, inventories, resource_classes, utc_now
 
 _INVENTORIES = (
     select(
@@ -81,7 +80,7 @@ def list_inventories(connection: Connection, provider_id: int) -> dict[str, Inve
 
 
 def usages(connection: Connection, provider_id: int) -> dict[str, int]:
-    """How much of each inventory of the provider is in use, 0 included."""
+    """The usage of each inventory of the provider, 0 included."""
     rows = connection.execute(_USAGES, {"provider_id": provider_id})
     return {name: int(used) for name, used in rows}
 
@@ -89,13 +88,13 @@ def usages(connection: Connection, provider_id: int) -> dict[str, int]:
 def present_inventories(
     connection: Connection, provider_ids: Iterable[int]
 ) -> dict[InventoryKey, int]:
-    """The ids of the rows of all inventories that locked providers have."""
+    """The ids of the rows of all inventories of locked providers."""
     rows = _PRESENT.rows(connection, provider_ids)
     return {(provider_id, class_id): id_ for provider_id, class_id, id_ in rows}
 
 
 def allocated_classes(connection: Connection, provider_ids: Iterable[int]) -> set[InventoryKey]:
-    """The classes of which consumers hold something on these providers."""
+    """The classes of these providers of which there are allocations."""
     return set(map(tuple, _ALLOCATED.rows(connection, provider_ids)))
 
 
@@ -107,9 +106,9 @@ def change_inventories(
     present: Mapping[InventoryKey, int],
     removed: Iterable[InventoryKey] = (),
 ) -> None:
-    """Write and remove inventories of locked providers, which are given as (id, uuid).
+    """Write and delete inventories of locked providers, which are given as (id, uuid).
 
-    Of the `wanted` ones those that are `present` are updated, the others inserted.
+    A `wanted` inventory that is `present` is updated. Any other wanted inventory is inserted.
     """
     now = utc_now()
     changed, new = [], []
@@ -118,8 +117,8 @@ def change_inventories(
         if key in present:
             changed.append({"id": present[key], **values})
         else:
-            place = dict(zip(("resource_provider_id", "resource_class_id"), key, strict=True))
-            new.append({"created_at": now, **place, **values})
+            ids = dict(zip(("resource_provider_id", "resource_class_id"), key, strict=True))
+            new.append({"created_at": now, **ids, **values})
     _DELETE.apply(connection, sorted(present[key] for key in removed))
     _UPDATE.run(connection, changed, {"updated_at": now})
     _INSERT.run(connection, new)

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
 
 from roost.model.providers import Provider
-from roost.store.clock import utc_now
 from roost.store.errors import Retry
-from roost.store.journal import ChangeKind, record_changes
-from roost.store.rows import CHUNK_LENGTH, insert_row
-from roost.store.statements import Statement
+from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.statements import CHUNK_LENGTH, Statement, insert_row
 from roost.store.tables import (
     allocations,
     inventories,
     resource_provider_aggregates,
     resource_provider_traits,
     resource_providers,
+    stored_time,
+    utc_now,
 )
 
 _root = resource_providers.alias("root")
@@ -109,15 +109,17 @@ class SeenProvider(NamedTuple):
     generation: int
 
 
-def provider_from_row(row: Any) -> Provider:
-    """The value of one row of `PROVIDERS`."""
-    return Provider(*row)
+def fetch_providers(result: Any) -> list[Provider]:
+    """All providers that a statement with the columns of `PROVIDERS` found."""
+    # The driver's own rows: SQLAlchemy would make an object of each.
+    rows = result.cursor.fetchall()
+    result.close()
+    return [Provider(*(*values, stored_time(modified_at))) for *values, modified_at in rows]
 
 
 def find_provider(connection: Connection, uuid: str) -> Provider | None:
     """The provider with exactly this uuid."""
-    row = connection.execute(_BY_UUID, {"uuid": uuid}).one_or_none()
-    return None if row is None else provider_from_row(row)
+    return _one(connection.execute(_BY_UUID, {"uuid": uuid}))
 
 
 def find_generations(connection: Connection, uuids: Iterable[str]) -> dict[str, SeenProvider]:
@@ -127,8 +129,18 @@ def find_generations(connection: Connection, uuids: Iterable[str]) -> dict[str, 
 
 def find_provider_by_id(connection: Connection, id_: int) -> Provider | None:
     """The provider with this internal id."""
-    row = connection.execute(_BY_ID, {"id": id_}).one_or_none()
-    return None if row is None else provider_from_row(row)
+    return _one(connection.execute(_BY_ID, {"id": id_}))
+
+
+def _one(result: Any) -> Provider | None:
+    # For one row of many columns, SQLAlchemy's cached path costs less than the driver's own rows.
+    row = result.one_or_none()
+    return None if row is None else Provider(*row)
+
+
+def any_exists(connection: Connection) -> bool:
+    """Whether there is any provider."""
+    return connection.execute(PROVIDERS.limit(1)).first() is not None
 
 
 def is_taken(
@@ -138,7 +150,7 @@ def is_taken(
     uuid: str | None = None,
     other_than: Provider | None = None,
 ) -> bool:
-    """Whether a row has this name, or this uuid: also one without root, which is invisible."""
+    """Whether a row has this name or uuid. Invisible rows, which have no root, count."""
     query = select(resource_providers.c.id)
     if name is not None:
         query = query.where(resource_providers.c.name == name)
@@ -152,8 +164,8 @@ def is_taken(
 def lock_providers(connection: Connection, uuids: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Lock these providers until the transaction ends: uuid -> (id, generation) of those found.
 
-    Everybody who locks several asks for the order of their ids, so that nobody waits in a circle;
-    where a database goes another way, it breaks the circle and the transaction runs again.
+    Every writer locks in the order of ids, so no two writers wait for each other. If a database
+    locks in another order, it ends one of two such transactions, which then runs again.
     """
     wanted = list(uuids)
     if len(wanted) <= CHUNK_LENGTH:
@@ -172,7 +184,7 @@ def lock_provider(connection: Connection, uuid: str) -> Provider | None:
 def lock_trees(
     connection: Connection, providers: Sequence[Provider], also: Iterable[int] = ()
 ) -> None:
-    """Lock these providers and `also` others, and their trees against any change of their shape.
+    """Lock these providers, the ids in `also`, and the shape of the providers' trees.
 
     The lock of a tree is the lock of its root's row. If a provider has been moved to another
     tree between reading and locking, the whole transaction starts again.
@@ -193,14 +205,14 @@ def increment_generations(connection: Connection, ids: Sequence[int], by: int = 
 def insert_provider(
     connection: Connection, uuid: str, name: str, parent: Provider | None
 ) -> Provider:
-    """Make a provider below the parent, or a root; names and uuids are checked by the database."""
+    """Make a provider below the parent, or a root. The database checks its name and uuid."""
     now = utc_now()
     id_ = insert_row(
         connection,
         resource_providers,
         {
             "created_at": now,
-            # A root is written in two steps in the reference, so that it has a time of change.
+            # The reference writes a root in two steps, so a root has a time of change.
             "updated_at": now if parent is None else None,
             "uuid": uuid,
             "name": name,
@@ -222,7 +234,7 @@ def insert_provider(
 
 
 def rename_provider(connection: Connection, provider: Provider, name: str) -> None:
-    """Give the provider another name; the database refuses one that is taken."""
+    """Give the provider another name. The database refuses a name that is taken."""
     connection.execute(
         update(resource_providers)
         .where(resource_providers.c.id == provider.id)
@@ -237,7 +249,7 @@ def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
     level = [provider.id]
     while level:
         below = [id_ for (id_,) in _CHILDREN.rows(connection, level)]
-        # A damaged database may have a circle: go round it once.
+        # A damaged database may have a circle of parents: follow it once.
         level = [id_ for id_ in below if id_ not in found]
         found |= dict.fromkeys(level)
     return list(found)
@@ -246,7 +258,7 @@ def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
 def move_provider(
     connection: Connection, provider: Provider, subtree: Sequence[int], parent: Provider | None
 ) -> None:
-    """Hang the provider under another parent (none: make it a root); its subtree follows."""
+    """Move the provider and its subtree below another parent; `None` makes it a root."""
     root_id = provider.id if parent is None else parent.root_id
     now = utc_now()
     connection.execute(

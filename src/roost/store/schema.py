@@ -1,4 +1,4 @@
-"""The schema of a database: what it is at, and how it gets to what this version needs."""
+"""The schema of a database: its revisions, and the upgrade to those of this version."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from roost.store import driver_errors
 from roost.store.database import Database
-from roost.store.driver_errors import advice, known_advice, reason
-from roost.store.errors import DatabaseUnusable, WriteRefused
+from roost.store.driver_errors import advice, known_advice, reason, shown_url
+from roost.store.errors import SYNC_COMMAND, DatabaseUnusable, WriteRefused
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.tables import metadata
 from roost.store.watchdog import opening_watched
 
 LOG = logging.getLogger(__name__)
 
-SYNC_COMMAND = "roost db sync"
-
-# What servers say when waiting will not help.
+# What servers say when another attempt cannot succeed.
 _PERMANENT = (
     "does not exist",
     "password authentication failed",
@@ -35,20 +32,20 @@ _PERMANENT = (
 
 
 class SchemaState(Enum):
-    """What has to happen before a database can be used."""
+    """What has to be done before a database can be used."""
 
     EMPTY = "empty"
-    """Neither our tables nor the reference's are there."""
+    """It has neither tables of Roost nor of the reference."""
     OLDER = "older"
-    """Revisions are missing; also in a database that only the reference has used so far."""
+    """Revisions are missing, as in a database that only the reference has used so far."""
     CURRENT = "current"
     UNKNOWN = "unknown"
-    """A revision is recorded that this version does not know."""
+    """It records a revision that this version does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """The revisions that a database is at, of the reference's tables and of ours."""
+    """The revisions of a database: those of the reference's tables and of Roost's."""
 
     state: SchemaState
     placement_revision: str | None
@@ -58,7 +55,7 @@ class SchemaStatus:
 
 
 def read_status(connection: Connection) -> SchemaStatus:
-    """What the database is at; three queries."""
+    """The status of a database, by three queries."""
     tables = set(sa.inspect(connection).get_table_names())
     placement, roost = (_recorded_revision(connection, history, tables) for history in HISTORIES)
     if not (PLACEMENT.knows(placement) and ROOST.knows(roost)):
@@ -73,19 +70,19 @@ def read_status(connection: Connection) -> SchemaStatus:
 
 
 def inspect_schema(database: Database) -> SchemaStatus:
-    """What the database is at."""
+    """The status of a database."""
     return database.read(read_status)
 
 
 def sync_schema(database: Database) -> SchemaStatus:
-    """Migrate to the newest revisions; harmless if others do it at the same time or have done it.
+    """Migrate to the newest revisions. Any number of processes may do so at the same time.
 
-    One process migrates, all others wait for it and then find nothing to do.
+    One process migrates. All other processes wait for it and then find nothing to do.
     """
     before = inspect_schema(database)
     if before.state is SchemaState.UNKNOWN:
         raise _unknown(database, before)
-    # Most starts find everything in place and need no alembic.
+    # Most starts find the schema up to date, and then alembic is not imported.
     from roost.store.migrations.runner import upgrade_database  # noqa: PLC0415
 
     try:
@@ -93,8 +90,8 @@ def sync_schema(database: Database) -> SchemaStatus:
     except (DBAPIError, WriteRefused) as error:
         said = reason(error, database.url)
         raise DatabaseUnusable(
-            f"The schema of {shown_url(database)} could not be upgraded: {said}. "
-            f"{known_advice(said) or 'Mend that.'} Then continue with: {SYNC_COMMAND}"
+            f"The schema of {shown_url(database.url)} could not be upgraded: {said}. "
+            f"{known_advice(said) or 'Remove the cause.'} Then continue with: {SYNC_COMMAND}"
         ) from error
     return inspect_schema(database)
 
@@ -102,35 +99,35 @@ def sync_schema(database: Database) -> SchemaStatus:
 def prepare_schema(
     database: Database, upgrade: bool, *, max_retries: int = 1, retry_interval: float = 10
 ) -> None:
-    """What a service does at its start: make the database usable, or say why it is not.
+    """Make the database usable at the start of a service, or raise `DatabaseUnusable`.
 
-    A database without data is always initialised; one with data is upgraded only if `upgrade`.
-    The other arguments are those of `connect_or_explain`.
+    A database without data is always initialised. A database with data is upgraded only if
+    `upgrade`. `max_retries` and `retry_interval` are those of `connect_or_explain`.
     """
     connect_or_explain(database, max_retries, retry_interval)
     status = inspect_schema(database)
     if status.state is SchemaState.OLDER and not upgrade and database.read(_holds_data):
-        # Another process may have finished initialising since, and filled in the first rows.
+        # Another process may just have initialised the schema and inserted the first rows.
         status = inspect_schema(database)
         if status.state is SchemaState.OLDER:
             raise DatabaseUnusable(
-                f"The schema of {shown_url(database)} is older than this version of Roost needs: "
-                f"{_difference(status)}. Upgrade it with: {SYNC_COMMAND}"
+                f"The schema of {shown_url(database.url)} is older than this version of Roost "
+                f"needs: {_difference(status)}. Upgrade it with: {SYNC_COMMAND}"
             )
     if status.state is SchemaState.UNKNOWN:
         raise _unknown(database, status)
     if status.state is not SchemaState.CURRENT:
-        LOG.info("Preparing the schema of %s: %s", shown_url(database), _difference(status))
+        LOG.info("Preparing the schema of %s: %s", shown_url(database.url), _difference(status))
         sync_schema(database)
 
 
 def connect_or_explain(
     database: Database, max_retries: int = 1, retry_interval: float = 10
 ) -> None:
-    """Make sure that the database can be reached, or raise `DatabaseUnusable`.
+    """Open a connection to the database, or raise `DatabaseUnusable`.
 
-    `max_retries` attempts (-1: for ever), `retry_interval` seconds apart. A file does not appear
-    by waiting, so SQLite is tried once.
+    There are `max_retries` attempts (-1: without end), `retry_interval` seconds apart. SQLite gets
+    one attempt, because a file does not appear by waiting.
     """
     attempts = 1 if database.engine.dialect.name == "sqlite" else max_retries
     attempt = 1
@@ -144,12 +141,12 @@ def connect_or_explain(
             raise _refused_options(database, error) from error
         if attempt >= attempts >= 0 or _is_permanent(said):
             raise DatabaseUnusable(
-                f"The database {shown_url(database)} cannot be reached: {said}. "
+                f"The database {shown_url(database.url)} cannot be reached: {said}. "
                 f"{advice(said, database.url)}"
             )
         LOG.warning(
             "The database %s cannot be reached (attempt %d of %s), trying again in %s seconds: %s",
-            shown_url(database),
+            shown_url(database.url),
             attempt,
             attempts if attempts >= 0 else "any number",
             retry_interval,
@@ -160,10 +157,10 @@ def connect_or_explain(
 
 
 def _refused_options(database: Database, error: Exception) -> DatabaseUnusable:
-    """What drivers say by other errors than those of a database: they cannot use an option."""
+    """The error for a driver that fails before it connects: it cannot use an option."""
     given = ", ".join(sorted(database.url.query)) or "none"
     return DatabaseUnusable(
-        f"The driver of {shown_url(database)} refuses to connect: "
+        f"The driver of {shown_url(database.url)} refuses to connect: "
         f"{reason(error, database.url)}. Check the options of the database URL ({given})."
     )
 
@@ -172,21 +169,14 @@ def _is_permanent(reason: str) -> bool:
     return any(text in reason for text in _PERMANENT)
 
 
-def shown_url(database: Database) -> str:
-    """The URL as it may be printed: without password, and without options, which may hold one."""
-    return driver_errors.shown_url(database.url)
-
-
 def _recorded_revision(connection: Connection, history: History, tables: set[str]) -> str | None:
     if history.version_table not in tables:
         return None
-    version_table = sa.table(history.version_table, sa.column("version_num", sa.String))
-    recorded = sa.select(version_table.c.version_num)
-    return history.newest(connection.scalars(recorded).all())
+    return history.newest(history.recorded(connection))
 
 
 def _holds_data(connection: Connection) -> bool:
-    """Whether any table has a row: not so after an initialisation that was cut short."""
+    """Whether any table has a row. After an interrupted initialisation, none has."""
     there = set(sa.inspect(connection).get_table_names())
     return any(
         connection.scalar(sa.select(sa.literal(1)).select_from(table).limit(1))
@@ -197,9 +187,9 @@ def _holds_data(connection: Connection) -> bool:
 
 def _unknown(database: Database, status: SchemaStatus) -> DatabaseUnusable:
     return DatabaseUnusable(
-        f"The schema of {shown_url(database)} is at a revision that this version of Roost does not "
-        f"know: {_difference(status)}. A newer version has written it, or it belongs to another "
-        "application. Use that newer version, or another database."
+        f"The schema of {shown_url(database.url)} is at a revision that this version of Roost does "
+        f"not know: {_difference(status)}. A newer version has written it, or it belongs to "
+        "another application. Use that newer version, or another database."
     )
 
 

@@ -1,4 +1,4 @@
-"""Mends rows that old releases left behind and that an upgrade of the schema does not accept."""
+"""Repairs rows of old releases that an upgrade of the schema refuses."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy import Connection, Table
 
-from roost.store.clock import utc_now
-from roost.store.journal import ChangeKind, record_changes
+from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.tables import (
     allocations,
     consumers,
@@ -16,14 +15,13 @@ from roost.store.tables import (
     resource_providers,
     roost_changes,
     users,
+    utc_now,
 )
-
-REPAIR_COMMAND = "roost db sync --repair"
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """How many rows were mended."""
+    """How many rows were repaired."""
 
     roots: int
     consumers: int
@@ -32,8 +30,8 @@ class Repaired:
 def repair_online_data(connection: Connection, project: str, user: str) -> Repaired:
     """Give every provider its root, and every consumer with allocations a row.
 
-    `project` and `user` are the external ids for consumers of whom nothing is known. Uses only
-    columns that all revisions have, so it can run before an upgrade as well as after it.
+    `project` and `user` are the external ids for consumers without a row. The statements use only
+    columns that all revisions have, so they work before and after an upgrade.
     """
     return Repaired(
         roots=_set_missing_roots(connection),
@@ -49,16 +47,16 @@ def _set_missing_roots(connection: Connection) -> int:
     found = [(row.id, row.uuid) for row in connection.execute(without_root)]
     if not found:
         return 0
-    _set_itself(connection, providers.parent_provider_id.is_(None))
+    _make_root(connection, providers.parent_provider_id.is_(None))
     _set_root_of_parent(connection)
-    # What is left has no way up to a root: its parent is missing or is its own descendant.
-    _set_itself(connection, sa.true())
+    # The rest has no root above it: a parent is missing, or is its own descendant.
+    _make_root(connection, sa.true())
     if sa.inspect(connection).has_table(roost_changes.name):
         record_changes(connection, ChangeKind.PROVIDER, found)
     return len(found)
 
 
-def _set_itself(connection: Connection, condition: sa.ColumnElement[bool]) -> None:
+def _make_root(connection: Connection, condition: sa.ColumnElement[bool]) -> None:
     connection.execute(
         sa.update(resource_providers)
         .where(resource_providers.c.root_provider_id.is_(None), condition)
@@ -67,7 +65,7 @@ def _set_itself(connection: Connection, condition: sa.ColumnElement[bool]) -> No
 
 
 def _set_root_of_parent(connection: Connection) -> None:
-    """One level of the trees after the other."""
+    """Give providers the root of their parent, level by level."""
     providers, parents = resource_providers.c, resource_providers.alias().c
     next_level = sa.select(providers.id, parents.root_provider_id).where(
         providers.root_provider_id.is_(None),
@@ -79,7 +77,7 @@ def _set_root_of_parent(connection: Connection) -> None:
         .where(providers.id == sa.bindparam("provider"))
         .values(root_provider_id=sa.bindparam("root"), updated_at=utc_now())
     )
-    # The rows go through here because no one statement for this is understood everywhere.
+    # By one statement for each row: the databases have no common statement for all rows.
     while rows := connection.execute(next_level).all():
         connection.execute(set_root, [{"provider": row[0], "root": row[1]} for row in rows])
 
@@ -113,7 +111,7 @@ def _make_missing_consumers(connection: Connection, project: str, user: str) -> 
 
 
 def _external_row(connection: Connection, table: Table, external_id: str) -> int:
-    """The id of a project or user, which is made if it is missing."""
+    """The id of a project or user, which is inserted if it is missing."""
     of_external_id = sa.select(table.c.id).where(table.c.external_id == external_id)
     found: int | None = connection.scalar(of_external_id)
     if found is None:

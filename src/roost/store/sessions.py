@@ -1,4 +1,4 @@
-"""The use of one connection: no wait without end, and one name for all errors of connection."""
+"""The use of one connection: every wait is bounded, and lost connections raise one error."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ from roost.store.watchdog import opening_watched, watched
 
 
 class Doorway:
-    """Lets as many threads to an engine as it has connections; the others wait in turn.
+    """Admits as many threads to an engine as it has connections. Further threads wait in turn.
 
-    The engine's pool lets threads wait as well, but does not wake them when a connection fails.
+    The engine's pool makes threads wait as well, but does not wake them when a connection fails.
     """
 
-    def __init__(self, engine: Engine, places: int, seconds: float) -> None:
+    def __init__(self, engine: Engine, threads_max: int, seconds: float) -> None:
         self.engine = engine
         self._seconds = seconds
-        # Not positive: the operator wants no bound.
-        self._places = threading.Semaphore(places) if places > 0 else None
+        # Without a bound if the operator set none.
+        self._free = threading.Semaphore(threads_max) if threads_max > 0 else None
 
     def enter(self) -> None:
-        """Wait for a place, which must be left again."""
-        if self._places is not None and not self._places.acquire(timeout=self._seconds):
+        """Wait until a connection is free; the thread must leave again."""
+        if self._free is not None and not self._free.acquire(timeout=self._seconds):
             raise DatabaseAway(
                 f"other requests have used all connections to the database for {self._seconds} "
                 "seconds"
             )
 
     def leave(self) -> None:
-        """Let the next thread in."""
-        if self._places is not None:
-            self._places.release()
+        """Admit the next thread."""
+        if self._free is not None:
+            self._free.release()
 
 
 @contextmanager
 def session(
     doorway: Doorway, seconds: float, availability: Availability | None = None
 ) -> Iterator[Connection]:
-    """A connection whose server may be silent for so long at most.
+    """A connection whose server may be silent for `seconds` at most.
 
-    `DatabaseAway` and its kin are raised for all that drivers and SQLAlchemy say about lost
-    connections; other errors pass as they are.
+    A lost connection raises `DatabaseAway` or a subclass, whatever the driver and SQLAlchemy
+    raise. Other errors pass unchanged.
     """
     if availability is not None:
         availability.require()
     doorway.enter()
     try:
-        # Once more, after a wait in which the database may have fallen silent.
+        # Again, because the database may have become silent during the wait.
         if availability is not None:
             availability.require()
         with (
@@ -72,7 +72,7 @@ def session(
             try:
                 yield connection
             except (SQLAlchemyError, OSError) as error:
-                # What SQLAlchemy says about a connection after it was lost has no name of its own.
+                # SQLAlchemy has no class of its own for the use of a lost connection.
                 if not (connection.invalidated or is_lost(error)):
                     raise
                 if not connection.invalidated:
@@ -80,7 +80,7 @@ def session(
                 if watch is None or not watch.expired:
                     raise ConnectionLost(f"the connection was lost: {reason_of(error)}") from error
                 if availability is not None:
-                    availability.doubt()
+                    availability.note_silence()
                 raise DatabaseSilent("the database did not answer in time") from error
     finally:
         doorway.leave()
@@ -95,14 +95,14 @@ def _connect(engine: Engine, seconds: float, availability: Availability | None) 
         raise DatabaseAway("other requests use all connections to the database") from error
     except (DBAPIError, OSError) as error:
         if availability is not None and time.monotonic() - began > REFUSAL_SECONDS:
-            availability.doubt()
+            availability.note_silence()
         raise DatabaseAway(f"no connection could be opened: {reason_of(error)}") from error
 
 
 def fetch_directly(
     connection: Connection, statement: str, parameters: Sequence[Any]
 ) -> Sequence[Any]:
-    """All rows of a statement, from the driver itself; its errors as SQLAlchemy names them."""
+    """All rows of a statement, from the driver itself; its errors are raised as SQLAlchemy's."""
     fairy = connection.connection
     cursor = fairy.cursor()
     try:

@@ -1,4 +1,4 @@
-"""The file behind connections to SQLite: made for its owner alone, and watched for replacement."""
+"""The file of connections to SQLite: only its owner may read it, and its replacement is noticed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Identity = tuple[int, int]
 
 
 def watch_file(engine: Engine, path: str) -> None:
-    """Let no connection of the engine outlive its file: each is compared with the path first.
+    """Close a connection of the engine before its use if its file was replaced or removed.
 
-    SQLite goes on reading and writing a file that was replaced or removed, and says nothing. The
-    comparison costs about two microseconds.
+    SQLite silently continues to read and write such a file. The comparison takes about two
+    microseconds.
     """
     file = _WatchedFile(path)
     event.listen(engine, "do_connect", file.before_connect)
@@ -34,14 +34,14 @@ def watch_file(engine: Engine, path: str) -> None:
 def make_file(path: str) -> None:
     """Make an empty file that no other user can read; SQLite gives `-wal` and `-shm` its mode.
 
-    SQLite says better why a file cannot be made.
+    A failure is ignored: SQLite then fails with the better reason.
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def identity(path: str) -> Identity | None:
-    """What tells one file from another that has its name later; `None` if there is none."""
+    """What distinguishes a file from a later one of the same name; `None` without a file."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -54,26 +54,26 @@ class _WatchedFile:
         self._path = path
         self._log_path = f"{os.path.realpath(path)}-wal"
         self._lock = threading.Lock()
-        # Of what the engine opened last.
+        # The file and the write-ahead log that the engine opened last.
         self._file: Identity | None = None
         self._log: Identity | None = None
-        # The write-ahead log of an earlier file. While it is open, no new file is the same inode.
+        # The write-ahead log of an earlier file. While it is open, no new file has its inode.
         self._stale_log: int | None = None
 
     def before_connect(self, _dialect: Any, record: Any, _args: Any, _parameters: Any) -> None:
-        """Make the file if it is the first time; note which one is about to be opened."""
+        """Make the file the first time; record which file is about to be opened."""
         with self._lock:
             if self._file is None:
                 make_file(self._path)
             found = self._usable_file()
             if self._file not in (None, found):
-                _LOG.warning("The file %s was replaced, and is opened anew", self._path)
+                _LOG.warning("The file %s was replaced: opening the new file", self._path)
             self._file, self._log = found, None
         if record is not None:
             record.info[_OPENED] = found
 
     def before_use(self, _connection: Any, record: Any, _proxy: Any) -> None:
-        """Have the connection closed if its file is no longer the one of that name."""
+        """Have the connection closed if another file has the name now."""
         if record.info.get(_OPENED) == identity(self._path):
             if self._log is None:
                 self._log = identity(self._log_path)
@@ -86,7 +86,7 @@ class _WatchedFile:
         found = identity(self._path)
         if found is None and self._file is not None:
             raise sqlite3.OperationalError(
-                f"the file {self._path} is gone. Put it back, or start the service anew"
+                f"the file {self._path} is missing. Put it back, or restart the service"
             )
         if self._stale_log is not None:
             status = os.fstat(self._stale_log)
@@ -101,7 +101,7 @@ class _WatchedFile:
         return found
 
     def _note_stale_log(self) -> None:
-        """See whether the log of the earlier file is still there: it would spoil the new one."""
+        """Record that the log of the earlier file is still there: it would corrupt the new file."""
         if self._log is None or self._log != identity(self._log_path):
             return
         if self._stale_log is None and os.path.getsize(self._log_path):

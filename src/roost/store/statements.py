@@ -1,14 +1,14 @@
-"""Statements on the way of every claim, compiled once.
+"""Statements that are compiled once, for what every claim executes.
 
-SQLAlchemy looks a statement up, binds and post-processes it anew at each execution. That costs
-60 to 150 microseconds a statement, most of what a claim costs in all; here it is about 25.
+SQLAlchemy looks up, binds and post-processes a statement at each execution. That takes 60 to 150
+microseconds, the largest part of a claim. A statement of this module takes about 25.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import (
     BindParameter,
@@ -27,13 +27,36 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 
-from roost.store.rows import chunks
+T = TypeVar("T")
 
 Values = Mapping[str, Any]
-Place: TypeAlias = BindParameter[Any]
+Parameter: TypeAlias = BindParameter[Any]
 
-# Only a client that tries gets a statement to more.
+# MariaDB turns a list of a thousand members into a join, which locks rows that it does not name.
+# SQLite takes 32,766 parameters in a statement, PostgreSQL 65,535.
+CHUNK_LENGTH = 512
+# A statement has one text for each combination of list lengths. Usual clients need far fewer; the
+# bound is against a client that sends all combinations.
 _TEXTS_MAX = 256
+
+
+def chunks(values: Iterable[T], length: int = CHUNK_LENGTH) -> Iterator[Sequence[T]]:
+    """The values in pieces that fit into one statement; no piece for no values.
+
+    >>> [len(chunk) for chunk in chunks(range(513))]
+    [512, 1]
+    """
+    everything = list(values)
+    for start in range(0, len(everything), length):
+        yield everything[start : start + length]
+
+
+def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
+    """Insert one row; the id that the database gave it."""
+    key = connection.execute(insert(table), values).inserted_primary_key
+    assert key is not None, "every table has a key of its own"
+    id_: int = key[0]
+    return id_
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +75,10 @@ class _Compiled:
 
 
 class Statement:
-    """A statement whose results are plain numbers and text.
+    """A statement whose result columns need no conversion: integers and text.
 
-    Parameters that are lists (`IN`) have another text for each length: for those, `construct` is
-    a function that takes the members' places, by the names of the lists.
+    A parameter that is a list (`IN`) needs another text for each length. So `construct` is then a
+    function that takes the bind parameters of the members, by the names of the lists.
     """
 
     def __init__(
@@ -66,7 +89,7 @@ class Statement:
         self._compiled: dict[tuple[Any, ...], _Compiled] = {}
 
     def run(self, connection: Connection, values: Values) -> Any:
-        """The result of executing it once; a list is empty only if `construct` allows for it."""
+        """Execute it once. A list may be empty only if `construct` handles an empty list."""
         lengths = tuple(_rounded(len(values[name])) for name in self._lists)
         compiled = self._for(connection, lengths)
         if self._lists:
@@ -76,7 +99,7 @@ class Statement:
     def rows(
         self, connection: Connection, members: Iterable[Any], values: Values | None = None
     ) -> list[Any]:
-        """All rows for the members of its first list, however many there are."""
+        """All rows for the members of its first list, by as many executions as necessary."""
         name, others = self._lists[0], values or {}
         return [
             row
@@ -87,7 +110,7 @@ class Statement:
     def apply(
         self, connection: Connection, members: Iterable[Any], values: Values | None = None
     ) -> None:
-        """Change the rows for the members of its first list, however many there are."""
+        """Execute it for the members of its first list, as often as necessary."""
         name, others = self._lists[0], values or {}
         for chunk in chunks(members):
             self.run(connection, {name: chunk, **others})
@@ -103,11 +126,11 @@ class Statement:
 
     def _compile(self, connection: Connection, lengths: tuple[int, ...]) -> _Compiled:
         dialect = connection.dialect
-        places: dict[str, list[Place]] = {
-            name: [bindparam(_place(name, index)) for index in range(length)]
+        parameters: dict[str, list[Parameter]] = {
+            name: [bindparam(_parameter_name(name, index)) for index in range(length)]
             for name, length in zip(self._lists, lengths, strict=True)
         }
-        construct = self._construct(**places) if callable(self._construct) else self._construct
+        construct = self._construct(**parameters) if callable(self._construct) else self._construct
         compiled = construct.compile(dialect=dialect)
         assert isinstance(compiled, SQLCompiler)
         if compiled.post_compile_params:
@@ -127,13 +150,13 @@ class Statement:
 
 
 class InsertRows:
-    """Inserts rows into a table: a few by one statement, many by the driver's own means.
+    """Inserts rows into a table: a few by one statement, many by the driver's own method.
 
-    psycopg spends a third of a millisecond on three rows given one by one. With `unless_taken`,
-    a row is left out whose value in that unique column the table has already.
+    psycopg takes a third of a millisecond for three rows one by one. With `unless_taken`, it skips
+    a row if the table already has the row's value in that unique column.
     """
 
-    # Each number of rows has a text of its own, so it must not become too many.
+    # Each count of rows has its own text, so the count is bounded.
     _TOGETHER_MAX = 16
 
     def __init__(self, table: Table, *, unless_taken: Column[Any] | None = None) -> None:
@@ -157,7 +180,7 @@ class InsertRows:
         statement.run(
             connection,
             {
-                _place(name, index): value
+                _parameter_name(name, index): value
                 for index, row in enumerate(rows)
                 for name, value in row.items()
             },
@@ -167,7 +190,10 @@ class InsertRows:
         columns = self._table.c
         return self._insert(dialect).values(
             [
-                {name: bindparam(_place(name, index), type_=columns[name].type) for name in names}
+                {
+                    name: bindparam(_parameter_name(name, index), type_=columns[name].type)
+                    for name in names
+                }
                 for index in range(length)
             ]
         )
@@ -180,18 +206,18 @@ class InsertRows:
             return postgresql.insert(self._table).on_conflict_do_nothing(index_elements=key)
         if dialect == "sqlite":
             return sqlite.insert(self._table).on_conflict_do_nothing(index_elements=key)
-        # Not IGNORE, which would store values cut off as well.
+        # Not IGNORE, which would also store truncated values.
         return mysql.insert(self._table).on_duplicate_key_update(id=self._table.c.id)
 
 
 class UpdateRows:
-    """Gives rows, named by their ids, values of their own: many rows by one statement."""
+    """Updates rows by their ids, each with its own values: many rows by one statement."""
 
-    # The database compares each row with each of these ids.
+    # The database compares each row with each id of the statement.
     _TOGETHER_MAX = 128
 
     def __init__(self, table: Table, names: Sequence[str], common: Sequence[str] = ()) -> None:
-        """`names` are the columns that each row has a value for, `common` the same for all."""
+        """`names` are columns with a value for each row, `common` columns with one for all."""
         self._table = table
         self._lists = ("id", *names)
         self._common = tuple(common)
@@ -200,36 +226,36 @@ class UpdateRows:
     def run(
         self, connection: Connection, rows: Sequence[Values], common: Values | None = None
     ) -> None:
-        """Update the rows; each has an `id` and all columns."""
+        """Update the rows. Each has an `id` and a value for each of `names`."""
         for chunk in chunks(rows, self._TOGETHER_MAX):
             lists = {name: [row[name] for row in chunk] for name in self._lists}
             self._statement.run(connection, {**lists, **(common or {})})
 
-    def _construct(self, **places: list[Place]) -> ClauseElement:
+    def _construct(self, **parameters: list[Parameter]) -> ClauseElement:
         columns = self._table.c
-        ids = places.pop("id")
+        ids = parameters.pop("id")
         new: dict[str, ColumnElement[Any]] = {
             name: case(
                 *(
-                    (columns.id == id_, type_coerce(place, columns[name].type))
-                    for id_, place in zip(ids, members, strict=True)
+                    (columns.id == id_, type_coerce(value, columns[name].type))
+                    for id_, value in zip(ids, values, strict=True)
                 ),
-                # No row comes to it. It tells the database the type of a column of nulls.
+                # For no row. It tells the database the type of a column of nulls.
                 else_=columns[name],
             )
-            for name, members in places.items()
+            for name, values in parameters.items()
         }
         for name in self._common:
             new[name] = bindparam(name, type_=columns[name].type)
         return update(self._table).where(columns.id.in_(ids)).values(new)
 
 
-def _place(name: str, index: int) -> str:
+def _parameter_name(name: str, index: int) -> str:
     return f"{name}_{index}"
 
 
 def _rounded(length: int) -> int:
-    """How many places a list gets: few different numbers, so that there are few texts.
+    """How many parameters a list of this length gets: a power of two, so that texts are few.
 
     >>> [_rounded(length) for length in (0, 1, 3, 9)]
     [0, 1, 4, 16]
@@ -238,10 +264,10 @@ def _rounded(length: int) -> int:
 
 
 def _spread(values: Values, lists: tuple[str, ...], lengths: tuple[int, ...]) -> dict[str, Any]:
-    """Give each member of a list the name of its place; the last fills the places left over."""
+    """Give each member of a list its own parameter; the last member fills those left over."""
     spread = {name: value for name, value in values.items() if name not in lists}
     for name, length in zip(lists, lengths, strict=True):
         members = values[name]
         for index in range(length):
-            spread[_place(name, index)] = members[min(index, len(members) - 1)]
+            spread[_parameter_name(name, index)] = members[min(index, len(members) - 1)]
     return spread

@@ -1,16 +1,32 @@
-"""The tables. The first thirteen are the reference's, column by column; `roost_*` are ours.
+"""The tables. The first thirteen are the reference's, column by column; `roost_*` are Roost's.
 
-The migrations under `migrations/` make them; this module is what queries are written against.
-Index and constraint names are part of the contract: either service must be able to migrate
-what the other made.
+The migrations under `migrations/` make the tables. Queries are written against this module. Names
+of indexes and constraints are part of the contract: Roost can migrate a database of the reference,
+and the reference one of Roost.
 """
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 from sqlalchemy import Column, Index, Table, UniqueConstraint
 
 metadata = sa.MetaData()
+
+
+def utc_now() -> datetime:
+    """The current time as the tables keep it: in UTC, without a zone."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def stored_time(value: datetime | str | None) -> datetime | None:
+    """A stored time as a driver reads it; SQLite's driver reads a text.
+
+    >>> stored_time("2026-11-15 12:00:00.000000")
+    datetime.datetime(2026, 11, 15, 12, 0)
+    """
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
 def _stamps() -> tuple[Column[object], Column[object]]:
@@ -175,22 +191,22 @@ resource_provider_aggregates = Table(
     Index("resource_provider_aggregates_aggregate_id_idx", "aggregate_id"),
 )
 
-# SQLite numbers rows of a BIGINT key only if it is spelt INTEGER.
+# SQLite generates ids only for a key of the type INTEGER.
 _wide_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 roost_changes = Table(
     "roost_changes",
     metadata,
     Column("id", _wide_key, primary_key=True, nullable=False),
-    # PostgreSQL fills this by a default of the column, so that writing is the same everywhere:
-    # a reader there asks for rows by transaction, not by id, because ids commit out of order.
+    # The default of the column fills it on PostgreSQL, where a reader asks for rows by transaction.
+    # It stays null on other databases.
     Column("transaction_id", sa.BigInteger, server_default=sa.FetchedValue()),
     Column("created_at", sa.DateTime, nullable=False),
     Column("kind", sa.String(16), nullable=False),
     Column("provider_id", sa.Integer),
     Column("provider_uuid", sa.String(36)),
     Index("roost_changes_transaction_id_idx", "transaction_id"),
-    # Never reuse an id: readers remember how far they have read.
+    # Without it, SQLite would use ids again, and readers remember the highest id they have seen.
     sqlite_autoincrement=True,
 )
 

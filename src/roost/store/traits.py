@@ -1,4 +1,4 @@
-"""Which provider has which traits."""
+"""The traits of providers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 
-from roost.model.names import Name
+from roost.model.identifiers import Name
 from roost.model.providers import Provider
-from roost.store.clock import utc_now
-from roost.store.journal import ChangeKind, record_changes
+from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.statements import InsertRows, Statement
-from roost.store.tables import resource_provider_traits, traits
+from roost.store.tables import resource_provider_traits, traits, utc_now
 
 _TRAITS = (
     select(traits.c.id, traits.c.name, func.coalesce(traits.c.updated_at, traits.c.created_at))
@@ -21,8 +20,8 @@ _TRAITS = (
     .where(resource_provider_traits.c.resource_provider_id == bindparam("provider_id"))
     .order_by(traits.c.name)
 )
-_GIVE = InsertRows(resource_provider_traits)
-_TAKE = Statement(
+_ADD = InsertRows(resource_provider_traits)
+_REMOVE = Statement(
     lambda ids: delete(resource_provider_traits).where(
         resource_provider_traits.c.resource_provider_id == bindparam("provider_id"),
         resource_provider_traits.c.trait_id.in_(ids),
@@ -39,9 +38,9 @@ def list_provider_traits(connection: Connection, provider_id: int) -> list[Name]
 def change_provider_traits(
     connection: Connection, provider: Provider, add: Iterable[int], remove: Iterable[int]
 ) -> None:
-    """Give a locked provider traits and take others away, by their ids."""
+    """Add traits to a locked provider and remove traits from it, by their ids."""
     now = utc_now()
-    _TAKE.apply(connection, remove, {"provider_id": provider.id})
+    _REMOVE.apply(connection, remove, {"provider_id": provider.id})
     new = [{"created_at": now, "trait_id": id_, "resource_provider_id": provider.id} for id_ in add]
-    _GIVE.run(connection, new)
+    _ADD.run(connection, new)
     record_changes(connection, ChangeKind.TRAITS, [(provider.id, provider.uuid)])

@@ -1,4 +1,4 @@
-"""The options of a database URL: the driver knows them all, or the unknown one is named."""
+"""The options of a database URL: an error names the option that its driver does not know."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sqlalchemy.dialects import plugins
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError
 
-from roost.model.spelling import nearest
+from roost.model.text import nearest
 from roost.store.errors import DatabaseUnusable
 
-# SQLAlchemy itself takes this one, on every kind of database.
-_ANYWHERE = "plugin"
-# PostgreSQL has these once for each host.
-_REPEATED = frozenset({"host", "port", _ANYWHERE})
+# SQLAlchemy itself knows this option, for every database.
+_PLUGIN = "plugin"
+# PostgreSQL has one of these for each host.
+_REPEATED = frozenset({"host", "port", _PLUGIN})
 _SQLITE = frozenset(
     {"timeout", "isolation_level", "detect_types", "check_same_thread", "cached_statements"}
 )
-# SQLAlchemy makes one argument of these.
+# SQLAlchemy joins these into one argument.
 _MYSQL_TLS = frozenset(
     {"ssl_ca", "ssl_key", "ssl_cert", "ssl_capath", "ssl_cipher", "ssl_check_hostname"}
 )
@@ -42,40 +42,40 @@ def read_options(text: str) -> dict[str, str]:
 
 
 def check_options(url: URL) -> None:
-    """Refuse an option that the URL's driver does not know, or with a value it cannot have."""
-    known = known_options(url.get_driver_name())
+    """Refuse an option that the driver does not know, or that has an invalid value."""
+    known = driver_options(url.get_driver_name())
     for name, value in url.query.items():
-        if known is not None and name not in known and name != _ANYWHERE:
+        if known is not None and name not in known and name != _PLUGIN:
             raise DatabaseUnusable(
                 f"The database URL has the option {name!r}, which the driver "
                 f"{url.get_driver_name()} does not know. {_advice(name, known)}"
             )
         if isinstance(value, tuple) and name not in _REPEATED:
             raise DatabaseUnusable(
-                f"The database URL has the option {name!r} more than once. Leave one of them."
+                f"The database URL has the option {name!r} more than once. Remove all but one."
             )
         if not _is_taken(url, name):
             # The value may be a secret.
             raise DatabaseUnusable(
-                f"The option {name!r} of the database URL has a value that it cannot have. Give it "
-                "another one, or remove it."
+                f"The option {name!r} of the database URL has an invalid value. Give it another "
+                "value, or remove the option."
             )
 
 
-def known_options(driver: str) -> frozenset[str] | None:
-    """The options that a driver knows; `None` where the driver has no list of them."""
+def driver_options(driver: str) -> frozenset[str] | None:
+    """The options that a driver knows; `None` if they are not known."""
     return _KNOWN.get(driver, lambda: None)()
 
 
 def _of_psycopg() -> frozenset[str]:
-    # An installation has the drivers of its own databases only.
+    # An installation has only the drivers of its databases.
     from psycopg import pq  # noqa: PLC0415
 
     return frozenset(option.keyword.decode() for option in pq.Conninfo.get_defaults())
 
 
 def _of_pymysql() -> frozenset[str]:
-    # An installation has the drivers of its own databases only.
+    # An installation has only the drivers of its databases.
     from pymysql.connections import Connection  # noqa: PLC0415
 
     return frozenset(inspect.signature(Connection).parameters) | _MYSQL_TLS
@@ -94,14 +94,14 @@ def _advice(name: str, known: frozenset[str]) -> str:
 
 
 def _is_taken(url: URL, name: str) -> bool:
-    """Whether the option can be turned into what the driver is called with."""
+    """Whether SQLAlchemy can turn the option into an argument of the driver."""
     try:
-        if name == _ANYWHERE:
+        if name == _PLUGIN:
             plugins.load(str(url.query[name]))
             return True
-        # Hosts and ports go together.
+        # Hosts and ports belong together.
         together = _REPEATED if name in _REPEATED else {name}
-        alone = {other: value for other, value in url.query.items() if other in together}
+        alone = {key: value for key, value in url.query.items() if key in together}
         url.get_dialect()().create_connect_args(url.set(query=alone))
     except (ValueError, TypeError, ArgumentError):
         return False

@@ -1,4 +1,4 @@
-"""Database URLs: which driver an URL means, and what is said when none is installed."""
+"""Database URLs: the driver of a URL, and errors for URLs that cannot be used."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from roost.store.errors import DatabaseUnusable
-from roost.store.url_options import check_options, known_options, read_options
+from roost.store.url_options import check_options, driver_options, read_options
 
-# URL scheme -> (drivers in the order of preference with their modules, extra that brings one).
-# The first driver named is kept if it is installed; the others stand in for it.
+# URL scheme -> (drivers with their modules in the order of preference, extra that installs one).
+# The driver of the URL is used if it is installed, or else the first driver that is.
 _DRIVERS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     "sqlite": ((("pysqlite", "sqlite3"),), ""),
     "postgresql": ((("psycopg", "psycopg"), ("psycopg2", "psycopg2")), "postgresql"),
@@ -20,11 +20,11 @@ _DRIVERS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     "mariadb": ((("mysqldb", "MySQLdb"), ("pymysql", "pymysql")), "mysql"),
 }
 
-# What comes after user and password, if there is a password, else after the slashes.
-_PLACE = re.compile(
-    r"[^:/]*://(?P<login>[^:/?]*:[^@]*@)?(?P<place>[^?]*)\??(?P<options>.*)", re.DOTALL
+# The address comes after the password, or after the slashes if there is none.
+_PARTS = re.compile(
+    r"[^:/]*://(?P<login>[^:/?]*:[^@]*@)?(?P<address>[^?]*)\??(?P<options>.*)", re.DOTALL
 )
-# Options that name a database, or a file that does.
+# Options that name a database, or a file that names one.
 _NAMING_OPTIONS = frozenset({"dbname", "database", "db", "service", "read_default_file"})
 _ENCODE = (
     "In user and password, write @ as %40, / as %2F, : as %3A, ? as %3F, # as %23 and % as %25."
@@ -32,14 +32,14 @@ _ENCODE = (
 
 
 def parse_url(text: str, extra_parameters: str = "") -> URL:
-    """The URL with the driver it is going to be used with, or `DatabaseUnusable` and the fix.
+    """The URL with its installed driver, or `DatabaseUnusable` with the fix.
 
     >>> parse_url("sqlite:////var/lib/roost.db").drivername
     'sqlite+pysqlite'
     """
     if any(not sign.isprintable() for sign in text):
         raise DatabaseUnusable(
-            "The database URL goes on in a second line. In a configuration file, a line that "
+            "The database URL continues in a second line. In a configuration file, a line that "
             "begins with a space continues the value before it: remove that space."
         )
     try:
@@ -53,8 +53,8 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
     backend = {"postgres": "postgresql"}.get(backend, backend)
     if backend not in _DRIVERS:
         raise DatabaseUnusable(
-            f"The database URL begins with {url.drivername!r}; sqlite, postgresql, mysql and "
-            "mariadb are known."
+            f"The database URL begins with {url.drivername!r}. Use sqlite, postgresql, mysql or "
+            "mariadb."
         )
     if backend == "sqlite" and (url.host or url.username or url.port):
         raise DatabaseUnusable(
@@ -63,7 +63,7 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
         )
     if backend == "sqlite" and (not url.database or url.database == ":memory:"):
         raise DatabaseUnusable(
-            "An SQLite database in memory cannot be shared by workers; name a file: "
+            "Workers cannot share an SQLite database in memory. Name a file: "
             "sqlite:////path/to/roost.db"
         )
     if backend == "sqlite" and ("uri" in url.query or str(url.database).startswith("file:")):
@@ -83,20 +83,20 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
 
 
 def _check_password(text: str, driver: str) -> None:
-    """Refuse a password that ends too early: its rest would be taken for a host, and shown.
+    """Refuse a password with an unencoded `@`: its rest would count as a host, and be shown.
 
     Such a URL has a second `@`, which otherwise only values of known options have.
     """
-    parts = _PLACE.match(text)
+    parts = _PARTS.match(text)
     if parts is None:
         return
-    if parts["login"] and ("@" in parts["place"] or _hides_host(parts["options"], driver)):
-        raise DatabaseUnusable(f"The password in the database URL holds an `@`. {_ENCODE}")
+    if parts["login"] and ("@" in parts["address"] or _hides_host(parts["options"], driver)):
+        raise DatabaseUnusable(f"The password in the database URL contains an `@`. {_ENCODE}")
     read_options(parts["options"])
 
 
 def _hides_host(options: str, driver: str) -> bool:
-    known = known_options(driver)
+    known = driver_options(driver)
     names = {option.partition("=")[0] for option in options.split("&")}
     return "@" in options and known is not None and not names <= known
 

@@ -1,4 +1,4 @@
-"""What projects and users consume."""
+"""The usage of projects and users: sums over their consumers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ _JOINED = (
     .join(users, users.c.id == consumers.c.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
 )
-
-
 _USED = func.sum(allocations.c.used)
 _CONSUMERS = func.count(distinct(consumers.c.id))
 
@@ -49,7 +47,7 @@ def _owned_by(project: str, user: str | None) -> list[ColumnElement[bool]]:
 
 
 def project_usages(connection: Connection, project: str, user: str | None) -> dict[str, int]:
-    """How much of each class the project (or only this user in it) holds."""
+    """The usage of each class by the project, or by this user in the project."""
     query = (
         select(resource_classes.c.name, func.sum(allocations.c.used))
         .select_from(
@@ -65,13 +63,13 @@ def project_usages(connection: Connection, project: str, user: str | None) -> di
 def project_usages_by_type(
     connection: Connection, project: str, user: str | None, consumer_type: str | None
 ) -> list[TypeUsage]:
-    """The same, apart for each consumer type; or for one type, `unknown`, or `all` together."""
+    """The usage of each consumer type; or of one type, of `unknown`, or of `all` together."""
     conditions = _owned_by(project, user)
     if consumer_type == UNKNOWN_CONSUMER_TYPE:
         conditions.append(consumers.c.consumer_type_id.is_(None))
     elif consumer_type not in (None, ALL_CONSUMER_TYPES):
         conditions.append(consumer_types.c.name == consumer_type)
-    # One statement for both, so that they are of one moment; the counts are of no class.
+    # One statement for usage and counts, so that both are of one moment. Counts have no class.
     query = union_all(
         _grouped(conditions, resource_classes.c.id, resource_classes.c.name, _USED),
         _grouped(conditions, literal_column("-1"), null(), _CONSUMERS),
@@ -79,12 +77,12 @@ def project_usages_by_type(
     counts: dict[str, int] = defaultdict(int)
     used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     together = consumer_type == ALL_CONSUMER_TYPES
-    for type_name, _, class_name, number in connection.execute(query):
+    for type_name, _, class_name, amount in connection.execute(query):
         group = ALL_CONSUMER_TYPES if together else type_name or UNKNOWN_CONSUMER_TYPE
         if class_name is None:
-            counts[group] += int(number)
+            counts[group] += int(amount)
         else:
-            used[group][class_name] += int(number)
+            used[group][class_name] += int(amount)
     return [TypeUsage(group, counts[group], dict(used[group])) for group in used]
 
 
@@ -92,16 +90,16 @@ def _grouped(
     conditions: Sequence[ColumnElement[bool]],
     class_id: ColumnElement[Any],
     class_name: ColumnElement[Any],
-    number: ColumnElement[Any],
+    amount: ColumnElement[Any],
 ) -> Select[Any]:
-    """A number for each consumer type and, unless that is a constant, each class."""
+    """An amount for each consumer type and class, or for each type if the class is constant."""
     keys = [key for key in (class_id, class_name) if isinstance(key, Column)]
     return (
         select(
             consumer_types.c.name.label("consumer_type"),
             class_id.label("class_id"),
             class_name.label("class_name"),
-            number.label("number"),
+            amount.label("amount"),
         )
         .select_from(
             _JOINED.join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)

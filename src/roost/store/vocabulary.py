@@ -20,16 +20,15 @@ from sqlalchemy import (
     update,
 )
 
-from roost.model.identifiers import is_custom
-from roost.model.names import Name
-from roost.store.clock import utc_now
-from roost.store.journal import ChangeKind, record_vocabulary_change
+from roost.model.identifiers import Name, is_custom
+from roost.store.journal.writing import ChangeKind, record_vocabulary_change
 from roost.store.statements import Statement
 from roost.store.tables import (
     inventories,
     resource_classes,
     resource_provider_traits,
     traits,
+    utc_now,
 )
 
 
@@ -42,7 +41,7 @@ def _ids(table: Table, names: Sequence[Any]) -> Select[Any]:
     return select(table.c.id, table.c.name).where(table.c.name.in_(names))
 
 
-# Custom resource classes are numbered from here; standard ones by their place in the library.
+# The lowest id of a custom class. The id of a standard class is its position in the library.
 FIRST_CUSTOM_CLASS_ID = 10_000
 
 _CLASSES = _names(resource_classes)
@@ -58,14 +57,14 @@ _TRAIT_IDS = Statement(lambda names: _ids(traits, names), lists=["names"])
 
 
 def resource_class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    """The internal ids of those of the classes that exist."""
+    """Name -> internal id, for the classes that exist."""
     return {row.name: row.id for row in _CLASS_IDS.rows(connection, names)}
 
 
 def hold_resource_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    """Like `resource_class_ids`, and they cannot be deleted before the transaction ends.
+    """Like `resource_class_ids`; no class can be deleted before the transaction ends.
 
-    No foreign key protects the classes of inventories, so whoever writes some holds them.
+    No foreign key protects the class of an inventory, so a writer of inventories holds the classes.
     """
     return {row.name: row.id for row in _HOLD_CLASSES.rows(connection, names)}
 
@@ -81,20 +80,20 @@ def find_resource_class(connection: Connection, name: str) -> Name | None:
 
 
 def lock_resource_class(connection: Connection, name: str) -> Name | None:
-    """The resource class of this name; nobody can begin to use it before the transaction ends."""
+    """The class of this name; no inventory can begin to use it until the transaction ends."""
     query = select(resource_classes.c.id).where(resource_classes.c.name == name)
     locked = connection.execute(query.with_for_update()).first()
     return None if locked is None else find_resource_class(connection, name)
 
 
 def resource_class_is_used(connection: Connection, resource_class: Name) -> bool:
-    """Whether any inventory is of this class (allocations cannot exist without)."""
+    """Whether any inventory has this class. An allocation needs an inventory of its class."""
     query = select(inventories.c.id).where(inventories.c.resource_class_id == resource_class.id)
     return connection.execute(query.limit(1)).first() is not None
 
 
 def insert_resource_class(connection: Connection, name: str) -> None:
-    """Make a custom class. Its number is the next one, so makers of classes take turns."""
+    """Insert a custom class with the next id. The lock makes writers take turns."""
     lock_resource_class(connection, os_resource_classes.VCPU)
     newest = connection.execute(select(func.max(resource_classes.c.id))).scalar()
     id_ = max(FIRST_CUSTOM_CLASS_ID, (newest or 0) + 1)
@@ -103,7 +102,7 @@ def insert_resource_class(connection: Connection, name: str) -> None:
 
 
 def rename_resource_class(connection: Connection, resource_class: Name, name: str) -> None:
-    """Give a custom class another name; inventories and allocations follow."""
+    """Rename a custom class. Inventories and allocations refer to its id, which stays."""
     connection.execute(
         update(resource_classes)
         .where(resource_classes.c.id == resource_class.id)
@@ -113,18 +112,18 @@ def rename_resource_class(connection: Connection, resource_class: Name, name: st
 
 
 def delete_resource_class(connection: Connection, resource_class: Name) -> None:
-    """Remove a locked class that is not in use."""
+    """Delete a locked class that no inventory has."""
     connection.execute(delete(resource_classes).where(resource_classes.c.id == resource_class.id))
     record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
 
 
 def trait_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    """The internal ids of those of the traits that exist."""
+    """Name -> internal id, for the traits that exist."""
     return {row.name: row.id for row in _TRAIT_IDS.rows(connection, names)}
 
 
 def list_traits(connection: Connection, associated: bool | None) -> list[Name]:
-    """All traits, or only those that are (or are not) on any provider."""
+    """All traits, or only those that some provider has, or that no provider has."""
     query = _TRAITS
     if associated is not None:
         on_provider = exists().where(resource_provider_traits.c.trait_id == traits.c.id)
@@ -138,18 +137,18 @@ def find_trait(connection: Connection, name: str) -> Name | None:
 
 
 def _exact(row: Any, name: str) -> Name | None:
-    """The row, unless MySQL took another spelling for the same: names are all upper case."""
+    """The row, unless its name has another case: MySQL ignores case when it compares."""
     return None if row is None or row.name != name else Name(*row)
 
 
 def insert_trait(connection: Connection, name: str) -> None:
-    """Make a custom trait; `IntegrityError` if it exists."""
+    """Insert a custom trait; `IntegrityError` if it exists."""
     connection.execute(insert(traits), {"created_at": utc_now(), "name": name})
     record_vocabulary_change(connection, ChangeKind.TRAIT_NAMES)
 
 
 def delete_trait(connection: Connection, trait: Name) -> None:
-    """Remove a trait; `IntegrityError` if a provider got it meanwhile."""
+    """Delete a trait; `IntegrityError` if a provider has it."""
     connection.execute(delete(traits).where(traits.c.id == trait.id))
     record_vocabulary_change(connection, ChangeKind.TRAIT_NAMES)
 
@@ -163,10 +162,10 @@ def trait_is_used(connection: Connection, trait: Name) -> bool:
 
 
 def sync_standard_names(connection: Connection) -> int:
-    """Insert every standard class and trait that is missing; how many there were.
+    """Insert every standard class and trait that is missing; how many were missing.
 
-    Run at each start, so that an upgrade of os-resource-classes or os-traits is enough to know
-    the new names. Nothing is ever removed.
+    It runs at each start, so that an upgrade of os-resource-classes or os-traits brings its new
+    names. It never deletes a name.
     """
     now = utc_now()
     known_classes = set(connection.execute(select(resource_classes.c.name)).scalars())

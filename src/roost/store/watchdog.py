@@ -1,8 +1,8 @@
 """The watchdog: ends connections whose server is silent for too long.
 
-A server that is frozen keeps its sockets open, and a driver may wait for it for ever. Neither
-keepalives nor the server's own time-outs help there. So one thread in each process shuts down
-the sockets of connections that have waited too long; their drivers take it for a lost connection.
+A frozen server keeps its sockets open, and a driver may wait for ever. Neither keepalives nor the
+timeouts of the server help. So one thread in each process shuts down the sockets of connections
+that have waited too long. Their drivers then report a lost connection.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 
-# How often the thread looks: a wait lasts that much longer than allowed at most.
+# How often the thread looks. A wait exceeds its limit by this at most.
 _PERIOD_SECONDS = 0.1
-# Without anything to watch for so long, the thread ends.
+# After so many periods without a connection to watch, the thread ends.
 _IDLE_PERIODS_MAX = 100
 
 _SOCKET = "socket"
@@ -30,41 +30,41 @@ _WATCH = "watch"
 class Watch:
     """One use of a connection, and since when its server has been silent."""
 
-    __slots__ = ("expired", "inode", "number", "seconds", "since")
+    __slots__ = ("descriptor", "expired", "inode", "seconds", "since")
 
-    def __init__(self, number: int, inode: int, seconds: float) -> None:
-        self.number = number
+    def __init__(self, descriptor: int, inode: int, seconds: float) -> None:
+        self.descriptor = descriptor
         self.inode = inode
         self.seconds = seconds
         self.since = time.monotonic()
         self.expired = False
 
     def end(self) -> None:
-        """Shut the socket down, unless its number belongs to another socket by now."""
+        """Shut the socket down, unless its descriptor belongs to another socket by now."""
         with suppress(OSError):
-            # From here on the number cannot pass to another socket.
-            handle = os.dup(self.number)
+            # The copy keeps its socket, whatever happens to the original descriptor.
+            copy = os.dup(self.descriptor)
             try:
-                if os.fstat(handle).st_ino == self.inode:
+                if os.fstat(copy).st_ino == self.inode:
                     self.expired = True
-                    _shut_down(handle)
+                    _shut_down(copy)
             finally:
-                os.close(handle)
+                os.close(copy)
 
 
-def _shut_down(number: int) -> None:
-    with socket.socket(fileno=os.dup(number)) as opened:
+def _shut_down(descriptor: int) -> None:
+    with socket.socket(fileno=os.dup(descriptor)) as opened:
         opened.shutdown(socket.SHUT_RDWR)
 
 
 class _Watchdog:
-    """The thread of one process and what it watches."""
+    """The thread of one process, and the connections that it watches."""
 
     def __init__(self) -> None:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Forget everything: neither threads nor what they did come along with a fork."""
+        """Forget everything: a child process has no threads of its parent."""
         self._watches: set[Watch] = set()
         self._lock = threading.Lock()
         self._runs = False
@@ -77,12 +77,12 @@ class _Watchdog:
                 threading.Thread(target=self._run, name="roost-watchdog", daemon=True).start()
 
     def remove(self, watch: Watch) -> None:
-        # After this, the thread does not touch the socket any more.
+        # Under the lock: afterwards the thread no longer touches the socket.
         with self._lock:
             self._watches.discard(watch)
 
     def end_silent(self, seconds: float) -> None:
-        """End the connections whose servers have been silent for so long."""
+        """End the connections whose server has been silent for longer than this."""
         with self._lock:
             now = time.monotonic()
             for watch in self._watches:
@@ -110,13 +110,12 @@ end_silent = _WATCHDOG.end_silent
 
 @contextmanager
 def watched(connection: Connection, seconds: float) -> Iterator[Watch | None]:
-    """Let the server be silent for so long at most; `None` where there is no server."""
-    found = connection.info.get(_SOCKET)
+    """Limit the silence of the server to `seconds`; `None` for a file."""
+    found: tuple[int, int] | None = connection.info.get(_SOCKET)
     if found is None:
         yield None
         return
-    number, inode = found
-    watch = Watch(number, inode, seconds)
+    watch = Watch(*found, seconds)
     connection.info[_WATCH] = watch
     _WATCHDOG.add(watch)
     try:
@@ -137,7 +136,7 @@ _OPENING = _Opening()
 
 @contextmanager
 def opening_watched(seconds: float) -> Iterator[None]:
-    """Let the server be silent for so long while a connection to it is made ready."""
+    """Limit the silence of the server while a connection to it is opened."""
     _OPENING.seconds = seconds
     try:
         yield
@@ -148,31 +147,32 @@ def opening_watched(seconds: float) -> Iterator[None]:
 
 
 def wait_for_ever(connection: Connection) -> None:
-    """Let the server take as long as it needs, for work like a migration."""
+    """Give the server unlimited time, for work like a migration."""
     watch = connection.info.get(_WATCH)
     if watch is not None:
         watch.seconds = math.inf
 
 
 def make_watchable(engine: Engine) -> None:
-    """Note the sockets of an engine's connections, and when they begin to wait."""
+    """Record the sockets of an engine's connections, and when they begin to wait."""
 
-    # First of all: what else is done with a new connection waits for the server, too.
+    # Before other listeners, because these wait for the server as well.
     @event.listens_for(engine, "connect", insert=True)
     def note(dbapi_connection: Any, record: Any) -> None:
-        # PyMySQL has no method for it.
+        # PyMySQL has no method for its descriptor.
         source = getattr(dbapi_connection, "_sock", dbapi_connection)
-        number = source.fileno()
-        record.info[_SOCKET] = number, os.fstat(number).st_ino
+        descriptor = source.fileno()
+        found = descriptor, os.fstat(descriptor).st_ino
+        record.info[_SOCKET] = found
         if _OPENING.seconds is not None:
-            _OPENING.watch = Watch(number, os.fstat(number).st_ino, _OPENING.seconds)
+            _OPENING.watch = Watch(*found, _OPENING.seconds)
             _WATCHDOG.add(_OPENING.watch)
 
     @event.listens_for(engine, "after_cursor_execute")
     def end(connection: Connection, *_rest: Any) -> None:
         watch = None if connection.invalidated else connection.info.get(_WATCH)
         if watch is not None:
-            # The time until the next statement is the process's own.
+            # Until the next statement, the process works and the server does not.
             watch.since = math.inf
 
     @event.listens_for(engine, "commit")

@@ -1,4 +1,4 @@
-"""Which writer is next: SQLite has one writer at a time and no queue of its own."""
+"""A queue for the writers of SQLite, which has one writer at a time and no queue."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from roost.store.sqlite_file import Identity, identity
 
 _POLL_SECONDS = 0.001
 # After so many looks at an open gate, the waiters in front count as asleep: their process is
-# stopped, or too busy to come.
+# stopped, or too busy to enter.
 _OPEN_LOOKS_MAX = 30
 _LOOK_AT_FILE_SECONDS = 1
 _OPEN = os.O_RDWR | os.O_CLOEXEC
-# The system's structure `flock`: type, whence, first byte, number of bytes, process.
+# The structure `flock` of the operating system: type, whence, first byte, length, process.
 _FLOCK = struct.Struct("hhqqi0q")
 
 
 class WriteGate:
-    """Lets one thread of one process pass at a time: first come, first served.
+    """Admits one thread of one process at a time, in the order of their arrival.
 
-    All of it is locks on the bytes of a file beside the database. A waiter locks the byte whose
-    number is the nanosecond of its coming; a writer locks all bytes up to that one, which it can
-    when no other lock is before it. Processes share the clock. The system frees the locks of a
-    process that was killed.
+    The queue consists of locks on the bytes of a file beside the database. A waiter locks the byte
+    whose offset is the nanosecond of its arrival. A writer locks all bytes up to that offset, which
+    succeeds when no waiter is before it. Processes share the clock. The operating system frees the
+    locks of a process that was killed.
 
-    Without a queue, SQLite makes waiting writers sleep and try again: the unlucky one waits for
-    seconds, and in the end fails.
+    Without a queue, SQLite makes waiting writers sleep and try again. An unlucky writer waits for
+    seconds and then fails.
     """
 
     def __init__(self, path: str, seconds_max: float) -> None:
-        """A gate at the file of this path, which is beside the file of the database."""
+        """`path` is that of the locked file, beside the file of the database."""
         self._path = path
         self._seconds_max = seconds_max
         # Protects the members below.
         self._lock = threading.Lock()
-        # The threads of this process, in order; only the first of them looks at the file.
+        # The threads of this process, in order. Only the first one looks at the file.
         self._waiters: deque[_Waiter] = deque()
         self._file: int | None = None
         self._identity: Identity | None = None
         self._look_at = 0.0
         self._process_id: int | None = None
-        # Waiters of other processes that came before this moment were found asleep.
+        # Waiters of other processes that arrived before this moment count as asleep.
         self._awake_from = 0
 
     @contextmanager
     def passed(self, deadline: float | None = None) -> Iterator[None]:
-        """Be the only writer; `Busy` after the deadline, which is a moment of `time.monotonic`."""
+        """Be the only writer; `Busy` after the deadline, a value of `time.monotonic`."""
         began = time.monotonic()
         latest = began + self._seconds_max
         deadline = latest if deadline is None else min(deadline, latest)
@@ -70,7 +70,7 @@ class WriteGate:
             self._leave(waiter)
 
     def close(self) -> None:
-        """Give the file back; the next writer opens it again."""
+        """Close the file. The next writer opens it again."""
         with self._lock:
             self._forget_file()
 
@@ -79,12 +79,12 @@ class WriteGate:
             file = self._opened()
             alone = not self._waiters
             while True:
-                came = time.monotonic_ns()
-                is_inside = alone and _lock_bytes(file, 0, came)
-                # A writer may have come in this very moment; its bytes end before the next.
-                if is_inside or _lock_bytes(file, came, came):
+                arrived = time.monotonic_ns()
+                is_inside = alone and _lock_bytes(file, 0, arrived)
+                # A writer may have locked this byte just now: then the next moment is free.
+                if is_inside or _lock_bytes(file, arrived, arrived):
                     break
-            waiter = _Waiter(file, came, is_inside)
+            waiter = _Waiter(file, arrived, is_inside)
             if not alone:
                 waiter.is_first.acquire()
             self._waiters.append(waiter)
@@ -94,34 +94,34 @@ class WriteGate:
         """Whether the first waiter of this process is inside now."""
         if waiter.is_inside:
             return True
-        # The system's own waiting has no time limit, and a signal to interrupt it only the main
-        # thread could get: hence asking again and again.
-        if _lock_bytes(waiter.file, 0, waiter.came):
+        # A blocking lock has no timeout, and only the main thread could get a signal to interrupt
+        # it. So the thread polls.
+        if _lock_bytes(waiter.file, 0, waiter.arrived):
             self._awake_from = 0
             waiter.is_inside = True
         elif _is_locked(waiter.file, 0):
-            # A writer is inside. What was seen before stays seen: a busy process would otherwise
-            # pass again and again between two looks of this one.
+            # A writer is inside. `open_looks` stays: otherwise a busy process could pass again and
+            # again between two looks of this thread.
             pass
-        elif 0 < self._awake_from <= waiter.came or waiter.open_looks >= _OPEN_LOOKS_MAX:
+        elif 0 < self._awake_from <= waiter.arrived or waiter.open_looks >= _OPEN_LOOKS_MAX:
             self._overtake(waiter)
         else:
             waiter.open_looks += 1
         return waiter.is_inside
 
     def _overtake(self, waiter: _Waiter) -> None:
-        """Go in before those that sleep: byte 0 keeps them out when they wake."""
+        """Enter before waiters that are asleep: byte 0 keeps them out when they wake."""
         if waiter.open_looks >= _OPEN_LOOKS_MAX:
-            self._awake_from = waiter.came
+            self._awake_from = waiter.arrived
         if _lock_bytes(waiter.file, 0, 0):
-            if _lock_bytes(waiter.file, self._awake_from, waiter.came):
+            if _lock_bytes(waiter.file, self._awake_from, waiter.arrived):
                 waiter.is_inside = True
             else:
                 _unlock_bytes(waiter.file, 0, 0)
 
     def _leave(self, waiter: _Waiter) -> None:
         with self._lock:
-            _unlock_bytes(waiter.file, 0 if waiter.is_inside else waiter.came, waiter.came)
+            _unlock_bytes(waiter.file, 0 if waiter.is_inside else waiter.arrived, waiter.arrived)
             is_first = self._waiters[0] is waiter
             self._waiters.remove(waiter)
             if is_first and self._waiters:
@@ -131,7 +131,7 @@ class WriteGate:
 
     def _opened(self) -> int:
         if self._process_id != os.getpid():
-            # After a fork, the file is locked for parent and child together.
+            # After a fork, a lock on the inherited file would be one of parent and child together.
             self._waiters.clear()
             self._forget_file()
             self._process_id = os.getpid()
@@ -159,11 +159,11 @@ class WriteGate:
 class _Waiter:
     """A thread at the gate."""
 
-    __slots__ = ("came", "file", "is_first", "is_inside", "open_looks")
+    __slots__ = ("arrived", "file", "is_first", "is_inside", "open_looks")
 
-    def __init__(self, file: int, came: int, is_inside: bool) -> None:
+    def __init__(self, file: int, arrived: int, is_inside: bool) -> None:
         self.file = file
-        self.came = came
+        self.arrived = arrived
         self.is_inside = is_inside
         self.is_first = threading.Lock()
         self.open_looks = 0
@@ -171,7 +171,7 @@ class _Waiter:
 
 def _busy(began: float) -> Busy:
     waited = time.monotonic() - began
-    return Busy(f"other writers have not let this one through for {waited:.1f} seconds")
+    return Busy(f"other writers have kept this one waiting for {waited:.1f} seconds")
 
 
 def _lock_bytes(file: int, first: int, last: int) -> bool:
@@ -204,10 +204,10 @@ def _open_beside_database(path: str) -> int:
             return os.open(path, _OPEN)
     except OSError as error:
         raise DatabaseUnusable(
-            f"{path} cannot be opened: {error.strerror}. It orders the writers of the SQLite "
-            "database beside it and must belong to the user of the service."
+            f"{path} cannot be opened: {error.strerror}. The file orders the writers of the SQLite "
+            "database beside it, and must belong to the user of the service."
         ) from error
-    # Whichever user makes it, those that may write the database may wait at its gate.
+    # All users that may write the database may wait at its gate, whichever user makes the file.
     with suppress(OSError):
         database = os.stat(path.removesuffix("-writer"))
         os.fchmod(file, database.st_mode & 0o666)

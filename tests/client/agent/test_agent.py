@@ -1,4 +1,4 @@
-"""The loop of the agent, with time that passes only while it waits."""
+"""The loop of the agent, with a clock that moves only while the agent waits."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from pathlib import Path
 import pytest
 
 from roost.client.agent.agent import Agent
-from roost.client.agent.alarm import Alarm
-from roost.client.agent.notifying import Notifier
+from roost.client.agent.signal_waker import SignalWaker
+from roost.client.agent.systemd import SystemdNotifier
 from roost.client.drivers.file import FileDriver
 from roost.client.errors import PlacementError, ResourceProviderCreationFailed
-from roost.client.owning.owner import Owner, Report
-from roost.client.owning.records import MemoryRecords
-from roost.client.reporting.difference import Creation, Difference
+from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.store import InMemoryOwnershipStore
+from roost.client.reporting.difference import Difference, ProviderCreation
 from roost.client.reporting.reporter import Reporter
 from roost.model.errors import OperatorError
 from roost.model.identifiers import new_uuid
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.tampering import one_server
+from support.client.live_providers import LiveProviders
+from support.transports.counting import CountingTransport
+from support.transports.tampering import one_server
 
 NOTHING = Report(Difference())
 Step = Report | Exception | Callable[[], Report]
+Tell = Callable[[object], None]
 
 
-class Time(Alarm):
-    """A clock and an alarm in one: who waits for it makes the time pass."""
+class Clock(SignalWaker):
+    """A clock and a waker in one: each wait moves the time forward."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 1000.0
         self.waits: list[float] = []
-        self.meanwhile: Callable[[], object] = lambda: None
-        """What happens while somebody waits."""
+        self.during_wait: Callable[[], object] = lambda: None
+        """Is called at the beginning of each wait."""
 
     def wait(self, seconds: float) -> bool:
-        self.meanwhile()
+        self.during_wait()
         if super().wait(0):
             return True
         self.waits.append(seconds)
@@ -46,26 +47,43 @@ class Time(Alarm):
         return False
 
 
-class Manager(Notifier):
-    """A notifier that remembers what it was told."""
+class RecordingNotifier(SystemdNotifier):
+    """Keeps the states instead of sending them."""
 
     def __init__(self, watchdog_seconds: float | None = None) -> None:
         super().__init__({})
         self.watchdog_seconds = watchdog_seconds
-        self.heard: list[str] = []
+        self.states: list[str] = []
+        self.watchdog_resets = 0
 
-    def _send(self, state: str) -> None:
-        self.heard.append(state)
+    def ready(self) -> None:
+        self.states.append("ready")
+
+    def status(self, text: str) -> None:
+        self.states.append(text)
+
+    def alive(self) -> None:
+        self.watchdog_resets += 1
+
+    def stopping(self) -> None:
+        self.states.append("stopping")
 
 
-class Play:
-    """An agent whose reports come out as the steps say, one after the other; then it stops."""
+class ScriptedAgent:
+    """An agent whose reports follow the steps of a script; it stops after the last step.
+
+    `tell` replaces the callbacks that keep the agent's events.
+    """
 
     def __init__(
-        self, *steps: Step, interval: float = 60, watchdog_seconds: float | None = None
+        self,
+        *steps: Step,
+        interval: float = 60,
+        watchdog_seconds: float | None = None,
+        tell: Tell | None = None,
     ) -> None:
-        self.time = Time()
-        self.manager = Manager(watchdog_seconds)
+        self.clock = Clock()
+        self.notifier = RecordingNotifier(watchdog_seconds)
         self.began: list[float] = []
         self.changed: list[Report] = []
         self.failed: list[str] = []
@@ -74,16 +92,16 @@ class Play:
         self.agent = Agent(
             self._report,
             interval=interval,
-            changed=self.changed.append,
-            failed=self.failed.append,
-            recovered=self.recovered.append,
-            notifier=self.manager,
-            alarm=self.time,
-            clock=lambda: self.time.now,
+            changed=tell or self.changed.append,
+            failed=tell or self.failed.append,
+            recovered=tell or self.recovered.append,
+            notifier=self.notifier,
+            waker=self.clock,
+            clock=lambda: self.clock.now,
         )
 
     def _report(self) -> Report:
-        self.began.append(self.time.now)
+        self.began.append(self.clock.now)
         step = self._steps.pop(0)
         if not self._steps:
             self.agent.stop()
@@ -102,118 +120,112 @@ class Play:
         """The time between the beginnings of two reports."""
         return [later - sooner for sooner, later in zip(self.began, self.began[1:], strict=False)]
 
-    @property
-    def states(self) -> list[str]:
-        """What the manager heard, but for the signs of life."""
-        return [state for state in self.manager.heard if state != "WATCHDOG=1"]
 
-
-def played(*steps: Step, interval: float = 60, watchdog_seconds: float | None = None) -> Play:
-    """A play that has come to its end."""
-    play = Play(*steps, interval=interval, watchdog_seconds=watchdog_seconds)
-    play.run()
-    return play
+def run(*steps: Step, interval: float = 60, watchdog_seconds: float | None = None) -> ScriptedAgent:
+    """An agent that has run to the end of its script."""
+    script = ScriptedAgent(*steps, interval=interval, watchdog_seconds=watchdog_seconds)
+    script.run()
+    return script
 
 
 def change(name: str) -> Report:
-    return Report(Difference(creations=(Creation(new_uuid(), name, None, None),)))
+    return Report(Difference(creations=(ProviderCreation(new_uuid(), name, None, None),)))
 
 
 # -- the interval
 
 
-def test_it_reports_at_the_interval_but_hosts_drift_apart() -> None:
-    play = played(*[NOTHING] * 30, interval=60)
-    assert len(play.began) == 30
-    assert all(54 <= pause <= 66 for pause in play.pauses)
-    assert len(set(play.pauses)) > 20
+def test_reports_follow_the_interval_with_jitter() -> None:
+    script = run(*[NOTHING] * 30, interval=60)
+    assert len(script.began) == 30
+    assert all(54 <= pause <= 66 for pause in script.pauses)
+    assert len(set(script.pauses)) > 20
 
 
-def test_the_manager_hears_that_it_is_ready_and_what_it_does() -> None:
-    play = played(change("host"), NOTHING, OperatorError("no room\nat all"))
-    assert play.states == [
-        "READY=1",
-        "STATUS=reported, 1 change",
-        "STATUS=reported, 0 changes",
-        "STATUS=report failed: no room",
-        "STOPPING=1",
+def test_systemd_gets_the_states_of_the_agent() -> None:
+    script = run(change("host"), NOTHING, OperatorError("no room at all"))
+    assert script.notifier.states == [
+        "ready",
+        "reported, 1 change",
+        "reported, 0 changes",
+        "report failed: no room at all",
+        "stopping",
     ]
 
 
-def test_it_is_ready_before_the_first_report() -> None:
+def test_the_agent_is_ready_before_the_first_report() -> None:
     seen: list[str] = []
 
     def look() -> Report:
-        seen.extend(play.manager.heard)
+        seen.extend(script.notifier.states)
         return NOTHING
 
-    play = Play(look)
-    play.run()
-    assert seen == ["READY=1"]
+    script = ScriptedAgent(look)
+    script.run()
+    assert seen == ["ready"]
 
 
-def test_it_gives_signs_of_life_twice_as_often_as_the_manager_wants() -> None:
-    play = played(NOTHING, NOTHING, interval=60, watchdog_seconds=10)
-    assert max(play.time.waits) <= 5
-    assert 54 <= sum(play.time.waits) <= 66
-    assert play.manager.heard.count("WATCHDOG=1") >= len(play.time.waits)
+def test_a_waiting_agent_resets_the_watchdog_twice_in_its_interval() -> None:
+    script = run(NOTHING, NOTHING, interval=60, watchdog_seconds=10)
+    assert max(script.clock.waits) <= 5
+    assert 54 <= sum(script.clock.waits) <= 66
+    assert script.notifier.watchdog_resets >= len(script.clock.waits)
 
 
 # -- failures
 
 
-def test_after_failures_it_grows_patient_up_to_the_interval() -> None:
-    play = played(*[OperatorError("down")] * 12, interval=60)
+def test_the_wait_after_a_failure_doubles_up_to_the_interval() -> None:
+    script = run(*[OperatorError("down")] * 12, interval=60)
     bounds = [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
     assert all(
-        bound / 2 <= pause <= bound for pause, bound in zip(play.pauses, bounds, strict=True)
+        bound / 2 <= pause <= bound for pause, bound in zip(script.pauses, bounds, strict=True)
     )
 
 
-def test_hosts_that_failed_together_do_not_come_back_together() -> None:
-    pauses = {played(OperatorError("down"), NOTHING).pauses[0] for _ in range(10)}
+def test_the_wait_after_a_failure_is_random() -> None:
+    pauses = {run(OperatorError("down"), NOTHING).pauses[0] for _ in range(10)}
     assert len(pauses) > 5
 
 
-def test_it_never_hurries_however_short_the_interval_and_long_the_failure() -> None:
-    play = played(*[OperatorError("down")] * 2000, interval=1)
-    assert all(0.5 <= pause <= 1 for pause in play.pauses)
+def test_thousands_of_failures_do_not_shorten_the_wait() -> None:
+    script = run(*[OperatorError("down")] * 2000, interval=1)
+    assert all(0.5 <= pause <= 1 for pause in script.pauses)
 
 
-def test_once_it_works_it_is_as_impatient_as_before() -> None:
+def test_a_success_resets_the_wait() -> None:
     down = OperatorError("down")
-    play = played(*[down] * 8, NOTHING, down, NOTHING)
-    assert play.pauses[-1] <= 1
+    script = run(*[down] * 8, NOTHING, down, NOTHING)
+    assert script.pauses[-1] <= 1
 
 
-def test_a_failure_that_goes_on_is_one_line_and_its_end_another() -> None:
-    play = played(*[OperatorError("no connection")] * 5, NOTHING, NOTHING)
-    (line,) = play.failed
-    assert line == "report failed: no connection; trying again in 1 s"
-    assert play.recovered == ["reporting again after 5 failed attempts"]
+def test_a_repeated_failure_is_told_once_and_its_end_once() -> None:
+    script = run(*[OperatorError("no connection")] * 5, NOTHING, NOTHING)
+    (failed,), (recovered,) = script.failed, script.recovered
+    assert "no connection" in failed
+    assert "5 failed attempts" in recovered
 
 
-def test_a_failure_that_comes_back_is_told_again() -> None:
+def test_a_failure_after_a_success_is_told_again() -> None:
     down = OperatorError("no connection")
-    play = played(down, NOTHING, down, NOTHING)
-    assert len(play.failed) == 2
-    assert play.recovered == ["reporting again after 1 failed attempt"] * 2
+    script = run(down, NOTHING, down, NOTHING)
+    assert len(script.failed) == 2
+    assert len(script.recovered) == 2
 
 
-def test_another_failure_is_told() -> None:
-    play = played(
+def test_a_different_failure_is_told() -> None:
+    script = run(
         PlacementError("Cannot create host", detail="the name is taken"),
         PlacementError("Cannot create host", detail="the disk is full"),
         OperatorError("no connection"),
     )
-    assert [line.partition(";")[0] for line in play.failed] == [
-        "report failed: Cannot create host: the name is taken",
-        "report failed: Cannot create host: the disk is full",
-        "report failed: no connection",
-    ]
+    details = ["the name is taken", "the disk is full", "no connection"]
+    assert [detail in line for detail, line in zip(details, script.failed, strict=True)] == [
+        True
+    ] * 3
 
 
-def test_a_failure_is_the_same_if_only_ids_differ() -> None:
+def test_failures_that_differ_only_in_ids_are_told_once() -> None:
     failures = [
         ResourceProviderCreationFailed(
             f"Cannot create provider host_gpu ({new_uuid()})",
@@ -223,31 +235,32 @@ def test_a_failure_is_the_same_if_only_ids_differ() -> None:
         )
         for _ in range(4)
     ]
-    play = played(*failures)
-    (line,) = play.failed
+    script = run(*failures)
+    (line,) = script.failed
     assert str(failures[0]) in line
 
 
-def test_a_failure_that_goes_on_for_long_is_told_again_now_and_then() -> None:
-    play = played(*[OperatorError("no connection")] * 200, interval=60)
-    hours = (play.began[-1] - play.began[0]) / 3600
-    assert 5 * hours <= len(play.failed) <= 6 * hours + 1
+def test_a_failure_that_lasts_is_told_every_ten_minutes() -> None:
+    script = run(*[OperatorError("no connection")] * 200, interval=60)
+    hours = (script.began[-1] - script.began[0]) / 3600
+    assert 5 * hours <= len(script.failed) <= 6 * hours + 1
 
 
-def test_a_driver_may_raise_whatever_it_likes(caplog: pytest.LogCaptureFixture) -> None:
+def test_any_exception_of_a_driver_is_a_failed_report(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
-        play = played(KeyError("numa0"), KeyError("numa0"), ZeroDivisionError("by zero"), NOTHING)
-    assert len(play.began) == 4
-    assert [line.partition(";")[0] for line in play.failed] == [
-        "report failed: KeyError: 'numa0'",
-        "report failed: ZeroDivisionError: by zero",
-    ]
-    # Whoever wrote the driver wants to know where; an operator's error is nobody's bug.
+        script = run(KeyError("numa0"), KeyError("numa0"), ZeroDivisionError("by zero"), NOTHING)
+    assert len(script.began) == 4
+    first, second = script.failed
+    assert "KeyError: 'numa0'" in first
+    assert "ZeroDivisionError: by zero" in second
+    # The author of the driver needs the traceback.
     assert [type(error) for error in errors(caplog)] == [KeyError, ZeroDivisionError]
 
 
-def test_what_an_operator_can_mend_has_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    played(OperatorError("the file is empty"))
+def test_an_error_that_an_operator_can_mend_has_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run(OperatorError("the file is empty"))
     assert errors(caplog) == []
 
 
@@ -255,71 +268,70 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[BaseException | None]:
     return [record.exc_info[1] for record in caplog.records if record.exc_info]
 
 
-# -- what is told of reports
+# -- events of reports
 
 
 def test_each_change_is_told_once() -> None:
     first, second = change("host"), change("host_gpu")
-    play = played(first, NOTHING, NOTHING, second, NOTHING)
-    assert play.changed == [first, second]
+    script = run(first, NOTHING, NOTHING, second, NOTHING)
+    assert script.changed == [first, second]
 
 
-def test_what_is_kept_is_told_when_that_changes_and_not_each_minute() -> None:
+def test_kept_resources_are_told_when_they_change() -> None:
     one = Report(Difference(), ("gpu0: not deleted, it is in use",))
     two = Report(Difference(), (*one.kept, "gpu1: not deleted, it is in use"))
-    play = played(NOTHING, one, one, OperatorError("down"), one, two, two, NOTHING, NOTHING)
-    assert play.changed == [one, two, NOTHING]
+    script = run(NOTHING, one, one, OperatorError("down"), one, two, two, NOTHING, NOTHING)
+    assert script.changed == [one, two, NOTHING]
 
 
-# -- being told to stop, or to hurry
+# -- stopping and waking the agent
 
 
-def test_told_to_stop_it_ends_after_the_report_under_way() -> None:
+def test_a_stopped_agent_ends_after_the_report_under_way() -> None:
     last = change("host")
-    play = played(NOTHING, last)
-    assert play.changed == [last]
-    assert play.states[-2:] == ["STATUS=reported, 1 change", "STOPPING=1"]
-    # It did not wait for another interval.
-    assert play.time.now == play.began[-1]
+    script = run(NOTHING, last)
+    assert script.changed == [last]
+    assert script.notifier.states[-2:] == ["reported, 1 change", "stopping"]
+    # The agent did not wait for another interval.
+    assert script.clock.now == script.began[-1]
 
 
-def test_told_to_stop_while_a_report_fails_it_ends() -> None:
-    play = played(OperatorError("down"))
-    assert play.states[-1] == "STOPPING=1"
-    assert play.time.waits == []
+def test_an_agent_that_is_stopped_during_a_failing_report_ends() -> None:
+    script = run(OperatorError("down"))
+    assert script.notifier.states[-1] == "stopping"
+    assert script.clock.waits == []
 
 
-def test_told_to_report_it_does_not_wait() -> None:
-    def hurry() -> Report:
-        play.agent.report_now()
+def test_a_wake_during_a_report_skips_one_wait() -> None:
+    def wake() -> Report:
+        script.agent.report_now()
         return NOTHING
 
-    play = Play(NOTHING, hurry, NOTHING, NOTHING)
-    play.run()
-    assert play.pauses[1] == 0
-    # Once is once.
-    assert play.pauses[2] >= 54
+    script = ScriptedAgent(NOTHING, wake, NOTHING, NOTHING)
+    script.run()
+    assert script.pauses[1] == 0
+    assert script.pauses[2] >= 54
 
 
-def test_told_to_report_while_it_waits_it_wakes_up() -> None:
-    play = Play(NOTHING, NOTHING, interval=60, watchdog_seconds=10)
+def test_a_wake_during_a_wait_ends_the_wait() -> None:
+    script = ScriptedAgent(NOTHING, NOTHING, interval=60, watchdog_seconds=10)
 
-    def meanwhile() -> None:
-        if play.time.now == play.began[0] + 15:
-            play.agent.report_now()
+    def report_after_15_seconds() -> None:
+        if script.clock.now == script.began[0] + 15:
+            script.agent.report_now()
 
-    play.time.meanwhile = meanwhile
-    play.run()
-    assert play.pauses == [15]
+    script.clock.during_wait = report_after_15_seconds
+    script.run()
+    assert script.pauses == [15]
 
 
-def test_told_to_stop_while_it_waits_it_ends() -> None:
-    play = Play(NOTHING, NOTHING)
-    play.time.meanwhile = play.agent.stop
-    play.run()
-    assert len(play.began) == 1
-    assert play.time.waits == []
-    assert play.states[-1] == "STOPPING=1"
+def test_an_agent_that_is_stopped_during_a_wait_ends() -> None:
+    script = ScriptedAgent(NOTHING, NOTHING)
+    script.clock.during_wait = script.agent.stop
+    script.run()
+    assert len(script.began) == 1
+    assert script.clock.waits == []
+    assert script.notifier.states[-1] == "stopping"
 
 
 # -- a host described by a file
@@ -329,16 +341,16 @@ def test_told_to_stop_while_it_waits_it_ends() -> None:
 def test_a_broken_file_leaves_what_was_reported(
     transport: CountingTransport, tmp_path: Path
 ) -> None:
-    world = RemoteWorld(transport)
+    world = LiveProviders(transport)
     host = world.name("host")
     path = tmp_path / "tree.yaml"
-    owner = Owner(Reporter(transport), "agent", MemoryRecords())
+    reporter = DeclarativeReporter(Reporter(transport), "agent", InMemoryOwnershipStore())
     driver = FileDriver(str(path))
 
     def with_file(text: str) -> Callable[[], Report]:
         def report() -> Report:
             path.write_text(text)
-            return owner.report(driver, host, world.uuid("host"))
+            return reporter.report(driver, host, world.uuid("host"))
 
         return report
 
@@ -349,10 +361,10 @@ def test_a_broken_file_leaves_what_was_reported(
         assert world.totals("host") == {"VCPU": 8}
         return NOTHING
 
-    play = played(good(8), with_file("providers: [{name: "), still_there, with_file(""), good(9))
+    script = run(good(8), with_file("providers: [{name: "), still_there, with_file(""), good(9))
 
     assert world.totals("host") == {"VCPU": 9}
-    assert [report.difference.lines() for report in play.changed] == [
+    assert [report.difference.lines() for report in script.changed] == [
         [
             f"{host}: created",
             f"{host}: inventory VCPU added (total 8)",
@@ -360,16 +372,15 @@ def test_a_broken_file_leaves_what_was_reported(
         ],
         [f"{host}: inventory VCPU total 8 -> 9"],
     ]
-    assert [f"{path}:1:" in line for line in play.failed] == [True, True]
-    assert len(play.recovered) == 2
+    assert [f"{path}:1:" in line for line in script.failed] == [True, True]
+    assert len(script.recovered) == 2
 
 
-def test_that_nobody_can_be_told_is_no_reason_to_stop(caplog: pytest.LogCaptureFixture) -> None:
-    def deaf(_: object) -> None:
+def test_the_agent_goes_on_if_its_events_cannot_be_told(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: object) -> None:
         raise OSError("No space left on device")
 
-    play = Play(change("a"), OperatorError("no"), change("b"), NOTHING)
-    play.agent._changed = play.agent._failed = play.agent._recovered = deaf
-    play.run()
-    assert len(play.began) == 4
-    assert caplog.text.count("What happened could not be told") == 4
+    script = ScriptedAgent(change("a"), OperatorError("no"), change("b"), NOTHING, tell=fail)
+    script.run()
+    assert len(script.began) == 4
+    assert [type(error) for error in errors(caplog)] == [OSError] * 4

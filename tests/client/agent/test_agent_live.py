@@ -1,4 +1,4 @@
-"""The agent as a service manager runs it: in a process, while the server comes up."""
+"""The agent as systemd runs it: in a process, before the server has started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ports import reserved_port
-from support.live_server import LiveServer, clean_environment
+from support.servers.live_server import LiveServer, clean_environment
 
 SECONDS = 60
 
@@ -23,9 +23,9 @@ class Service:
     """`roost agent`, started as systemd starts a service of type `notify`."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
-        self._manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._manager.bind(f"{directory}/notify")
-        self._manager.settimeout(SECONDS)
+        self._systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._systemd.bind(f"{directory}/notify")
+        self._systemd.settimeout(SECONDS)
         self._process = subprocess.Popen(
             [str(Path(sys.executable).with_name("roost")), "agent", *arguments],
             stdout=subprocess.PIPE,
@@ -38,14 +38,14 @@ class Service:
         )
 
     def close(self) -> None:
-        self._manager.close()
+        self._systemd.close()
         self._process.kill()
         self._process.communicate()
 
-    def hears(self, wanted: str) -> str:
-        """The next state that begins like this; others are passed over."""
+    def wait_for_state(self, wanted: str) -> str:
+        """The next state that begins like this; earlier states are skipped."""
         while True:
-            state = self._manager.recv(65536).decode()
+            state = self._systemd.recv(65536).decode()
             if state.startswith(wanted):
                 return state
 
@@ -54,7 +54,7 @@ class Service:
         return self._process.poll() is None
 
     def stop(self) -> tuple[int, list[str], list[str]]:
-        """End it as systemd does: its exit status, and the lines that it printed."""
+        """Stop the agent as systemd does; returns its exit status and the printed lines."""
         os.kill(self._process.pid, signal.SIGTERM)
         out, err = self._process.communicate(timeout=SECONDS)
         return self._process.returncode, out.splitlines(), err.splitlines()
@@ -62,7 +62,7 @@ class Service:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LiveServer]:
-    """A server that is not up yet."""
+    """A server that has not started."""
     server = LiveServer(f"sqlite:///{tmp_path}/roost.sqlite", tmp_path, workers=1)
     with ExitStack() as stack:
         server.port = stack.enter_context(reserved_port())
@@ -70,7 +70,7 @@ def server(tmp_path: Path) -> Iterator[LiveServer]:
         yield server
 
 
-def test_the_agent_outlasts_a_server_that_is_down_and_reports_what_changes(
+def test_the_agent_waits_for_the_server_and_reports_changes(
     tmp_path: Path, server: LiveServer
 ) -> None:
     tree = tmp_path / "tree.yaml"
@@ -82,18 +82,18 @@ def test_the_agent_outlasts_a_server_that_is_down_and_reports_what_changes(
     )
     with ExitStack() as stack:
         stack.callback(service.close)
-        service.hears("READY=1")
-        assert "Connection refused" in service.hears("STATUS=report failed")
+        service.wait_for_state("READY=1")
+        assert "Connection refused" in service.wait_for_state("STATUS=report failed")
         assert service.running
 
         server.start()
-        service.hears("STATUS=reported, 3 changes")
-        service.hears("STATUS=reported, 0 changes")
+        service.wait_for_state("STATUS=reported, 3 changes")
+        service.wait_for_state("STATUS=reported, 0 changes")
         tree.write_text("providers: [{name: host-1, inventories: {VCPU: 9}}]")
-        service.hears("STATUS=reported, 1 change")
+        service.wait_for_state("STATUS=reported, 1 change")
 
         status, out, err = service.stop()
-        service.hears("STOPPING=1")
+        service.wait_for_state("STOPPING=1")
     assert status == 0
     assert out == [
         "host-1: created",

@@ -1,4 +1,4 @@
-"""Claims: what goes out when all is well, and what bad arguments are told."""
+"""Claims: the requests of each method, and the errors for bad arguments."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-from roost.client.claims import (
-    Claims,
-)
-from roost.client.claims.writing import (
-    AllocationWriter,
-)
+from roost.client.claims import Claims
+from roost.client.claims.retries import Retries
 from roost.client.errors import (
     AllocationMoveFailed,
     AllocationUpdateFailed,
@@ -22,10 +18,8 @@ from roost.client.errors import (
     ResourceProviderUpdateFailed,
     UnreadableAnswer,
 )
-from roost.client.transport import (
-    Response,
-)
-from support.claim_scripts import (
+from roost.client.transport import PlacementResponse
+from support.stubs.scripted_claims import (
     ALICE,
     BOB,
     DELETE_A,
@@ -46,7 +40,6 @@ from support.claim_scripts import (
     Call,
     Reply,
     Run,
-    Script,
     Step,
     add,
     answer,
@@ -62,18 +55,18 @@ from support.claim_scripts import (
     remove_tree,
 )
 
-# What goes out when all is well
+# Accepted requests
 
 
-def test_a_first_claim_puts_the_request_with_its_owner_and_no_generation() -> None:
+def test_a_first_claim_puts_the_request_with_project_user_and_no_generation() -> None:
     run = Run(claim, (GET_A, NOTHING), (PUT_A, DONE))
     assert run.result is True
     assert run.versions == ["1.28", "1.36"]
     assert run.body == {**REQUEST, **OWNER, "consumer_generation": None}
-    assert REQUEST.keys() == {"allocations", "mappings"}, "the caller's request stays as it is"
+    assert REQUEST.keys() == {"allocations", "mappings"}, "the caller's request is not changed"
 
 
-def test_a_version_without_generations_sends_none() -> None:
+def test_a_claim_before_1_28_has_no_generation() -> None:
     def old_claim(claims: Claims) -> bool:
         request = {"allocations": {HOST: VCPU_1}}
         return claims.claim_resources(ALICE, request, "project", "user", version="1.27")
@@ -83,7 +76,7 @@ def test_a_version_without_generations_sends_none() -> None:
     assert run.body == {"allocations": {HOST: VCPU_1}, **OWNER}
 
 
-def test_a_claim_of_a_consumer_that_holds_something_keeps_it_and_adds_only_new_providers() -> None:
+def test_a_claim_keeps_present_allocations_and_adds_only_new_providers() -> None:
     def claim_on_both(claims: Claims) -> bool:
         request = {"allocations": {HOST.upper(): VCPU_1, OTHER: VCPU_1}, "mappings": {"": [OTHER]}}
         return claims.claim_resources(ALICE, request, "project", "user")
@@ -99,7 +92,7 @@ def test_a_claim_of_a_consumer_that_holds_something_keeps_it_and_adds_only_new_p
 
 
 @pytest.mark.parametrize("where", ["argument", "request"])
-def test_a_generation_that_the_caller_has_seen_is_sent_instead_of_the_one_read(where: str) -> None:
+def test_the_callers_generation_replaces_the_one_that_was_read(where: str) -> None:
     def claim_with_generation(claims: Claims) -> bool:
         if where == "argument":
             return claims.claim_resources(ALICE, REQUEST, "project", "user", consumer_generation=4)
@@ -110,7 +103,7 @@ def test_a_generation_that_the_caller_has_seen_is_sent_instead_of_the_one_read(w
     assert run.body["consumer_generation"] == 4
 
 
-def test_the_type_in_a_request_survives_the_merge_with_what_is_held() -> None:
+def test_a_claim_keeps_the_consumer_type_of_its_request() -> None:
     def typed_claim(claims: Claims) -> bool:
         request = {**REQUEST, "consumer_type": "INSTANCE"}
         return claims.claim_resources(ALICE, request, "project", "user", version="1.38")
@@ -121,13 +114,13 @@ def test_the_type_in_a_request_survives_the_merge_with_what_is_held() -> None:
     assert run.body["allocations"].keys() == {HOST, OTHER}
 
 
-def test_put_sends_the_body_as_it_is() -> None:
+def test_put_sends_the_body_unchanged() -> None:
     run = Run(put, (PUT_A, DONE))
     assert (run.result, run.versions) == (True, ["1.28"])
     assert run.body == {"allocations": {HOST: VCPU_1}, **OWNER, "consumer_generation": 1}
 
 
-def test_a_move_empties_the_source_and_gives_the_target_what_it_held() -> None:
+def test_a_move_gives_the_allocations_of_the_source_to_the_target() -> None:
     run = Run(move, (GET_A, holds({HOST: VCPU_1}, 3)), (GET_B, NOTHING), (POST, DONE))
     assert (run.result, run.versions) == (True, ["1.28", "1.28", "1.28"])
     assert run.body == {
@@ -136,15 +129,15 @@ def test_a_move_empties_the_source_and_gives_the_target_what_it_held() -> None:
     }
 
 
-def test_a_move_replaces_what_the_target_holds() -> None:
+def test_a_move_replaces_the_allocations_of_the_target() -> None:
     read = [(GET_A, holds({HOST: VCPU_1})), (GET_B, holds({OTHER: VCPU_2}, 8))]
     run = Run(move, *read, (POST, DONE))
     assert run.body[BOB] == {"allocations": {HOST: VCPU_1}, **OWNER, "consumer_generation": 8}
 
 
 @pytest.mark.parametrize(("target", "moved"), [(holds({HOST: VCPU_1}), True), (NOTHING, False)])
-def test_an_empty_source_was_moved_before_or_never_held_anything(
-    target: Response, moved: bool
+def test_a_move_from_an_empty_source_is_true_if_the_target_has_allocations(
+    target: PlacementResponse, moved: bool
 ) -> None:
     run = Run(move, (GET_A, NOTHING), (GET_B, target))
     assert run.result is moved
@@ -153,7 +146,7 @@ def test_an_empty_source_was_moved_before_or_never_held_anything(
 @pytest.mark.parametrize(
     ("type_", "version", "sent"), [("INSTANCE", "1.38", "INSTANCE"), ("unknown", "1.37", None)]
 )
-def test_a_move_in_a_version_with_types_takes_the_type_along(
+def test_a_move_from_1_38_on_moves_the_consumer_type(
     type_: str, version: str, sent: str | None
 ) -> None:
     def typed_move(claims: Claims) -> bool:
@@ -175,30 +168,30 @@ def test_a_swap_is_one_request() -> None:
     }
 
 
-def test_a_swap_needs_two_that_hold_something() -> None:
+def test_a_swap_with_a_consumer_without_allocations_is_an_error() -> None:
     read = [(GET_A, holds({HOST: VCPU_1})), (GET_B, NOTHING)]
     run = Run(lambda claims: claims.swap_allocations(ALICE, BOB), *read)
     assert isinstance(run.error, AllocationMoveFailed)
     assert BOB in str(run.error)
 
 
-def test_deleting_writes_nothing_at_all_over_the_generation_read() -> None:
+def test_a_deletion_puts_empty_allocations_at_the_generation_read() -> None:
     run = Run(delete, (GET_A, holds({HOST: VCPU_1}, 6)), (PUT_A, DONE))
     assert (run.result, run.versions) == (True, ["1.28", "1.28"])
     assert run.body == {"allocations": {}, **OWNER, "consumer_generation": 6}
 
 
-def test_deleting_what_is_not_there_is_false() -> None:
+def test_a_deletion_for_a_consumer_without_allocations_is_false() -> None:
     assert Run(delete, (GET_A, NOTHING)).result is False
     assert Run(delete_by_force, (DELETE_A, refused(404))).result is False
 
 
-def test_deleting_by_force_asks_nothing_before() -> None:
+def test_a_forced_deletion_reads_nothing() -> None:
     run = Run(delete_by_force, (DELETE_A, DONE))
     assert (run.result, run.versions) == (True, [None])
 
 
-def test_resources_are_added_to_what_is_held() -> None:
+def test_resources_are_added_to_present_allocations() -> None:
     def add_on_two(claims: Claims) -> bool:
         return claims.add_resources(ALICE, {HOST: {"VCPU": 2, "DISK_GB": 5}, OTHER: {"VCPU": 1}})
 
@@ -211,7 +204,7 @@ def test_resources_are_added_to_what_is_held() -> None:
     }
 
 
-def test_resources_are_removed_and_what_becomes_empty_with_them() -> None:
+def test_resources_are_removed_with_providers_that_become_empty() -> None:
     def remove(claims: Claims) -> bool:
         return claims.remove_resources(ALICE, {HOST: {"VCPU": 1, "DISK_GB": 5}, OTHER: {"VCPU": 2}})
 
@@ -224,19 +217,21 @@ def test_resources_are_removed_and_what_becomes_empty_with_them() -> None:
 @pytest.mark.parametrize(
     "resources", [{HOST: {"VCPU": 2}}, {HOST: {"DISK_GB": 1}}, {OTHER: {"VCPU": 1}}]
 )
-def test_nobody_can_remove_more_than_there_is(resources: dict[str, dict[str, int]]) -> None:
+def test_more_resources_than_the_consumer_has_cannot_be_removed(
+    resources: dict[str, dict[str, int]],
+) -> None:
     read = (GET_A, holds({HOST: VCPU_1}))
     run = Run(lambda claims: claims.remove_resources(ALICE, resources), read)
     assert isinstance(run.error, AllocationUpdateFailed)
 
 
-def test_there_is_nothing_to_add_to_for_a_consumer_that_holds_nothing() -> None:
+def test_resources_cannot_be_added_to_a_consumer_without_allocations() -> None:
     run = Run(add, (GET_A, NOTHING))
     assert isinstance(run.error, AllocationUpdateFailed)
     assert ALICE in str(run.error)
 
 
-def test_a_tree_is_removed_and_the_rest_stays() -> None:
+def test_allocations_in_one_tree_are_removed_and_the_rest_stays() -> None:
     third = "c0000000-0000-4000-8000-00000000000c"
     held = holds({HOST: VCPU_1, OTHER: VCPU_2, third: VCPU_1}, 3)
     tree = answer({"resource_providers": [provider(HOST), provider(third)]})
@@ -246,7 +241,7 @@ def test_a_tree_is_removed_and_the_rest_stays() -> None:
 
 
 @pytest.mark.parametrize("held", [NOTHING, holds({OTHER: VCPU_1})])
-def test_a_tree_in_which_nothing_is_held_needs_no_write(held: Response) -> None:
+def test_a_tree_without_allocations_of_the_consumer_needs_no_write(held: PlacementResponse) -> None:
     tree = answer({"resource_providers": [provider(HOST)]})
     assert Run(remove_tree, (GET_A, held), (TREE, tree)).result is True
 
@@ -259,7 +254,7 @@ def test_a_tree_that_cannot_be_read_is_an_error() -> None:
 # Candidates
 
 
-def test_candidates_are_asked_for_in_the_order_of_their_names_with_a_limit() -> None:
+def test_the_query_of_candidates_is_sorted_and_has_a_limit() -> None:
     def ask(claims: Claims) -> object:
         query = {"resources": "VCPU:1", "group_policy": "none", "member_of": ["in:a,b", "!c"]}
         return claims.allocation_candidates(query)
@@ -274,7 +269,7 @@ def test_candidates_are_asked_for_in_the_order_of_their_names_with_a_limit() -> 
     assert run.versions == ["1.36"]
 
 
-def test_the_callers_limit_replaces_the_usual_one() -> None:
+def test_the_callers_limit_replaces_the_default() -> None:
     path = "/allocation_candidates?limit=5&resources=VCPU%3A1"
     body: dict[str, Any] = {"allocation_requests": [], "provider_summaries": {}}
     query: dict[str, str | int] = {"resources": "VCPU:1", "limit": 5}
@@ -283,7 +278,7 @@ def test_the_callers_limit_replaces_the_usual_one() -> None:
 
 
 @pytest.mark.parametrize("reply", [refused(400), refused(500), lost(), UNREACHABLE])
-def test_without_candidates_there_are_three_nones(reply: Reply) -> None:
+def test_a_failed_query_of_candidates_returns_three_times_none(reply: Reply) -> None:
     run = Run(
         lambda claims: claims.allocation_candidates({"resources": "VCPU:1"}),
         ("GET /allocation_candidates?limit=1000&resources=VCPU%3A1", reply),
@@ -291,7 +286,7 @@ def test_without_candidates_there_are_three_nones(reply: Reply) -> None:
     assert run.result == (None, None, None)
 
 
-# Answers that no placement server gives
+# Answers that no placement server sends
 
 
 ODD: list[Any] = [[], {}, None, {"allocations": []}, {"allocations": {HOST: {}}}]
@@ -299,14 +294,14 @@ ODD: list[Any] = [[], {}, None, {"allocations": []}, {"allocations": {HOST: {}}}
 
 @pytest.mark.parametrize("body", [*ODD, {"allocations": {HOST: {"resources": 1}}}])
 @pytest.mark.parametrize("call", [claim, move, delete, add])
-def test_what_is_no_answer_to_a_reading_is_told_as_such(call: Call, body: Any) -> None:
+def test_an_odd_answer_to_a_read_is_an_unreadable_answer(call: Call, body: Any) -> None:
     run = Run(call, (GET_A, answer(body)))
     assert isinstance(run.error, UnreadableAnswer)
     assert "req-1" in str(run.error)
 
 
 @pytest.mark.parametrize("body", [*ODD, {"allocation_requests": []}])
-def test_candidates_that_are_none_are_told_as_such(body: Any) -> None:
+def test_odd_candidates_are_an_unreadable_answer(body: Any) -> None:
     run = Run(
         lambda claims: claims.allocation_candidates({"resources": "VCPU:1"}),
         ("GET /allocation_candidates?limit=1000&resources=VCPU%3A1", answer(body)),
@@ -315,7 +310,7 @@ def test_candidates_that_are_none_are_told_as_such(body: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"resource_providers": [{"name": "host"}]}])
-def test_providers_that_are_none_are_told_as_such(body: Any) -> None:
+def test_odd_providers_are_an_unreadable_answer(body: Any) -> None:
     held = holds({HOST: VCPU_1})
     assert isinstance(Run(remove_tree, (GET_A, held), (TREE, answer(body))).error, UnreadableAnswer)
     assert isinstance(Run(enter, (NAMED[0], answer(body))).error, UnreadableAnswer)
@@ -331,7 +326,7 @@ GET_AGGREGATES = f"GET /resource_providers/{HOST}/aggregates"
 PUT_AGGREGATES = f"PUT /resource_providers/{HOST}/aggregates"
 
 
-def in_aggregates(*aggregates: str, generation: int = 7) -> Response:
+def in_aggregates(*aggregates: str, generation: int = 7) -> PlacementResponse:
     return answer({"aggregates": list(aggregates), "resource_provider_generation": generation})
 
 
@@ -346,7 +341,7 @@ def leave(claims: Claims) -> None:
 @pytest.mark.parametrize(
     ("call", "before", "after"), [(enter, [BOB], [ALICE, BOB]), (leave, [ALICE, BOB], [BOB])]
 )
-def test_a_host_enters_and_leaves_an_aggregate_and_keeps_its_others(
+def test_a_host_enters_and_leaves_an_aggregate_and_keeps_its_further_aggregates(
     call: Call, before: list[str], after: list[str]
 ) -> None:
     read = (GET_AGGREGATES, in_aggregates(*before))
@@ -356,7 +351,7 @@ def test_a_host_enters_and_leaves_an_aggregate_and_keeps_its_others(
     assert run.body == {"aggregates": after, "resource_provider_generation": 7}
 
 
-def test_a_host_that_is_where_it_should_be_is_left_alone() -> None:
+def test_a_host_in_the_right_aggregates_needs_no_write() -> None:
     assert Run(enter, NAMED, (GET_AGGREGATES, in_aggregates(ALICE))).error is None
     assert Run(leave, NAMED, (GET_AGGREGATES, in_aggregates(BOB))).error is None
 
@@ -374,7 +369,7 @@ def test_aggregates_are_read_again_after_a_conflict() -> None:
     assert run.body == {"aggregates": [ALICE, BOB], "resource_provider_generation": 8}
 
 
-def test_after_four_conflicts_about_aggregates_the_caller_is_told() -> None:
+def test_four_conflicts_about_aggregates_are_an_error() -> None:
     attempt = [(GET_AGGREGATES, in_aggregates()), (PUT_AGGREGATES, refused(409))]
     run = Run(enter, NAMED, *attempt * 4)
     assert isinstance(run.error, ResourceProviderUpdateConflict)
@@ -383,7 +378,7 @@ def test_after_four_conflicts_about_aggregates_the_caller_is_told() -> None:
 
 @pytest.mark.parametrize("reply", [lost(), refused(502), refused(504)])
 @pytest.mark.parametrize("written", [True, False])
-def test_a_lost_answer_about_aggregates_is_looked_for(reply: Reply, written: bool) -> None:
+def test_aggregates_are_read_again_after_a_lost_answer(reply: Reply, written: bool) -> None:
     after = [ALICE] if written else []
     steps: list[Step] = [
         (GET_AGGREGATES, in_aggregates()),
@@ -396,13 +391,13 @@ def test_a_lost_answer_about_aggregates_is_looked_for(reply: Reply, written: boo
     assert run.body["resource_provider_generation"] == (7 if written else 8)
 
 
-def test_an_answer_about_aggregates_that_is_always_lost_is_told() -> None:
+def test_four_lost_answers_about_aggregates_are_an_error() -> None:
     attempt: list[Step] = [(GET_AGGREGATES, in_aggregates()), (PUT_AGGREGATES, lost())]
     run = Run(enter, NAMED, *attempt * 4)
     assert isinstance(run.error, AnswerLost)
 
 
-def test_other_failures_about_aggregates_have_their_names() -> None:
+def test_a_failure_about_aggregates_has_the_error_of_its_request() -> None:
     unnamed = Run(enter, (NAMED[0], answer({"resource_providers": []})))
     assert type(unnamed.error) is ResourceProviderRetrievalFailed
     assert "host 1" in str(unnamed.error)
@@ -436,7 +431,7 @@ def test_other_failures_about_aggregates_have_their_names() -> None:
         (lambda claims: claims.remove_resources(ALICE, {HOST: VCPU_1}), "resources"),
     ],
 )
-def test_bad_arguments_are_named_before_anything_is_sent(call: Call, words: str) -> None:
+def test_a_bad_argument_is_an_error_before_anything_is_sent(call: Call, words: str) -> None:
     run = Run(call)
     assert isinstance(run.error, ValueError)
     assert words in str(run.error)
@@ -444,7 +439,6 @@ def test_bad_arguments_are_named_before_anything_is_sent(call: Call, words: str)
 
 def test_the_first_try_does_not_wait() -> None:
     slept: list[float] = []
-    writer = AllocationWriter(Script(), slept.append, lambda low, high: high)
-    tries = writer.tries()
+    tries = iter(Retries(slept.append, lambda low, high: high))
     assert (next(tries), slept) == (0, [])
     assert (list(tries), slept) == ([1, 2, 3], [2, 4, 6])

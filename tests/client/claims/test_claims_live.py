@@ -1,4 +1,4 @@
-"""Claims on live servers: what the scripts assume is what servers do."""
+"""Claims on live servers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from roost.client.errors import (
     AllocationUpdateFailed,
     AnswerLost,
 )
-from roost.client.transport import Request, Response, Transport
+from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 
 VCPU_1, VCPU_2 = {"resources": {"VCPU": 1}}, {"resources": {"VCPU": 2}}
 
 
-class Meddler:
-    """A transport that lets something happen around the first write that goes through it."""
+class InterferingTransport:
+    """Calls functions before and after the first write."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Meddler:
         self._after = after
         self.writes = 0
 
-    def send(self, request: Request) -> Response:
+    def send(self, request: PlacementRequest) -> PlacementResponse:
         self.writes += request.method != "GET"
         first_write = request.method != "GET" and self.writes == 1
         if first_write:
@@ -57,18 +57,18 @@ def claims_of(transport: Transport) -> Claims:
 
 
 def new_provider(transport: Transport, parent: str | None = None, vcpus: int = 8) -> str:
-    """A provider of its own tree or another's; its name is its UUID."""
+    """A new provider; its name is its UUID."""
     uuid = str(uuid4())
     body = {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent}
-    assert transport.send(Request("POST", "/resource_providers", body, "1.20")).ok
+    assert transport.send(PlacementRequest("POST", "/resource_providers", body, "1.20")).ok
     inventories = {"inventories": {"VCPU": {"total": vcpus}}, "resource_provider_generation": 0}
     path = f"/resource_providers/{uuid}/inventories"
-    assert transport.send(Request("PUT", path, inventories, "1.26")).ok
+    assert transport.send(PlacementRequest("PUT", path, inventories, "1.26")).ok
     return uuid
 
 
 def new_consumer(transport: Transport, *providers: str) -> str:
-    """A consumer that holds one VCPU of each provider; nothing of none."""
+    """A new consumer with one VCPU of each provider."""
     consumer = str(uuid4())
     if providers:
         request = {"allocations": {provider: VCPU_1 for provider in providers}}
@@ -76,16 +76,16 @@ def new_consumer(transport: Transport, *providers: str) -> str:
     return consumer
 
 
-def held(transport: Transport, consumer: str, version: str = "1.28") -> Any:
-    """What the server says that a consumer holds."""
-    body = transport.send(Request("GET", f"/allocations/{consumer}", version=version)).json
+def consumer_body(transport: Transport, consumer: str, version: str = "1.28") -> Any:
+    """The allocations of a consumer, with project, user and generation."""
+    body = transport.send(PlacementRequest("GET", f"/allocations/{consumer}", version=version)).json
     for entry in body["allocations"].values():
         del entry["generation"]
     return body
 
 
 def amounts(transport: Transport, consumer: str) -> Any:
-    return held(transport, consumer)["allocations"]
+    return consumer_body(transport, consumer)["allocations"]
 
 
 def test_a_candidate_can_be_claimed_until_the_provider_is_full(transport: Transport) -> None:
@@ -109,40 +109,40 @@ def test_a_query_that_is_refused_has_no_candidates(transport: Transport) -> None
     assert nothing == (None, None, None)
 
 
-def test_a_consumer_being_moved_holds_both_ends_and_keeps_its_type(transport: Transport) -> None:
+def test_a_second_claim_adds_a_provider_and_sets_the_consumer_type(transport: Transport) -> None:
     claims, consumer = claims_of(transport), str(uuid4())
     old, new = new_provider(transport), new_provider(transport)
     first = {"allocations": {old: VCPU_2}, "consumer_type": "INSTANCE"}
     assert claims.claim_resources(consumer, first, "project", "user", version="1.38")
     second = {"allocations": {old: VCPU_1, new: VCPU_1}, "consumer_type": "MIGRATING"}
     assert claims.claim_resources(consumer, second, "project", "user", version="1.38")
-    after = held(transport, consumer, "1.38")
+    after = consumer_body(transport, consumer, "1.38")
     assert after["allocations"] == {old: VCPU_2, new: VCPU_1}
     assert after["consumer_type"] == "MIGRATING"
     assert after["consumer_generation"] == 2
 
 
-def test_a_generation_that_is_no_longer_right_is_refused_by_name(transport: Transport) -> None:
+def test_an_outdated_consumer_generation_is_refused(transport: Transport) -> None:
     claims, provider = claims_of(transport), new_provider(transport)
     consumer = new_consumer(transport, provider)
     request = {"allocations": {new_provider(transport): VCPU_1}}
     with pytest.raises(AllocationUpdateFailed, match="consumer generation conflict"):
         claims.claim_resources(consumer, request, "project", "user", consumer_generation=7)
-    body = {**held(transport, consumer), "consumer_generation": None}
+    body = {**consumer_body(transport, consumer), "consumer_generation": None}
     with pytest.raises(AllocationUpdateFailed, match="consumer generation conflict"):
         claims.put_allocations(consumer, body)
     assert amounts(transport, consumer) == {provider: VCPU_1}
 
 
-def test_put_replaces_what_was_read(transport: Transport) -> None:
+def test_put_replaces_all_allocations(transport: Transport) -> None:
     provider = new_provider(transport)
     consumer = new_consumer(transport, provider)
-    body = {**held(transport, consumer), "allocations": {provider: VCPU_2}}
+    body = {**consumer_body(transport, consumer), "allocations": {provider: VCPU_2}}
     assert claims_of(transport).put_allocations(consumer, body)
     assert amounts(transport, consumer) == {provider: VCPU_2}
 
 
-def test_a_move_takes_all_and_may_be_repeated(transport: Transport) -> None:
+def test_a_repeated_move_is_true(transport: Transport) -> None:
     claims, provider = claims_of(transport), new_provider(transport)
     source, target = new_consumer(transport, provider), new_consumer(transport)
     for _ in range(2):
@@ -153,16 +153,14 @@ def test_a_move_takes_all_and_may_be_repeated(transport: Transport) -> None:
 
 
 @pytest.mark.parametrize("type_", ["INSTANCE", None])
-def test_a_move_takes_the_type_along_if_there_is_one(
-    transport: Transport, type_: str | None
-) -> None:
+def test_a_move_keeps_the_consumer_type(transport: Transport, type_: str | None) -> None:
     claims, provider = claims_of(transport), new_provider(transport)
     source, target = new_consumer(transport, provider), new_consumer(transport)
     if type_:
-        body = {**held(transport, source), "consumer_type": type_}
+        body = {**consumer_body(transport, source), "consumer_type": type_}
         assert claims.put_allocations(source, body, version="1.38")
     assert claims.move_allocations(source, target, version="1.38")
-    after = held(transport, target, "1.38")
+    after = consumer_body(transport, target, "1.38")
     assert after["allocations"] == {provider: VCPU_1}
     assert after["consumer_type"] == (type_ or "unknown")
 
@@ -176,14 +174,14 @@ def test_two_consumers_that_fill_their_providers_can_swap(transport: Transport) 
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_what_is_deleted_is_gone(transport: Transport, force: bool) -> None:
+def test_a_deletion_leaves_no_allocations(transport: Transport, force: bool) -> None:
     claims, consumer = claims_of(transport), new_consumer(transport, new_provider(transport))
     assert claims.delete_allocations(consumer, force)
     assert amounts(transport, consumer) == {}
     assert not claims.delete_allocations(consumer, force)
 
 
-def test_resources_come_and_go(transport: Transport) -> None:
+def test_resources_are_added_and_removed(transport: Transport) -> None:
     claims, provider, other = (
         claims_of(transport),
         new_provider(transport),
@@ -192,7 +190,7 @@ def test_resources_come_and_go(transport: Transport) -> None:
     consumer = new_consumer(transport, provider)
     assert claims.add_resources(consumer, {provider: {"VCPU": 1}, other: {"VCPU": 1}})
     assert amounts(transport, consumer) == {provider: VCPU_2, other: VCPU_1}
-    with pytest.raises(AllocationUpdateFailed, match="holds 1"):
+    with pytest.raises(AllocationUpdateFailed, match="the consumer has 1"):
         claims.remove_resources(consumer, {other: {"VCPU": 2}})
     with pytest.raises(AllocationUpdateFailed, match="capacity"):
         claims.add_resources(consumer, {provider: {"VCPU": 7}})
@@ -202,7 +200,7 @@ def test_resources_come_and_go(transport: Transport) -> None:
     assert amounts(transport, consumer) == {}
 
 
-def test_a_tree_is_let_go_and_nothing_else(transport: Transport) -> None:
+def test_only_allocations_in_one_tree_are_removed(transport: Transport) -> None:
     claims, root, other = claims_of(transport), new_provider(transport), new_provider(transport)
     child = new_provider(transport, parent=root)
     consumer = new_consumer(transport, root, child, other)
@@ -210,68 +208,76 @@ def test_a_tree_is_let_go_and_nothing_else(transport: Transport) -> None:
     assert amounts(transport, consumer) == {other: VCPU_1}
 
 
-def test_a_host_enters_and_leaves_an_aggregate_though_others_change_it(
+def test_a_host_enters_and_leaves_an_aggregate_while_another_client_changes_it(
     transport: Transport,
 ) -> None:
     host, ours, theirs = new_provider(transport), str(uuid4()), str(uuid4())
     path = f"/resource_providers/{host}/aggregates"
 
     def aggregates() -> list[str]:
-        found = transport.send(Request("GET", path, version="1.19")).json["aggregates"]
+        found = transport.send(PlacementRequest("GET", path, version="1.19")).json["aggregates"]
         return sorted(found)
 
-    def meddle() -> None:
+    def interfere() -> None:
         claims_of(transport).aggregate_add_host(theirs, host)
 
-    meddler = Meddler(transport, before=meddle)
-    claims_of(meddler).aggregate_add_host(ours, host)
-    assert meddler.writes == 2
+    interfering = InterferingTransport(transport, before=interfere)
+    claims_of(interfering).aggregate_add_host(ours, host)
+    assert interfering.writes == 2
     assert aggregates() == sorted([ours, theirs])
     claims_of(transport).aggregate_remove_host(ours, host)
     assert aggregates() == [theirs]
 
 
-def test_an_edit_between_reading_and_writing_is_not_lost(transport: Transport) -> None:
+def test_a_change_of_another_writer_during_an_edit_is_not_lost(transport: Transport) -> None:
     provider = new_provider(transport)
     consumer = new_consumer(transport, provider)
 
-    def meddle() -> None:
+    def interfere() -> None:
         assert claims_of(transport).add_resources(consumer, {provider: {"VCPU": 1}})
 
-    meddler = Meddler(transport, before=meddle)
-    assert claims_of(meddler).add_resources(consumer, {provider: {"VCPU": 1}})
+    interfering = InterferingTransport(transport, before=interfere)
+    assert claims_of(interfering).add_resources(consumer, {provider: {"VCPU": 1}})
     assert amounts(transport, consumer) == {provider: {"resources": {"VCPU": 3}}}
 
 
-def test_a_move_and_a_deletion_give_way_to_another_writer(transport: Transport) -> None:
+def test_a_change_of_another_writer_during_a_move_or_a_deletion_is_an_error(
+    transport: Transport,
+) -> None:
     provider = new_provider(transport)
     consumer = new_consumer(transport, provider)
 
-    def meddle() -> None:
+    def interfere() -> None:
         assert claims_of(transport).add_resources(consumer, {provider: {"VCPU": 1}})
 
     with pytest.raises(AllocationMoveFailed, match="consumer generation conflict"):
-        claims_of(Meddler(transport, meddle)).move_allocations(consumer, str(uuid4()))
+        claims_of(InterferingTransport(transport, interfere)).move_allocations(
+            consumer, str(uuid4())
+        )
     with pytest.raises(AllocationDeleteFailed, match="consumer generation conflict"):
-        claims_of(Meddler(transport, meddle)).delete_allocations(consumer)
+        claims_of(InterferingTransport(transport, interfere)).delete_allocations(consumer)
     assert amounts(transport, consumer) == {provider: {"resources": {"VCPU": 3}}}
 
 
 @pytest.mark.parametrize("arrived", [True, False])
-def test_a_claim_whose_answer_was_lost_is_made_once(transport: Transport, arrived: bool) -> None:
+def test_a_claim_whose_answer_was_lost_is_done_once(transport: Transport, arrived: bool) -> None:
     provider, consumer = new_provider(transport), str(uuid4())
-    meddler = Meddler(transport, after=lose_answer) if arrived else Meddler(transport, lose_answer)
+    interfering = (
+        InterferingTransport(transport, after=lose_answer)
+        if arrived
+        else InterferingTransport(transport, lose_answer)
+    )
     request = {"allocations": {provider: VCPU_1}}
-    assert claims_of(meddler).claim_resources(consumer, request, "project", "user")
-    assert meddler.writes == (1 if arrived else 2)
-    after = held(transport, consumer)
+    assert claims_of(interfering).claim_resources(consumer, request, "project", "user")
+    assert interfering.writes == (1 if arrived else 2)
+    after = consumer_body(transport, consumer)
     assert after["allocations"] == {provider: VCPU_1}
     assert after["consumer_generation"] == 1
 
 
-def test_an_edit_whose_answer_was_lost_is_not_made_twice(transport: Transport) -> None:
+def test_an_edit_whose_answer_was_lost_is_done_once(transport: Transport) -> None:
     provider = new_provider(transport)
     consumer = new_consumer(transport, provider)
-    meddler = Meddler(transport, after=lose_answer)
-    assert claims_of(meddler).add_resources(consumer, {provider: {"VCPU": 1}})
+    interfering = InterferingTransport(transport, after=lose_answer)
+    assert claims_of(interfering).add_resources(consumer, {provider: {"VCPU": 1}})
     assert amounts(transport, consumer) == {provider: VCPU_2}

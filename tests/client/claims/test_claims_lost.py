@@ -1,22 +1,19 @@
-"""Claims whose answer was lost: nothing doubles, and nothing that stands is called refused."""
+"""Claims whose answer was lost: never claimed twice, never called refused if they are done."""
 
 from __future__ import annotations
 
 import pytest
 
-from roost.client.claims import (
-    Claims,
-)
+from roost.client.claims import Claims
 from roost.client.errors import (
     AllocationDeleteFailed,
     AllocationMoveFailed,
     AllocationUpdateFailed,
     AnswerLost,
+    WriteLost,
 )
-from roost.client.transport import (
-    Response,
-)
-from support.claim_scripts import (
+from roost.client.transport import PlacementResponse
+from support.stubs.scripted_claims import (
     ALICE,
     CONSUMER_CONFLICT,
     DELETE_A,
@@ -54,8 +51,6 @@ from support.claim_scripts import (
     with_calls,
 )
 
-# Lost answers
-
 AFTER: dict[Call, list[Step]] = {
     claim: [(GET_A, holds({HOST: VCPU_1}))],
     put: [(GET_A, holds({HOST: VCPU_1}, 2))],
@@ -74,13 +69,13 @@ BEFORE: dict[Call, list[Step]] = {
 
 
 @with_calls(*AFTER)
-def test_a_write_whose_answer_was_lost_is_not_sent_again_if_it_was_carried_out(call: Call) -> None:
+def test_a_lost_write_that_is_done_is_not_sent_again(call: Call) -> None:
     run = Run(call, *steps(call, lost()), *AFTER[call])
     assert run.result is True
 
 
 @with_calls(*AFTER)
-def test_a_write_that_was_lost_on_its_way_is_sent_again_byte_for_byte(call: Call) -> None:
+def test_a_lost_write_that_is_not_done_is_sent_again_unchanged(call: Call) -> None:
     again = [*BEFORE[call], (WRITE[call], DONE)]
     run = Run(call, *steps(call, lost()), *again)
     assert run.result is True
@@ -89,7 +84,7 @@ def test_a_write_that_was_lost_on_its_way_is_sent_again_byte_for_byte(call: Call
 
 
 @with_calls(claim, put, move, add, remove_tree)
-def test_a_first_copy_that_arrives_late_beats_the_second_and_counts(call: Call) -> None:
+def test_a_write_is_done_if_its_first_copy_arrives_before_the_second(call: Call) -> None:
     again = [*BEFORE[call], (WRITE[call], CONSUMER_CONFLICT)]
     run = Run(call, *steps(call, lost()), *again, *AFTER[call])
     assert run.result is True
@@ -105,7 +100,7 @@ def test_a_first_copy_that_arrives_late_beats_the_second_and_counts(call: Call) 
         (add, AllocationUpdateFailed),
     ],
 )
-def test_nothing_is_sent_again_once_somebody_else_has_written(
+def test_a_lost_write_is_not_sent_again_once_another_writer_has_changed_the_consumer(
     call: Call, error: type[Exception]
 ) -> None:
     changed = [(GET_A, holds({OTHER: VCPU_1}, 9))]
@@ -113,10 +108,10 @@ def test_nothing_is_sent_again_once_somebody_else_has_written(
         changed.append((GET_B, NOTHING))
     run = Run(call, *steps(call, lost()), *changed)
     assert isinstance(run.error, error)
-    assert "somebody else" in str(run.error)
+    assert "another writer" in str(run.error)
 
 
-def test_the_same_resources_for_another_owner_are_not_the_claim() -> None:
+def test_the_same_resources_for_another_project_are_not_the_claim() -> None:
     stranger = answer(
         {
             "allocations": {HOST: VCPU_1},
@@ -137,41 +132,42 @@ def test_a_provider_in_another_spelling_is_the_same_provider() -> None:
     assert Run(shouting_put, *steps(put, lost()), *AFTER[put]).result is True
 
 
-def test_a_loss_and_a_refusal_together_are_not_false() -> None:
-    """The first copy might still be carried out, for instance when room is made for it."""
+def test_a_refusal_after_a_loss_is_an_error_and_not_false() -> None:
+    """The server might still carry out the first copy, for instance once there is capacity."""
     again = [(GET_A, NOTHING), (PUT_A, FULL), (GET_A, NOTHING)]
     run = Run(claim, *steps(claim, lost()), *again)
     assert isinstance(run.error, AnswerLost)
     assert "capacity" in str(run.error)
 
 
-def test_a_claim_that_stands_after_a_loss_and_a_refusal_stands() -> None:
+def test_a_claim_that_is_done_after_a_loss_and_a_refusal_is_true() -> None:
     again = [(GET_A, NOTHING), (PUT_A, FULL), (GET_A, holds({HOST: VCPU_1}))]
     assert Run(claim, *steps(claim, lost()), *again).result is True
 
 
-def test_what_stays_lost_is_an_error_and_not_false() -> None:
+def test_a_write_that_is_lost_in_all_tries_is_an_error_and_not_false() -> None:
     loss = lost()
     again: list[Step] = [(GET_A, NOTHING), (PUT_A, lost())] * 3
     run = Run(claim, *steps(claim, loss), *again, (GET_A, NOTHING))
-    assert run.error is loss
+    assert isinstance(run.error, WriteLost)
+    assert run.error.__cause__ is loss
     assert run.slept == [2, 4, 6]
 
 
-def test_a_server_that_is_gone_after_the_loss_is_asked_again() -> None:
+def test_an_unreachable_server_is_asked_again_after_a_loss() -> None:
     gone: list[Step] = [
         (GET_A, UNREACHABLE),
         (GET_A, refused(503)),
-        (GET_A, Response(200, content=b"<html>")),
+        (GET_A, PlacementResponse(200, content=b"<html>")),
     ]
     run = Run(claim, *steps(claim, lost()), *gone, (GET_A, holds({HOST: VCPU_1})))
     assert run.result is True
-    never: list[Step] = [(GET_A, UNREACHABLE)] * 4
-    never_back = Run(claim, *steps(claim, lost()), *never)
-    assert isinstance(never_back.error, AnswerLost)
+    unreachable: list[Step] = [(GET_A, UNREACHABLE)] * 4
+    run = Run(claim, *steps(claim, lost()), *unreachable)
+    assert isinstance(run.error, AnswerLost)
 
 
-def test_what_is_no_answer_after_the_loss_settles_nothing() -> None:
+def test_an_odd_answer_after_the_loss_settles_nothing() -> None:
     odd = (GET_A, answer({"allocations": {HOST: {}}}))
     run = Run(claim, *steps(claim, lost()), odd, (GET_A, holds({HOST: VCPU_1})))
     assert run.result is True
@@ -188,12 +184,12 @@ def test_conflicts_and_losses_share_the_tries() -> None:
 
 
 @pytest.mark.parametrize("status", [502, 504])
-def test_a_gateway_without_answer_is_a_lost_answer(status: int) -> None:
-    run = Run(claim, *steps(claim, Response(status)), (GET_A, holds({HOST: VCPU_1})))
+def test_an_error_of_a_gateway_is_a_lost_answer(status: int) -> None:
+    run = Run(claim, *steps(claim, PlacementResponse(status)), (GET_A, holds({HOST: VCPU_1})))
     assert run.result is True
 
 
-def test_a_version_without_generations_is_compared_with_the_one_read() -> None:
+def test_a_lost_claim_before_1_28_is_compared_with_the_generation_read() -> None:
     def old_claim(claims: Claims) -> bool:
         request = {"allocations": {HOST: VCPU_1}}
         return claims.claim_resources(ALICE, request, "project", "user", version="1.27")
@@ -202,19 +198,19 @@ def test_a_version_without_generations_is_compared_with_the_one_read() -> None:
     assert isinstance(run.error, AllocationUpdateFailed)
 
 
-def test_a_move_seen_half_way_is_looked_at_again() -> None:
+def test_a_move_that_shows_in_one_consumer_only_is_sent_again() -> None:
     half = [(GET_A, holds({HOST: VCPU_1})), (GET_B, holds({HOST: VCPU_1}))]
     again = [*half, (POST, CONSUMER_CONFLICT), *AFTER[move]]
     assert Run(move, *steps(move, lost()), *again).result is True
 
 
-def test_a_forced_deletion_that_arrives_late_leaves_nothing_for_the_second() -> None:
+def test_a_forced_deletion_is_done_if_its_second_copy_finds_nothing() -> None:
     again = [*BEFORE[delete_by_force], (DELETE_A, refused(404)), *AFTER[delete_by_force]]
     run = Run(delete_by_force, *steps(delete_by_force, lost()), *again)
     assert run.result is True
 
 
-def test_only_what_may_be_repeated_says_so() -> None:
+def test_the_transport_may_repeat_only_reads() -> None:
     for call in AFTER:
         run = Run(call, *steps(call, DONE))
         assert [request.repeatable for request in run.sent] == [

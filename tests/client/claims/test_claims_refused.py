@@ -1,4 +1,4 @@
-"""Claims: what is made of conflicts, refusals and a server that cannot be reached."""
+"""Claims after conflicts, refusals, and without a connection."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from roost.client.errors import (
     AllocationMoveFailed,
     AllocationUpdateFailed,
 )
-from roost.client.transport import (
-    Response,
-)
-from support.claim_scripts import (
+from roost.client.transport import PlacementResponse
+from support.stubs.scripted_claims import (
     CONSUMER_CONFLICT,
     DONE,
     FULL,
@@ -43,14 +41,14 @@ from support.claim_scripts import (
 
 
 @with_calls(claim, put, move, add, remove_tree)
-def test_a_conflict_about_a_provider_is_tried_again_at_most_three_times(call: Call) -> None:
+def test_a_conflict_about_a_provider_is_retried_three_times(call: Call) -> None:
     run = Run(call, *steps(call, PROVIDER_CONFLICT) * 4)
     assert run.result is False
     assert run.slept == [2, 4, 6]
 
 
 @with_calls(claim, put, move, add, remove_tree)
-def test_a_later_try_that_succeeds_is_the_result(call: Call) -> None:
+def test_a_retry_that_succeeds_is_the_result(call: Call) -> None:
     run = Run(call, *steps(call, PROVIDER_CONFLICT), *steps(call, DONE))
     assert run.result is True
     assert run.slept == [2]
@@ -65,9 +63,7 @@ def test_a_later_try_that_succeeds_is_the_result(call: Call) -> None:
         (delete, AllocationDeleteFailed),
     ],
 )
-def test_a_conflict_about_the_consumer_is_the_callers_to_solve(
-    call: Call, error: type[Exception]
-) -> None:
+def test_a_conflict_about_the_consumer_is_an_error(call: Call, error: type[Exception]) -> None:
     run = Run(call, *steps(call, CONSUMER_CONFLICT))
     assert isinstance(run.error, error)
     assert "expected 2 but got 1" in str(run.error)
@@ -75,7 +71,7 @@ def test_a_conflict_about_the_consumer_is_the_callers_to_solve(
 
 
 @with_calls(add, remove_tree)
-def test_an_edit_is_made_again_on_what_the_other_writer_left(call: Call) -> None:
+def test_an_edit_is_repeated_on_the_allocations_of_another_writer(call: Call) -> None:
     again = [(GET_A, holds({HOST: VCPU_2}, 2)), *READ[call][1:]]
     run = Run(call, *steps(call, CONSUMER_CONFLICT), *again, (PUT_A, DONE))
     assert run.result is True
@@ -84,13 +80,13 @@ def test_an_edit_is_made_again_on_what_the_other_writer_left(call: Call) -> None
     assert run.body["allocations"] == expected
 
 
-def test_conflicts_about_the_consumer_do_not_keep_an_edit_busy_for_ever() -> None:
+def test_an_edit_is_false_after_four_conflicts_about_the_consumer() -> None:
     run = Run(add, *steps(add, CONSUMER_CONFLICT) * 4)
     assert (run.result, run.slept) == (False, [2, 4, 6])
 
 
 @pytest.mark.parametrize("text", ["allocations changed", "consumer generation conflict"])
-def test_a_deletion_is_not_tried_again(text: str) -> None:
+def test_a_refused_deletion_is_not_retried(text: str) -> None:
     conflict = refused(409, text, "placement.concurrent_update")
     run = Run(delete, *steps(delete, conflict))
     assert isinstance(run.error, AllocationDeleteFailed)
@@ -99,9 +95,11 @@ def test_a_deletion_is_not_tried_again(text: str) -> None:
 # Other refusals
 
 
-@pytest.mark.parametrize("reply", [FULL, refused(400), refused(500), Response(409, content=b"?")])
+@pytest.mark.parametrize(
+    "reply", [FULL, refused(400), refused(500), PlacementResponse(409, content=b"?")]
+)
 @with_calls(claim, put, move)
-def test_any_other_refusal_is_false_at_once(call: Call, reply: Response) -> None:
+def test_a_refusal_without_conflict_is_false_at_once(call: Call, reply: PlacementResponse) -> None:
     assert Run(call, *steps(call, reply)).result is False
 
 
@@ -114,20 +112,18 @@ def test_any_other_refusal_is_false_at_once(call: Call, reply: Response) -> None
         (remove_tree, AllocationUpdateFailed),
     ],
 )
-def test_where_false_would_mislead_a_refusal_is_an_error(
-    call: Call, error: type[Exception]
-) -> None:
+def test_a_refused_deletion_or_edit_is_an_error(call: Call, error: type[Exception]) -> None:
     run = Run(call, *steps(call, FULL))
     assert isinstance(run.error, error)
     assert "capacity" in str(run.error)
 
 
-def test_only_a_forced_deletion_may_find_nothing() -> None:
+def test_a_deletion_without_force_that_finds_nothing_is_an_error() -> None:
     run = Run(delete, *steps(delete, refused(404)))
     assert isinstance(run.error, AllocationDeleteFailed)
 
 
-def test_what_cannot_be_read_is_not_written() -> None:
+def test_a_consumer_that_cannot_be_read_is_not_written() -> None:
     assert Run(claim, (GET_A, refused(503))).result is False
     assert Run(move, (GET_A, refused(503))).result is False
     assert isinstance(Run(delete, (GET_A, refused(503))).error, AllocationDeleteFailed)
@@ -138,16 +134,16 @@ def test_what_cannot_be_read_is_not_written() -> None:
 
 
 @with_calls(claim, move, delete, delete_by_force)
-def test_without_connection_nothing_happens_and_the_result_is_false(call: Call) -> None:
+def test_without_connection_the_result_is_false(call: Call) -> None:
     assert Run(call, *steps(call, UNREACHABLE)).result is False
 
 
 @with_calls(claim, move, delete)
-def test_a_reading_without_answer_has_written_nothing(call: Call) -> None:
+def test_a_lost_answer_to_a_read_is_false(call: Call) -> None:
     assert Run(call, (GET_A, lost())).result is False
     assert Run(call, (GET_A, UNREACHABLE)).result is False
 
 
 @with_calls(put, add, remove_tree)
-def test_other_callers_learn_that_there_is_no_connection(call: Call) -> None:
+def test_without_connection_a_put_or_an_edit_is_an_error(call: Call) -> None:
     assert Run(call, *steps(call, UNREACHABLE)).error is UNREACHABLE

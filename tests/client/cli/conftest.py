@@ -1,4 +1,4 @@
-"""What the tests of commands share: an environment in which nothing of the user's counts."""
+"""Fixtures of the tests of commands."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from support.counting import CountingTransport
-from support.live_server import LiveServer
-from support.remote_world import RemoteWorld
-from support.small_server import SmallServer
+from support.client.live_providers import LiveProviders
+from support.servers.live_server import LiveServer
+from support.stubs.four_provider_stub import FourProviderStub
+from support.transports.counting import CountingTransport
 
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where owners remember, and the directory in which commands run."""
+    """The directory of the records. Commands run beside it, without variables of the user."""
     for name in os.environ:
         if name.startswith(("OS_", "ROOST_")):
             monkeypatch.delenv(name)
@@ -30,15 +30,15 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def world(
     server: LiveServer, transport: CountingTransport, monkeypatch: pytest.MonkeyPatch
-) -> RemoteWorld:
-    """Somebody else's view of the server that commands talk to."""
+) -> LiveProviders:
+    """The server that commands talk to, as another client sees it."""
     monkeypatch.setenv("ROOST_URL", server.url)
-    return RemoteWorld(transport)
+    return LiveProviders(transport)
 
 
 @pytest.fixture
-def small_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallServer]:
-    """For commands that look at all there is, which on a shared server is anything."""
-    with SmallServer() as small:
+def small_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FourProviderStub]:
+    """A server with a few known providers, for commands that read all providers."""
+    with FourProviderStub() as small:
         monkeypatch.setenv("ROOST_URL", small.url)
         yield small

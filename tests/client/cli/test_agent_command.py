@@ -1,4 +1,4 @@
-"""`roost agent`, up to the loop: what it prints, what it writes, and how it ends."""
+"""`roost agent`: its output, its writes, its exit status and its signals."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from types import FrameType, ModuleType
 import pytest
 
 from roost.client.provider_tree import ProviderTree
-from support.commands import Outcome, roost
-from support.placement_stub import nobody
-from support.remote_world import RemoteWorld
-from support.tampering import one_server
+from support.client.live_providers import LiveProviders
+from support.roost_command import Outcome, roost
+from support.stubs.placement_stub import closed_port_url
+from support.transports.tampering import one_server
 
 CONFIGURATION = 78
 Work = Callable[[int], object]
-"""What a driver does at its report of this number."""
+"""The work of a driver for the report with this number."""
 Run = Callable[..., tuple[Outcome, int]]
 
 
 @pytest.fixture(autouse=True)
 def deadline() -> Iterator[None]:
-    """Ends a test in which the agent goes on for ever."""
+    """Fail a test in which the agent does not end."""
 
     def too_long(number: int, frame: FrameType | None) -> None:
         pytest.fail("the agent did not end")
@@ -39,15 +39,15 @@ def deadline() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def agent(world: RemoteWorld, *arguments: str) -> Outcome:
-    """Run the agent for the host of this world, which is what the file tree.yaml says."""
+def agent(world: LiveProviders, *arguments: str) -> Outcome:
+    """Run the agent for the host of this world with the file tree.yaml."""
     return roost(
         *("agent", "--driver", "file", "--option", "path=tree.yaml"),
         *("--name", world.name("host"), *arguments),
     )
 
 
-def write_tree(world: RemoteWorld, vcpus: int) -> None:
+def write_tree(world: LiveProviders, vcpus: int) -> None:
     Path("tree.yaml").write_text(
         f"providers: [{{name: {world.name('host')}, inventories: {{VCPU: {vcpus}}}}}]"
     )
@@ -56,7 +56,7 @@ def write_tree(world: RemoteWorld, vcpus: int) -> None:
 # -- one report
 
 
-def test_once_reports_and_ends(world: RemoteWorld) -> None:
+def test_once_makes_one_report(world: LiveProviders) -> None:
     host = world.name("host")
     write_tree(world, 8)
     first = agent(world, "--once", "--uuid", world.uuid("host").upper())
@@ -73,9 +73,7 @@ def test_once_reports_and_ends(world: RemoteWorld) -> None:
 
 
 @one_server
-def test_a_dry_run_says_what_would_be_written_and_leaves_no_trace(
-    world: RemoteWorld, state: Path
-) -> None:
+def test_a_dry_run_prints_the_changes_and_writes_nothing(world: LiveProviders, state: Path) -> None:
     host = world.name("host")
     write_tree(world, 8)
     outcome = agent(world, "--dry-run", "--uuid", world.uuid("host"))
@@ -89,19 +87,19 @@ def test_a_dry_run_says_what_would_be_written_and_leaves_no_trace(
 
 
 @one_server
-def test_json_is_an_object_for_each_event(world: RemoteWorld) -> None:
+def test_json_has_one_object_for_each_event(world: LiveProviders) -> None:
     write_tree(world, 8)
-    would = agent(world, "--dry-run", "--json").json
-    did = agent(world, "--once", "--json").json
-    assert (would["event"], did["event"]) == ("would change", "changed")
-    (creation,) = did["difference"]["creations"]
+    planned = agent(world, "--dry-run", "--json").json
+    written = agent(world, "--once", "--json").json
+    assert (planned["event"], written["event"]) == ("would change", "changed")
+    (creation,) = written["difference"]["creations"]
     assert creation["name"] == world.name("host")
-    assert did["kept"] == []
-    assert did["time"].endswith("+00:00")
+    assert written["kept"] == []
+    assert written["time"].endswith("+00:00")
 
 
 @one_server
-def test_what_cannot_be_removed_is_said_to_be_kept(world: RemoteWorld) -> None:
+def test_a_provider_in_use_is_kept_and_reported(world: LiveProviders) -> None:
     host, gpu = world.name("host"), world.name("gpu")
     child = f"{{name: {gpu}, uuid: {world.uuid('gpu')}, inventories: {{VGPU: 4}}}}"
     Path("tree.yaml").write_text(f"providers: [{{name: {host}, children: [{child}]}}]")
@@ -114,7 +112,7 @@ def test_what_cannot_be_removed_is_said_to_be_kept(world: RemoteWorld) -> None:
 
 
 @one_server
-def test_the_owner_is_whose_records_and_whose_mark_it_is(world: RemoteWorld) -> None:
+def test_the_owner_has_its_own_records_and_trait(world: LiveProviders) -> None:
     write_tree(world, 8)
     agent(world, "--once", "--uuid", world.uuid("host"), "--owner", "rack", "--records", "mine")
     assert world.traits("host") == {"CUSTOM_OWNER_RACK"}
@@ -122,7 +120,7 @@ def test_the_owner_is_whose_records_and_whose_mark_it_is(world: RemoteWorld) -> 
 
 
 @one_server
-def test_adopt_takes_what_is_there_for_its_own(world: RemoteWorld) -> None:
+def test_adopt_removes_undeclared_inventories_and_traits(world: LiveProviders) -> None:
     world.add("host", totals={"VCPU": 8, "PCPU": 4}, traits=["HW_CPU_X86_AVX2"])
     write_tree(world, 8)
     assert agent(world, "--once") == Outcome(0, "", "")
@@ -132,15 +130,13 @@ def test_adopt_takes_what_is_there_for_its_own(world: RemoteWorld) -> None:
     ]
 
 
-# -- reports that fail
+# -- failed reports
 
 
 @pytest.mark.parametrize("how", ["--once", "--dry-run"])
-def test_a_server_that_is_not_there_is_told_in_a_sentence(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_names_an_unreachable_server(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("tree.yaml").write_text("providers: [{name: host}]")
-    with nobody() as url:
+    with closed_port_url() as url:
         monkeypatch.setenv("ROOST_URL", url)
         outcome = roost(
             *("agent", "--driver", "file", "--option", "path=tree.yaml", "--name", "host", how)
@@ -150,7 +146,7 @@ def test_a_server_that_is_not_there_is_told_in_a_sentence(
     assert "Is the server running" in outcome.err
 
 
-def test_a_file_that_cannot_be_used_is_told_with_its_lines() -> None:
+def test_an_error_lists_the_problems_of_a_file() -> None:
     Path("tree.yaml").write_text("providers:\n- name: host\n  trait: []\n")
     outcome = roost(
         *("agent", "--driver", "file", "--option", "path=tree.yaml", "--name", "host", "--once")
@@ -159,7 +155,7 @@ def test_a_file_that_cannot_be_used_is_told_with_its_lines() -> None:
     assert "tree.yaml:3:3: unknown key `trait`" in outcome.err
 
 
-# -- what a restart does not mend
+# -- wrong configuration, which no restart corrects
 
 
 @pytest.mark.parametrize(
@@ -173,17 +169,17 @@ def test_a_file_that_cannot_be_used_is_told_with_its_lines() -> None:
         (["--driver", "linux", "--uuid", "host-1"], "--uuid host-1: that is no UUID"),
         (["--driver", "linux", "--owner", "the rack"], "'the rack' cannot be an owner"),
         (["--driver", "linux", "--url", "ftp://there"], "http://"),
-        (["--driver", "linux", "--records", "file/records"], "Cannot remember what is owned"),
+        (["--driver", "linux", "--records", "file/records"], "Cannot save ownership records"),
         (["--driver", "linux", "--interval", "soon"], "--interval"),
         (["--driver", "linux", "--intervall", "5"], "No such option"),
         ([], "--driver"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_configuration_that_cannot_work_ends_it_for_good(
+def test_a_wrong_configuration_has_an_exit_status_of_its_own(
     arguments: list[str], words: str
 ) -> None:
-    Path("file").write_text("where a directory should be")
+    Path("file").write_text("a file instead of a directory")
     outcome = roost("agent", *arguments)
     assert outcome.status == CONFIGURATION
     assert words in outcome.err
@@ -194,8 +190,8 @@ def test_a_configuration_that_cannot_work_ends_it_for_good(
 
 
 @pytest.fixture
-def run_scripted(world: RemoteWorld, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the agent with work for its driver; how that ended, and how many reports there were."""
+def run_scripted(world: LiveProviders, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the agent with work for its driver; its outcome and the number of reports."""
 
     def run(work: Work, *arguments: str) -> tuple[Outcome, int]:
         reports = 0
@@ -219,8 +215,8 @@ def run_scripted(world: RemoteWorld, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @one_server
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_after_the_report_under_way(
-    number: signal.Signals, run_scripted: Run, world: RemoteWorld
+def test_a_signal_ends_the_agent_after_the_present_report(
+    number: signal.Signals, run_scripted: Run, world: LiveProviders
 ) -> None:
     before = signal.getsignal(number)
     outcome, reports = run_scripted(
@@ -231,12 +227,12 @@ def test_a_signal_ends_it_after_the_report_under_way(
     assert started.startswith(f"roost: reporting {world.name('host')} to http://127.0.0.1:")
     assert outcome.lines == [f"{world.name('host')}: created"]
     assert world.exists("host")
-    # Whoever runs the command in a process of his own gets his handlers back.
+    # The command restores the signal handlers of its caller.
     assert signal.getsignal(number) is before
 
 
 @one_server
-def test_a_hangup_has_it_report_at_once(run_scripted: Run) -> None:
+def test_after_sighup_the_agent_reports_at_once(run_scripted: Run) -> None:
     signals = {1: signal.SIGHUP, 2: signal.SIGHUP, 3: signal.SIGTERM}
     open_before = set(os.listdir("/proc/self/fd"))
     outcome, reports = run_scripted(
@@ -247,7 +243,7 @@ def test_a_hangup_has_it_report_at_once(run_scripted: Run) -> None:
 
 
 @one_server
-def test_failures_and_their_end_are_events_as_well(run_scripted: Run) -> None:
+def test_failures_and_recoveries_are_events(run_scripted: Run) -> None:
     def work(report: int) -> None:
         if report == 1:
             os.kill(os.getpid(), signal.SIGHUP)
@@ -262,13 +258,13 @@ def test_failures_and_their_end_are_events_as_well(run_scripted: Run) -> None:
     assert (outcome.status, reports) == (0, 2)
 
 
-# -- what is printed
+# -- output
 
 
 @one_server
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_what_a_driver_warns_of_at_every_report_is_said_once(
-    form: str, run_scripted: Run, world: RemoteWorld
+def test_a_warning_that_each_report_repeats_is_printed_once(
+    form: str, run_scripted: Run, world: LiveProviders
 ) -> None:
     def work(report: int) -> None:
         logging.getLogger("mydriver").warning("Disk sdx is left out")
@@ -279,20 +275,20 @@ def test_what_a_driver_warns_of_at_every_report_is_said_once(
     arguments = ["--json"] if form == "json" else []
     outcome, reports = run_scripted(work, "--interval", "3600", *arguments)
     assert (outcome.status, reports) == (0, 3)
-    told = ["Disk sdx is left out", "Disk sdy is left out"]
+    warnings = ["Disk sdx is left out", "Disk sdy is left out"]
     if form == "text":
-        assert outcome.err.splitlines()[1:] == told
+        assert outcome.err.splitlines()[1:] == warnings
         assert outcome.lines == [f"{world.name('host')}: created"]
     else:
         assert outcome.err == ""
         events = [json.loads(line) for line in outcome.lines]
         logged = [event for event in events if event["event"] == "log"]
-        assert [event["message"] for event in logged] == told
+        assert [event["message"] for event in logged] == warnings
         assert {(event["level"], event["logger"]) for event in logged} == {("warning", "mydriver")}
 
 
 @one_server
-def test_the_traceback_of_a_driver_is_an_event_as_well(run_scripted: Run) -> None:
+def test_the_traceback_of_a_driver_is_an_event(run_scripted: Run) -> None:
     def work(_: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         raise KeyError("numa0")
@@ -305,7 +301,7 @@ def test_the_traceback_of_a_driver_is_an_event_as_well(run_scripted: Run) -> Non
 
 
 @one_server
-def test_a_name_that_the_terminal_has_no_letters_for_does_not_end_it(world: RemoteWorld) -> None:
+def test_a_name_that_the_terminal_cannot_encode_has_question_marks(world: LiveProviders) -> None:
     rack = f"机架 {world.name('rack')}"
     Path("tree.yaml").write_text(f"providers: [{{name: {rack}}}]")
     outcome = roost(

@@ -1,4 +1,4 @@
-"""What the agent says again, and when."""
+"""The filter of repeated log records of the agent."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ class Time:
         return self.now
 
 
-def test_the_same_is_said_again_only_after_a_while() -> None:
+def test_a_repeated_record_passes_again_only_after_the_interval() -> None:
     time = Time()
-    told = RepeatFilter(time)
-    assert told.filter(record("sdx is odd"))
-    assert told.filter(record("sdy is odd"))
+    log_filter = RepeatFilter(time)
+    assert log_filter.filter(record("sdx is odd"))
+    assert log_filter.filter(record("sdy is odd"))
     time.now += REPEAT_SECONDS - 1
-    assert not told.filter(record("sdx is odd"))
+    assert not log_filter.filter(record("sdx is odd"))
     time.now += 1
-    assert told.filter(record("sdx is odd"))
-    assert not told.filter(record("sdx is odd"))
+    assert log_filter.filter(record("sdx is odd"))
+    assert not log_filter.filter(record("sdx is odd"))
 
 
-def test_what_others_say_and_other_errors_are_not_the_same() -> None:
-    told = RepeatFilter()
-    assert told.filter(record("no"))
-    assert told.filter(record("no", logger="another"))
-    assert told.filter(record("no", error=KeyError("a")))
-    assert told.filter(record("no", error=KeyError("b")))
-    assert not told.filter(record("no", error=KeyError("b")))
+def test_records_of_other_loggers_or_with_other_errors_pass() -> None:
+    log_filter = RepeatFilter()
+    assert log_filter.filter(record("no"))
+    assert log_filter.filter(record("no", logger="another"))
+    assert log_filter.filter(record("no", error=KeyError("a")))
+    assert log_filter.filter(record("no", error=KeyError("b")))
+    assert not log_filter.filter(record("no", error=KeyError("b")))
 
 
-def test_the_loop_decides_by_itself_what_to_say_again() -> None:
-    told = RepeatFilter()
+def test_records_of_the_agent_loop_always_pass() -> None:
+    log_filter = RepeatFilter()
     again = record("The driver raised what it should not", logger="roost.client.agent.agent")
-    assert told.filter(again)
-    assert told.filter(again)
+    assert log_filter.filter(again)
+    assert log_filter.filter(again)
 
 
-def test_what_is_remembered_is_bounded() -> None:
-    told = RepeatFilter()
+def test_the_filter_forgets_the_oldest_records() -> None:
+    log_filter = RepeatFilter()
     for number in range(3 * REMEMBERED):
-        assert told.filter(record(f"disk {number} is odd"))
-    assert len(told._said) == REMEMBERED
-    assert not told.filter(record(f"disk {3 * REMEMBERED - 1} is odd"))
+        assert log_filter.filter(record(f"disk {number} is odd"))
+    assert not log_filter.filter(record(f"disk {3 * REMEMBERED - 1} is odd"))
+    assert log_filter.filter(record("disk 0 is odd"))
 
 
-def test_threads_may_log_at_once() -> None:
-    told = RepeatFilter()
+def test_threads_may_log_at_the_same_time() -> None:
+    log_filter = RepeatFilter()
     passed: list[int] = []
 
     def log() -> None:
-        passed.extend(number for number in range(500) if told.filter(record(str(number))))
+        passed.extend(number for number in range(500) if log_filter.filter(record(str(number))))
 
     threads = [threading.Thread(target=log) for _ in range(4)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""How long commands wait, and what they send again."""
+"""The timeouts and the retries of commands."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from roost.cli import connection
-from support.commands import roost
-from support.placement_stub import HangUp, PlacementStub, Reply, Silence, nobody
+from support.roost_command import roost
+from support.stubs.placement_stub import HangUp, PlacementStub, Reply, Silence, closed_port_url
 
-# The SDK deprecates its own default configuration; Python shows that to nobody but tests.
+# The SDK deprecates its own default configuration; Python shows that in tests only.
 pytestmark = pytest.mark.filterwarnings("ignore:Support for InfluxDB:PendingDeprecationWarning")
 
 NO_PROVIDERS = Reply(body={"resource_providers": []})
@@ -22,29 +22,29 @@ NO_PROVIDERS = Reply(body={"resource_providers": []})
 
 @pytest.fixture
 def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is sent again is sent at once."""
-    hasty = partial(connection._Impatient, sleep=lambda _: None)
-    monkeypatch.setattr(connection, "_Impatient", hasty)
+    """Repeats follow without delay."""
+    without_delay = partial(connection.CommandRetryPolicy, sleep=lambda _: None)
+    monkeypatch.setattr(connection, "CommandRetryPolicy", without_delay)
 
 
 def write_cloud(monkeypatch: pytest.MonkeyPatch, url: str, **more: Any) -> None:
-    """A clouds.yaml with the cloud `one`, whose server has this address."""
+    """Write a clouds.yaml with the cloud `one`, whose server has this URL."""
     cloud = {"auth_type": "none", "auth": {"endpoint": url}, **more}
     Path("clouds.yaml").write_text(yaml.safe_dump({"clouds": {"one": cloud}}))
-    # Whatever secrets this machine has are not for tests.
+    # Without this file the SDK would read the secrets of this machine.
     Path("secure.yaml").write_text("clouds: {}")
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", "clouds.yaml")
     monkeypatch.setenv("OS_CLIENT_SECURE_FILE", "secure.yaml")
 
 
 @pytest.mark.usefixtures("no_delays")
-@pytest.mark.parametrize(("said", "arguments"), [(0.05, []), (60, ["--timeout", "0.1"])])
-def test_the_timeout_is_that_of_the_cloud_unless_another_is_given(
-    said: float, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("api_timeout", "arguments"), [(0.05, []), (60, ["--timeout", "0.1"])])
+def test_a_given_timeout_takes_precedence_over_that_of_the_cloud(
+    api_timeout: float, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = threading.Event()
     with PlacementStub(*[Silence(over)] * 4) as stub:
-        write_cloud(monkeypatch, stub.url, api_timeout=said)
+        write_cloud(monkeypatch, stub.url, api_timeout=api_timeout)
         outcome = roost("tree", "show", "--os-cloud", "one", *arguments)
         over.set()
     assert outcome.status == 1
@@ -53,8 +53,10 @@ def test_the_timeout_is_that_of_the_cloud_unless_another_is_given(
 
 
 @pytest.mark.parametrize("by", ["url", "cloud"])
-def test_a_server_that_is_down_is_not_asked_again(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with nobody() as url:
+def test_a_command_makes_one_attempt_to_reach_a_server(
+    by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closed_port_url() as url:
         write_cloud(monkeypatch, url)
         where = ["--url", url] if by == "url" else ["--os-cloud", "one"]
         outcome = roost("tree", "show", *where)
@@ -63,7 +65,7 @@ def test_a_server_that_is_down_is_not_asked_again(by: str, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("no_delays")
-def test_a_question_whose_answer_is_lost_is_asked_again() -> None:
+def test_a_command_repeats_a_read_without_answer() -> None:
     with PlacementStub(HangUp(), Reply(503), NO_PROVIDERS) as stub:
         outcome = roost("tree", "show", "--url", stub.url)
     assert (outcome.status, len(stub.received)) == (0, 3)

@@ -1,4 +1,4 @@
-"""How trees are drawn, without a server: bars, remarks, and what is spelt out."""
+"""Drawings of trees: bars, remarks, traits, and the width of the console."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from roost.cli.tree.drawing import draw
-from roost.client.inspecting import InspectedTree
-from roost.client.provider_tree import ProviderData, ProviderTree
+from roost.client.inspection import InspectedTree
+from roost.client.provider_tree import LEVELS_MAX, ProviderData, ProviderTree
 from roost.model.inventory import DEFAULTS
 
 ROOT = "5a1cbbc0-7f0e-4b6c-9a53-000000000001"
@@ -26,7 +26,7 @@ def drawn(
 
 
 def bar(used: int = 0, styles: bool = False, **fields: Any) -> str:
-    """The line of a host's only inventory."""
+    """The line of the only inventory of a host."""
     tree = ProviderTree()
     tree.new_root("host", ROOT)
     tree.update_inventory(ROOT, {"VCPU": {**DEFAULTS, **fields}})
@@ -47,25 +47,25 @@ def bar(used: int = 0, styles: bool = False, **fields: Any) -> str:
             "6 of 12 (2 of 10 reserved, allocation ratio 1.5)",
         ),
         (0, {"total": 9, "allocation_ratio": 1.5}, 0, "0 of 13.50 (allocation ratio 1.5)"),
-        # Others may have taken room away since it was given out.
+        # An operator may have reduced the total after the allocation.
         (8, {"total": 4}, 20, "8 of 4"),
         (0, {"total": 8, "reserved": 8}, 0, "0 of 0 (8 of 8 reserved)"),
         (1, {"total": 8, "reserved": 8}, 20, "1 of 0 (8 of 8 reserved)"),
     ],
 )
-def test_a_bar_is_the_used_part_of_the_capacity(
+def test_a_bar_shows_the_used_part_of_the_capacity(
     used: int, fields: dict[str, Any], blocks: int, words: str
 ) -> None:
     assert bar(used, **fields) == f"VCPU  {'█' * blocks}{'░' * (20 - blocks)}  {words}"
 
 
-def test_what_gets_scarce_changes_its_colour() -> None:
+def test_a_bar_changes_its_colour_at_70_and_90_percent() -> None:
     green, yellow, red = "\x1b[32m", "\x1b[33m", "\x1b[31m"
     for used, colour in ((69, green), (70, yellow), (89, yellow), (90, red), (120, red)):
         assert colour in bar(used, styles=True, total=100), used
 
 
-def test_the_bars_of_a_provider_stand_below_each_other() -> None:
+def test_the_bars_of_a_provider_are_aligned() -> None:
     tree = ProviderTree()
     tree.new_root("host", ROOT)
     tree.update_inventory(
@@ -76,7 +76,7 @@ def test_the_bars_of_a_provider_stand_below_each_other() -> None:
     assert {line.index("░") for line in lines} == {len("MEMORY_MB  ")}
 
 
-def test_few_traits_are_spelt_out_and_many_with_details() -> None:
+def test_many_traits_are_listed_only_with_details() -> None:
     tree = ProviderTree()
     tree.new_root("host", ROOT)
     inspected = InspectedTree(ROOT, tree, {})
@@ -90,7 +90,7 @@ def test_few_traits_are_spelt_out_and_many_with_details() -> None:
     assert "traits CUSTOM_A, CUSTOM_B, CUSTOM_C\n" in drawn(inspected, details=True)
 
 
-def test_names_are_drawn_as_they_are() -> None:
+def test_a_drawing_keeps_brackets_and_colons_of_names() -> None:
     tree = ProviderTree()
     tree.new_root("[red]rack :100: Gehäuse 机架", ROOT)
     assert drawn(InspectedTree(ROOT, tree, {})).startswith("[red]rack :100: Gehäuse 机架  ")
@@ -105,23 +105,18 @@ def chain(levels: int) -> InspectedTree:
     return InspectedTree(ROOT, tree, {})
 
 
-def test_a_tree_that_is_deeper_than_a_terminal_is_wide_is_drawn_to_its_end() -> None:
-    drawing = drawn(chain(1200), width=80)
-    shown = [line.lstrip("└─ ").split("  ")[0] for line in drawing.splitlines() if "level" in line]
-    assert shown == [f"level {number}" for number in range(1200)]
-    assert f"\n{' ' * 4 * 1198}└── level 1199  " in drawing
+def test_no_level_is_lost_on_a_terminal_that_is_narrower_than_the_tree() -> None:
+    drawing = drawn(chain(LEVELS_MAX), width=80)
+    lines = [line.lstrip("└─ ") for line in drawing.splitlines()]
+    assert [line.split("  ")[0] for line in lines if line.startswith("level")] == [
+        f"level {number}" for number in range(LEVELS_MAX)
+    ]
+    assert f"\n{' ' * 4 * (LEVELS_MAX - 2)}└── level {LEVELS_MAX - 1}  " in drawing
 
 
-def test_json_is_as_deep_as_the_tree() -> None:
-    provider = chain(1200).as_json()
-    levels = 1
-    while provider["children"]:
-        (provider,) = provider["children"]
-        levels += 1
-    assert (levels, provider["name"]) == (1200, "level 1199")
-
-
-def test_the_children_of_all_providers_are_looked_up_once() -> None:
+def test_a_drawing_takes_one_snapshot_of_each_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tree = ProviderTree()
     tree.new_root("host", ROOT)
     for number in range(50):
@@ -134,14 +129,14 @@ def test_the_children_of_all_providers_are_looked_up_once() -> None:
         snapshots += 1
         return take(name_or_uuid)
 
-    tree.data = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(tree, "data", counted)
     inspected = InspectedTree(ROOT, tree, {})
     assert len(inspected.as_json()["children"]) == 50
     drawn(inspected)
     assert snapshots <= 2 * 51
 
 
-def test_a_label_that_is_too_long_for_a_terminal_goes_on_beside_the_branches() -> None:
+def test_a_long_label_is_wrapped_beside_the_branches() -> None:
     tree = ProviderTree()
     tree.new_root("host", ROOT)
     numa = tree.new_child("numa", ROOT)
@@ -155,15 +150,15 @@ def test_a_label_that_is_too_long_for_a_terminal_goes_on_beside_the_branches() -
     ]
 
 
-def test_a_terminal_without_the_letters_gets_others() -> None:
+def test_a_console_that_is_not_utf_8_gets_ascii() -> None:
     tree = ProviderTree()
     tree.new_root("host", ROOT)
     gpu = tree.new_child("gpu", ROOT)
     tree.update_inventory(gpu, {"VGPU": {**DEFAULTS, "total": 4}})
-    paper = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
-    draw(InspectedTree(ROOT, tree, {gpu: {"VGPU": 1}}), Console(file=paper), details=False)
-    paper.seek(0)
-    assert paper.read().splitlines()[1:] == [
+    file = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    draw(InspectedTree(ROOT, tree, {gpu: {"VGPU": 1}}), Console(file=file), details=False)
+    file.seek(0)
+    assert file.read().splitlines()[1:] == [
         f"`-- gpu  {gpu}",
         f"    VGPU  {'#' * 5}{'.' * 15}  1 of 4",
     ]

@@ -1,4 +1,4 @@
-"""The help of the client's commands, for somebody who sees them for the first time."""
+"""The help of the commands of the client."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import click
 import pytest
 
 from roost.cli.main import cli
-from support.commands import roost
+from support.roost_command import roost
 
 COMMANDS = ["agent", "tree show", "tree export", "tree apply", "tree diff"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_an_example_that_is_meant_for_the_command(name: str) -> None:
+def test_help_has_an_example_of_the_command(name: str) -> None:
     text = roost(*name.split(), "-h").out
     assert f"\n    roost {name} " in text or f"\n    roost {name}\n" in text
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_says_what_it_does_in_a_sentence(name: str) -> None:
+def test_every_option_has_a_sentence_of_help(name: str) -> None:
     command: click.Command = cli
     for word in name.split():
         assert isinstance(command, click.Group)
@@ -33,8 +33,8 @@ def test_every_option_says_what_it_does_in_a_sentence(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "tree"])
-def test_the_lists_of_commands_say_what_each_is_for(name: str) -> None:
+def test_the_short_help_of_every_command_fits_into_its_line(name: str) -> None:
     outcome = roost(*name.split(), "--help")
     assert outcome.status == 0
-    # What is too long to be read at a glance is cut off.
+    # click ends a short help that is too long with an ellipsis.
     assert "..." not in outcome.out.partition("Commands:")[2]

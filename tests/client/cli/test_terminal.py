@@ -1,4 +1,4 @@
-"""What others wrote reaches the terminal spelt out: it cannot steer it, forge lines or hide."""
+"""Commands print control characters of foreign text as escapes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from click.testing import CliRunner
 from roost.cli.agent_events import TextEvents
 from roost.cli.main import cli
 from roost.store.checks import Finding, Level
-from support.commands import Outcome, roost
-from support.placement_stub import PlacementStub, Received, Reply
-from support.remote_world import RemoteWorld
-from support.small_server import SmallServer
+from support.client.live_providers import LiveProviders
+from support.roost_command import Outcome, roost
+from support.stubs.four_provider_stub import FourProviderStub
+from support.stubs.placement_stub import PlacementStub, Received, Reply
 
-# The title of a window, a colour of 8 bits, a text from right to left, a new line, markup.
+# A window title, an 8-bit colour, right-to-left text, line breaks and markup of rich.
 EVIL = "x\x1b]0;owned\x07\x9b31m\u202egnp\u2028[link=http://evil.example][bold]\nroost: ok"
 SHOWN = r"x\x1b]0;owned\x07\x9b31m\u202egnp\u2028[link=http://evil.example][bold]\nroost: ok"
 
@@ -35,8 +35,8 @@ def assert_harmless(outcome: Outcome) -> None:
     assert not [line for line in lines if line.startswith("roost: ok")]
 
 
-class EvilServer(SmallServer):
-    """A small server whose providers, classes and traits have evil names."""
+class EvilServer(FourProviderStub):
+    """A small server with control characters in the names of providers, classes and traits."""
 
     def _answer(self, request: Received) -> Reply:
         if request.path.endswith("/inventories"):
@@ -59,7 +59,7 @@ def evil(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield server
 
 
-def test_a_drawing_spells_out_what_is_in_names(evil: EvilServer) -> None:
+def test_a_drawing_has_escapes_for_control_characters(evil: EvilServer) -> None:
     shown = roost("tree", "show", "--details")
     assert shown.status == 0, shown.err
     assert_harmless(shown)
@@ -68,14 +68,14 @@ def test_a_drawing_spells_out_what_is_in_names(evil: EvilServer) -> None:
     assert f"trait {SHOWN}" in shown.lines
 
 
-def test_json_stays_data(evil: EvilServer) -> None:
+def test_json_output_keeps_the_names(evil: EvilServer) -> None:
     shown = roost("tree", "show", "--json", "--url", evil.url)
     assert_harmless(shown)
     assert shown.json[0]["name"] == f"a{EVIL}"
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["yaml", "json"])
-def test_an_exported_file_stays_data(evil: EvilServer, options: tuple[str, ...]) -> None:
+def test_an_exported_file_keeps_the_names(evil: EvilServer, options: tuple[str, ...]) -> None:
     exported = roost("tree", "export", "--url", evil.url, *options)
     assert exported.status == 0, exported.err
     assert_harmless(exported)
@@ -86,14 +86,14 @@ def test_an_exported_file_stays_data(evil: EvilServer, options: tuple[str, ...])
     assert providers[f"a{EVIL}"]["traits"] == [EVIL]
 
 
-def test_an_exported_name_is_escaped_alone() -> None:
-    with SmallServer() as server, patch.object(SmallServer, "_body", _one_odd_body):
+def test_an_exported_file_escapes_only_names_with_control_characters() -> None:
+    with FourProviderStub() as server, patch.object(FourProviderStub, "_body", _one_odd_body):
         exported = roost("tree", "export", "--url", server.url)
     assert "name: Gehäuse-a" in exported.out
     assert "\u202e" not in exported.out
 
 
-def _one_odd_body(self: SmallServer, name: str) -> dict[str, Any]:
+def _one_odd_body(self: FourProviderStub, name: str) -> dict[str, Any]:
     shown = {"b": "Gehäuse-\u202eb"}.get(name, f"Gehäuse-{name}")
     return {
         "uuid": self.uuid(name),
@@ -109,7 +109,7 @@ def _one_odd_body(self: SmallServer, name: str) -> dict[str, Any]:
     [{"errors": [{"detail": f"no: {EVIL}"}]}, None],
     ids=["an error", "no JSON at all"],
 )
-def test_what_a_server_says_is_spelt_out(body: Any) -> None:
+def test_an_error_of_a_server_has_escapes_for_control_characters(body: Any) -> None:
     def refuse(request: Received) -> Reply:
         return Reply(400, body=EVIL if body is None else body)
 
@@ -134,14 +134,14 @@ def test_what_a_server_says_is_spelt_out(body: Any) -> None:
         'providers: []\nowner: "\\e[1mx"\n',
     ],
 )
-def test_problems_of_a_tree_file_are_spelt_out(text: str) -> None:
+def test_problems_of_a_tree_file_have_escapes_for_control_characters(text: str) -> None:
     Path("tree\x1b[1m.yaml").write_text(text)
     failed = roost("tree", "diff", "-f", "tree\x1b[1m.yaml")
     assert failed.status == 1
     assert_harmless(failed)
 
 
-def test_changes_of_a_tree_are_spelt_out(world: RemoteWorld) -> None:
+def test_changes_of_a_tree_have_escapes_for_control_characters(world: LiveProviders) -> None:
     name = world.name("evil") + EVIL
     Path("tree.yaml").write_text(json.dumps({"providers": [{"name": name}]}))
     for command in (["diff"], ["apply"], ["apply", "--adopt"]):
@@ -156,7 +156,7 @@ def test_changes_of_a_tree_are_spelt_out(world: RemoteWorld) -> None:
     assert_harmless(pruned)
 
 
-def test_the_agent_spells_out_changes_and_problems(world: RemoteWorld) -> None:
+def test_output_of_the_agent_has_escapes_for_control_characters(world: LiveProviders) -> None:
     name = world.name("host") + EVIL
     Path("tree.yaml").write_text(json.dumps({"providers": [{"name": name}]}))
     driver = ("agent", "--driver", "file", "--option", "path=tree.yaml", "--name", name)
@@ -170,7 +170,9 @@ def test_the_agent_spells_out_changes_and_problems(world: RemoteWorld) -> None:
     assert "\x1b" not in wrong.err
 
 
-def test_log_lines_of_the_agent_are_spelt_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_lines_of_the_agent_have_escapes_for_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     record = logging.LogRecord("driver", logging.WARNING, "", 1, "device %s", (EVIL,), None)
     TextEvents().log(record)
     TextEvents().say("failed", f"the server said {EVIL}")
@@ -179,7 +181,7 @@ def test_log_lines_of_the_agent_are_spelt_out(capsys: pytest.CaptureFixture[str]
     assert "[bold]" in printed
 
 
-def test_findings_in_a_database_are_spelt_out(tmp_path: Path) -> None:
+def test_findings_in_a_database_have_escapes_for_control_characters(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/roost.sqlite"
     assert CliRunner().invoke(cli, ["db", "sync", "--db", url]).exit_code == 0
     finding = Finding("roots", Level.FAILURE, "\x1b]0;x\x07[red]a", "[/]remove\\")
@@ -191,7 +193,7 @@ def test_findings_in_a_database_are_spelt_out(tmp_path: Path) -> None:
     assert "[/]remove\\" in outcome.output
 
 
-def test_a_name_that_is_not_utf_8_is_refused_in_a_sentence(evil: EvilServer) -> None:
+def test_an_argument_that_is_not_utf_8_is_an_error_without_traceback(evil: EvilServer) -> None:
     done = subprocess.run(
         [str(Path(sys.executable).with_name("roost")), "tree", "show", b"host\xff"],
         capture_output=True,

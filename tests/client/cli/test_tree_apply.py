@@ -1,4 +1,4 @@
-"""`roost tree apply` and `roost tree diff`: a file made true, or compared, and whose it is."""
+"""`roost tree apply` writes a file to the server, and `roost tree diff` compares them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from support.commands import Outcome, roost
-from support.placement_stub import nobody
-from support.remote_world import RemoteWorld
-from support.tampering import one_server
+from support.client.live_providers import LiveProviders
+from support.roost_command import Outcome, roost
+from support.stubs.placement_stub import closed_port_url
+from support.transports.tampering import one_server
 
 
-def provider(world: RemoteWorld, short: str, **said: Any) -> dict[str, Any]:
+def provider(world: LiveProviders, short: str, **keys: Any) -> dict[str, Any]:
     """A provider of a tree file, with the name and uuid that it has in this world."""
-    return {"name": world.name(short), "uuid": world.uuid(short), **said}
+    return {"name": world.name(short), "uuid": world.uuid(short), **keys}
 
 
-def write(*providers: dict[str, Any], path: str = "rack.yaml", **said: Any) -> None:
-    Path(path).write_text(json.dumps({**said, "providers": providers}))
+def write(*providers: dict[str, Any], path: str = "rack.yaml", **keys: Any) -> None:
+    Path(path).write_text(json.dumps({**keys, "providers": providers}))
 
 
 def apply(*arguments: str, path: str = "rack.yaml", stdin: str = "") -> Outcome:
@@ -31,15 +31,15 @@ def diff(*arguments: str, path: str = "rack.yaml", stdin: str = "") -> Outcome:
     return roost("tree", "diff", "-f", path, *arguments, stdin=stdin)
 
 
-def memory(state: Path) -> dict[str, str]:
-    """All that is remembered, file by file."""
+def records(state: Path) -> dict[str, str]:
+    """The text of all records by path."""
     return {str(path): path.read_text() for path in state.rglob("*") if path.is_file()}
 
 
-# -- making it true
+# -- applying
 
 
-def test_a_file_is_created_changed_and_removed(world: RemoteWorld) -> None:
+def test_apply_creates_changes_and_deletes_providers(world: LiveProviders) -> None:
     host, gpu = world.name("host"), world.name("gpu")
     child = provider(world, "gpu", inventories={"VGPU": 4}, traits=["CUSTOM_GOLD"])
     write(provider(world, "host", inventories={"VCPU": 16}, children=[child]))
@@ -66,12 +66,12 @@ def test_a_file_is_created_changed_and_removed(world: RemoteWorld) -> None:
     assert again.err == "0 changes made, as owner rack\n"
 
 
-def test_what_others_have_put_there_is_left_alone(world: RemoteWorld) -> None:
+def test_apply_keeps_what_other_writers_put_on_a_provider(world: LiveProviders) -> None:
     world.add(
         *("host",),
         totals={"MEMORY_MB": 1024},
         traits=["HW_CPU_X86_AVX2"],
-        aggregates=["theirs"],
+        aggregates=["other"],
     )
     world.add("child", "host", totals={"VGPU": 1})
     wanted = {
@@ -83,7 +83,7 @@ def test_what_others_have_put_there_is_left_alone(world: RemoteWorld) -> None:
     assert apply().status == 0
     assert world.totals("host") == {"MEMORY_MB": 1024, "VCPU": 8}
     assert world.traits("host") == {"HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"}
-    assert world.aggregates("host") == ["mine", "theirs"]
+    assert world.aggregates("host") == ["mine", "other"]
 
     write(provider(world, "host"))
     assert apply().lines == [
@@ -93,11 +93,11 @@ def test_what_others_have_put_there_is_left_alone(world: RemoteWorld) -> None:
     ]
     assert world.totals("host") == {"MEMORY_MB": 1024}
     assert world.totals("child") == {"VGPU": 1}
-    assert world.aggregates("host") == ["theirs"]
+    assert world.aggregates("host") == ["other"]
 
 
 @one_server
-def test_two_owners_write_to_one_provider(world: RemoteWorld) -> None:
+def test_two_owners_write_to_one_provider(world: LiveProviders) -> None:
     write(provider(world, "host", inventories={"VCPU": 8}), path="a.yaml")
     write(provider(world, "host", traits=["HW_CPU_X86_AVX"]), path="b.yaml")
     for path in ("a.yaml", "b.yaml"):
@@ -110,18 +110,18 @@ def test_two_owners_write_to_one_provider(world: RemoteWorld) -> None:
 
 
 @one_server
-def test_adopt_takes_what_is_there_for_ones_own(world: RemoteWorld) -> None:
+def test_adopt_removes_undeclared_inventories_of_declared_providers(world: LiveProviders) -> None:
     world.add("host", totals={"VCPU": 8, "PCPU": 4})
     world.add("child", "host")
     write(provider(world, "host", inventories={"VCPU": 8}))
     assert apply().out == ""
     assert apply("--adopt").lines == [f"{world.name('host')}: inventory PCPU removed"]
-    # What is not declared at all is not adopted.
+    # A provider that the file does not declare is not adopted.
     assert world.exists("child")
 
 
 @one_server
-def test_what_is_in_use_is_kept_and_said_to_be(world: RemoteWorld) -> None:
+def test_apply_keeps_an_inventory_in_use_and_reports_it(world: LiveProviders) -> None:
     write(provider(world, "host", inventories={"VCPU": 8}))
     apply()
     world.claim("instance", host={"VCPU": 1})
@@ -136,7 +136,7 @@ def test_what_is_in_use_is_kept_and_said_to_be(world: RemoteWorld) -> None:
     assert apply().lines == [f"{world.name('host')}: inventory VCPU removed"]
 
 
-def test_names_may_be_in_any_language(world: RemoteWorld) -> None:
+def test_names_may_be_in_any_language(world: LiveProviders) -> None:
     name = f"Gehäuse 7 / 机架 & {world.uuid('mark')} ?#%"
     write({"name": name, "uuid": world.uuid("host"), "inventories": {"VCPU": 1}})
     assert apply().lines[0] == f"{name}: created"
@@ -152,46 +152,48 @@ def test_names_may_be_in_any_language(world: RemoteWorld) -> None:
 
 @one_server
 @pytest.mark.parametrize("command", [["apply", "--dry-run"], ["diff"]], ids=" ".join)
-def test_comparing_writes_nothing_and_remembers_nothing(
-    world: RemoteWorld, state: Path, command: list[str]
+def test_comparing_writes_neither_to_the_server_nor_to_the_records(
+    world: LiveProviders, state: Path, command: list[str]
 ) -> None:
     write(provider(world, "host", inventories={"VCPU": 8}))
-    would = roost("tree", *command, "-f", "rack.yaml")
-    assert would.lines == [
+    compared = roost("tree", *command, "-f", "rack.yaml")
+    assert compared.lines == [
         f"{world.name('host')}: created",
         f"{world.name('host')}: inventory VCPU added (total 8)",
         f"{world.name('host')}: traits added: CUSTOM_OWNER_RACK",
     ]
-    assert would.err == "3 changes would be made, as owner rack\n"
+    assert compared.err == "3 changes would be made, as owner rack\n"
     assert not world.exists("host")
     assert not state.exists()
 
     world.add("other", totals={"VCPU": 1})
     apply()
-    remembered = memory(state)
+    before = records(state)
     write(provider(world, "host", inventories={"PCPU": 8}), provider(world, "other"))
     generations = [world.generation(short) for short in ("host", "other")]
     assert len(roost("tree", *command, "-f", "rack.yaml", "--adopt").lines) == 3
     assert [world.generation(short) for short in ("host", "other")] == generations
-    assert memory(state) == remembered
+    assert records(state) == before
 
 
 @one_server
-def test_a_tree_that_is_not_on_the_server_is_not_forgotten(world: RemoteWorld, state: Path) -> None:
-    # It may be on another server, for which the same file is meant.
+def test_the_records_of_a_tree_that_is_not_on_the_server_stay(
+    world: LiveProviders, state: Path
+) -> None:
+    # The tree may be on another server that the same file is applied to.
     write(provider(world, "host"))
     apply()
-    remembered = memory(state)
+    before = records(state)
     world.delete("host")
     write()
     for arguments in (["--dry-run"], [], ["--prune"]):
         outcome = apply(*arguments)
         assert (outcome.status, outcome.out) == (0, "")
         assert world.name("host") not in outcome.err
-    assert memory(state) == remembered
+    assert records(state) == before
 
 
-def test_the_exit_status_of_diff_says_whether_something_would_change(world: RemoteWorld) -> None:
+def test_the_exit_status_of_diff_is_2_if_something_would_change(world: LiveProviders) -> None:
     write(provider(world, "host"))
     assert diff().status == 2
     apply()
@@ -213,12 +215,12 @@ def test_the_exit_status_of_diff_says_whether_something_would_change(world: Remo
     ],
     ids=" ".join,
 )
-def test_diff_without_an_answer_is_neither(
+def test_the_exit_status_of_diff_is_1_after_an_error(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("rack.yaml").write_text("providers: [{name: host}]")
     Path("bad.yaml").write_text("providers: {}")
-    with nobody() as url:
+    with closed_port_url() as url:
         monkeypatch.setenv("ROOST_URL", url)
         outcome = roost("tree", "diff", *arguments)
     assert (outcome.status, outcome.out) == (1, "")
@@ -226,13 +228,13 @@ def test_diff_without_an_answer_is_neither(
 
 
 @one_server
-def test_json_has_every_tree_and_nothing_else_is_on_standard_output(world: RemoteWorld) -> None:
+def test_json_with_all_trees_is_the_only_output(world: LiveProviders) -> None:
     write(provider(world, "a", traits=["HW_CPU_X86_AVX"]), provider(world, "b"))
     for command, dry_run in ((diff, True), (apply, False)):
-        told = command("--json").json
-        assert (told["owner"], told["dry_run"]) == ("rack", dry_run)
-        assert [tree["tree"] for tree in told["trees"]] == [world.name("a"), world.name("b")]
-        first = told["trees"][0]
+        printed = command("--json").json
+        assert (printed["owner"], printed["dry_run"]) == ("rack", dry_run)
+        assert [tree["tree"] for tree in printed["trees"]] == [world.name("a"), world.name("b")]
+        first = printed["trees"][0]
         assert [creation["uuid"] for creation in first["difference"]["creations"]] == [
             world.uuid("a")
         ]
@@ -242,7 +244,7 @@ def test_json_has_every_tree_and_nothing_else_is_on_standard_output(world: Remot
 
 
 @one_server
-def test_json_tells_what_was_done_before_something_failed(world: RemoteWorld) -> None:
+def test_json_contains_the_trees_before_an_error(world: LiveProviders) -> None:
     world.add("b")
     taken = {"name": "another name", "uuid": world.uuid("b")}
     write(provider(world, "a"), taken)
@@ -253,12 +255,12 @@ def test_json_tells_what_was_done_before_something_failed(world: RemoteWorld) ->
     assert world.exists("a")
 
 
-# -- whose it is
+# -- the owner
 
 
 @one_server
 @pytest.mark.parametrize(
-    ("said", "arguments", "owner"),
+    ("keys", "arguments", "owner"),
     [
         ({}, [], "rack"),
         ({"owner": "file"}, [], "file"),
@@ -266,10 +268,10 @@ def test_json_tells_what_was_done_before_something_failed(world: RemoteWorld) ->
         ({}, ["--owner", "Option_1"], "option-1"),
     ],
 )
-def test_the_owner_is_the_option_or_the_files_or_the_files_name(
-    world: RemoteWorld, state: Path, said: dict[str, str], arguments: list[str], owner: str
+def test_the_owner_is_the_option_or_the_key_or_the_name_of_the_file(
+    world: LiveProviders, state: Path, keys: dict[str, str], arguments: list[str], owner: str
 ) -> None:
-    write(provider(world, "host"), **said)
+    write(provider(world, "host"), **keys)
     outcome = apply(*arguments)
     assert outcome.err.endswith(f"as owner {owner}\n")
     assert (state / owner / f"{world.uuid('host')}.json").exists()
@@ -278,7 +280,7 @@ def test_the_owner_is_the_option_or_the_files_or_the_files_name(
 
 
 @one_server
-def test_standard_input_has_no_name_to_be_the_owner(world: RemoteWorld) -> None:
+def test_standard_input_needs_an_owner(world: LiveProviders) -> None:
     text = json.dumps({"providers": [provider(world, "host")]})
     refused = apply(path="-", stdin=text)
     assert refused.status == 1
@@ -288,7 +290,7 @@ def test_standard_input_has_no_name_to_be_the_owner(world: RemoteWorld) -> None:
     assert world.exists("host")
 
 
-def test_a_file_whose_name_is_no_owner_says_what_to_do() -> None:
+def test_an_error_about_a_file_name_that_is_no_owner_suggests_the_option() -> None:
     write(path="my rack.yaml")
     refused = apply(path="my rack.yaml")
     assert refused.status == 1
@@ -297,24 +299,24 @@ def test_a_file_whose_name_is_no_owner_says_what_to_do() -> None:
 
 
 @one_server
-def test_without_anywhere_to_remember_nothing_is_written(world: RemoteWorld) -> None:
-    Path("taken").write_text("where a directory should be")
+def test_apply_writes_nothing_without_a_directory_for_the_records(world: LiveProviders) -> None:
+    Path("taken").write_text("a file instead of a directory")
     write(provider(world, "host"))
     refused = apply("--records", "taken/records")
     assert refused.status == 1
     assert "taken/records" in refused.err
     assert "choose another directory with --records" in refused.err
     assert not world.exists("host")
-    # Looking needs no memory.
+    # Comparing needs no records.
     assert diff("--records", "nowhere").status == 2
     assert not Path("nowhere").exists()
 
 
-# -- files and trees of the server need not have the same shape
+# -- files whose trees differ from those of the server
 
 
 @one_server
-def test_a_file_may_have_several_trees_and_they_come_and_go(world: RemoteWorld) -> None:
+def test_a_tree_that_a_file_no_longer_mentions_stays_until_prune(world: LiveProviders) -> None:
     a, b, c = (provider(world, short, inventories={"VCPU": 1}) for short in "abc")
     write(a, b, c)
     assert apply().status == 0
@@ -323,8 +325,8 @@ def test_a_file_may_have_several_trees_and_they_come_and_go(world: RemoteWorld) 
     write(a, c)
     without = apply()
     assert (without.status, without.out) == (0, "")
-    assert f"rack declared something of {world.name('b')} before" in without.err
-    assert "--prune removes it" in without.err
+    assert world.name("b") in without.err
+    assert "--prune" in without.err
     assert world.exists("b")
 
     assert diff("--prune").lines == [f"{world.name('b')}: deleted"]
@@ -334,7 +336,7 @@ def test_a_file_may_have_several_trees_and_they_come_and_go(world: RemoteWorld) 
 
 
 @one_server
-def test_prune_takes_away_only_what_was_declared(world: RemoteWorld) -> None:
+def test_prune_removes_only_what_the_owner_declared(world: LiveProviders) -> None:
     world.add("host", totals={"VCPU": 8})
     write(provider(world, "host", traits=["HW_CPU_X86_AVX"]))
     apply()
@@ -344,8 +346,8 @@ def test_prune_takes_away_only_what_was_declared(world: RemoteWorld) -> None:
 
 
 @one_server
-def test_a_tree_that_was_moved_below_a_declared_one_is_not_taken_for_undeclared(
-    world: RemoteWorld,
+def test_prune_keeps_a_tree_that_was_moved_below_a_declared_provider(
+    world: LiveProviders,
 ) -> None:
     write(*(provider(world, short, inventories={"VCPU": 1}) for short in "ab"))
     apply()
@@ -356,7 +358,9 @@ def test_a_tree_that_was_moved_below_a_declared_one_is_not_taken_for_undeclared(
 
 
 @one_server
-def test_a_provider_without_parent_may_be_in_the_middle_of_a_tree(world: RemoteWorld) -> None:
+def test_a_provider_without_declared_parent_may_be_in_the_middle_of_a_tree(
+    world: LiveProviders,
+) -> None:
     world.add("host")
     world.add("numa", "host", totals={"VCPU": 8})
     child = provider(world, "gpu", inventories={"VGPU": 1})
@@ -376,7 +380,7 @@ def test_a_provider_without_parent_may_be_in_the_middle_of_a_tree(world: RemoteW
     ]
 
 
-def test_two_parts_of_one_tree_do_not_remove_each_other(world: RemoteWorld) -> None:
+def test_two_parts_of_one_tree_in_a_file_do_not_remove_each_other(world: LiveProviders) -> None:
     world.add("host")
     for short in ("numa0", "numa1"):
         world.add(short, "host")
@@ -388,7 +392,7 @@ def test_two_parts_of_one_tree_do_not_remove_each_other(world: RemoteWorld) -> N
         )
         for number in (0, 1)
     )
-    # One of them is found by its name.
+    # Without its uuid the second provider is found by its name.
     del second["uuid"]
     write(first, second)
     assert apply().status == 0
@@ -404,28 +408,30 @@ def test_two_parts_of_one_tree_do_not_remove_each_other(world: RemoteWorld) -> N
 
 
 @one_server
-def test_a_lender_and_its_borrowers_may_be_in_one_file(world: RemoteWorld, state: Path) -> None:
+def test_a_sharing_provider_and_its_users_may_be_in_one_file(
+    world: LiveProviders, state: Path
+) -> None:
     rack = [world.uuid("rack")]
-    lender = provider(
+    pool = provider(
         *(world, "pool"),
         inventories={"DISK_GB": 100},
         aggregates=rack,
         traits=["MISC_SHARES_VIA_AGGREGATE"],
     )
-    write(provider(world, "host", aggregates=rack), lender)
+    write(provider(world, "host", aggregates=rack), pool)
     assert apply().status == 0
     assert diff().status == 0
-    # Without any memory, too, neither takes the other for something left behind.
-    for remembered in memory(state):
-        Path(remembered).unlink()
+    # Without records, too, neither provider counts as undeclared.
+    for path in records(state):
+        Path(path).unlink()
     assert (diff().status, apply().out) == (0, "")
 
 
-# -- files that cannot be used
+# -- files with problems
 
 
-def test_everything_that_is_wrong_with_a_file_is_told_at_once() -> None:
-    # The hundredth line: between colons it is also the name of a picture.
+def test_the_error_lists_all_problems_of_a_file() -> None:
+    # rich would replace `:100:` by an emoji.
     Path("rack.yaml").write_text(
         "providers:\n- name: no\n- name: host\n  trait: []\n" + "#\n" * 95 + "- name: [x]\n"
     )
@@ -438,8 +444,8 @@ def test_everything_that_is_wrong_with_a_file_is_told_at_once() -> None:
 
 
 @one_server
-def test_a_provider_that_is_elsewhere_than_declared_stays_and_that_is_told(
-    world: RemoteWorld,
+def test_a_provider_with_another_parent_than_declared_stays_and_is_reported(
+    world: LiveProviders,
 ) -> None:
     world.add("host")
     world.add("numa", "host")
@@ -452,7 +458,7 @@ def test_a_provider_that_is_elsewhere_than_declared_stays_and_that_is_told(
 
 
 @one_server
-def test_a_provider_that_has_another_name_than_declared_is_refused(world: RemoteWorld) -> None:
+def test_a_provider_with_another_name_than_declared_is_refused(world: LiveProviders) -> None:
     world.add("host")
     write(provider(world, "host") | {"name": world.name("renamed")})
     outcome = apply()
@@ -462,7 +468,7 @@ def test_a_provider_that_has_another_name_than_declared_is_refused(world: Remote
 
 
 @one_server
-def test_what_looks_odd_is_told_besides(world: RemoteWorld) -> None:
+def test_the_warnings_of_a_file_are_printed(world: LiveProviders) -> None:
     write(provider(world, "host", traits=["HW_CPU_OF_NEXT_YEAR"]))
     outcome = diff()
     assert outcome.status == 2

@@ -1,4 +1,4 @@
-"""`roost tree export`: trees as files, which say just what is there."""
+"""`roost tree export` prints trees as a file for `roost tree apply`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import yaml
 
-from support.commands import roost
-from support.remote_world import RemoteWorld
-from support.small_server import SmallServer
-from support.tampering import one_server
+from support.client.live_providers import LiveProviders
+from support.roost_command import roost
+from support.stubs.four_provider_stub import FourProviderStub
+from support.transports.tampering import one_server
 
-# What a server takes for the fields of an inventory that nobody has said.
-UNSAID = {
+# The values of the server for the fields that an inventory leaves out.
+DEFAULTS = {
     "reserved": 0,
     "min_unit": 1,
     "max_unit": 2147483647,
@@ -21,7 +21,7 @@ UNSAID = {
 }
 
 
-def add_host(world: RemoteWorld) -> None:
+def add_host(world: LiveProviders) -> None:
     world.add("host", aggregates=["rack"], traits=["HW_CPU_X86_AVX2"])
     world.add("gpu", "host", totals={"VGPU": 4}, traits=["CUSTOM_GOLD"])
     body = {
@@ -32,11 +32,11 @@ def add_host(world: RemoteWorld) -> None:
         },
     }
     world.send("PUT", world.path("host", "inventories"), body)
-    # What others share with it is not part of it.
+    # A sharing provider is not part of the tree.
     world.add("pool", aggregates=["rack"], traits=["MISC_SHARES_VIA_AGGREGATE"])
 
 
-def test_what_is_exported_can_be_applied_and_changes_nothing(world: RemoteWorld) -> None:
+def test_an_exported_file_can_be_applied_and_changes_nothing(world: LiveProviders) -> None:
     world.send("PUT", "/traits/CUSTOM_GOLD")
     add_host(world)
     before = [world.generation(short) for short in ("host", "gpu", "pool")]
@@ -54,7 +54,7 @@ def test_what_is_exported_can_be_applied_and_changes_nothing(world: RemoteWorld)
 
 
 @one_server
-def test_the_file_says_all_that_is_there(world: RemoteWorld) -> None:
+def test_the_file_declares_all_of_a_tree(world: LiveProviders) -> None:
     world.send("PUT", "/traits/CUSTOM_GOLD")
     add_host(world)
     exported = roost("tree", "export", world.uuid("gpu"), world.name("host"), "--owner", "rack")
@@ -67,16 +67,16 @@ def test_the_file_says_all_that_is_there(world: RemoteWorld) -> None:
                 "traits": ["HW_CPU_X86_AVX2"],
                 "aggregates": [world.uuid("rack")],
                 "inventories": {
-                    "VCPU": UNSAID
+                    "VCPU": DEFAULTS
                     | {"total": 16, "reserved": 2, "allocation_ratio": 1.5, "max_unit": 8},
-                    "MEMORY_MB": UNSAID | {"total": 1024},
+                    "MEMORY_MB": DEFAULTS | {"total": 1024},
                 },
                 "children": [
                     {
                         "name": world.name("gpu"),
                         "uuid": world.uuid("gpu"),
                         "traits": ["CUSTOM_GOLD"],
-                        "inventories": {"VGPU": UNSAID | {"total": 4}},
+                        "inventories": {"VGPU": DEFAULTS | {"total": 4}},
                     }
                 ],
             }
@@ -85,7 +85,7 @@ def test_the_file_says_all_that_is_there(world: RemoteWorld) -> None:
 
 
 @one_server
-def test_a_tree_that_was_deleted_comes_back_from_its_file(world: RemoteWorld) -> None:
+def test_apply_restores_a_deleted_tree_from_its_exported_file(world: LiveProviders) -> None:
     world.send("PUT", "/traits/CUSTOM_GOLD")
     add_host(world)
     exported = roost("tree", "export", world.name("host")).out
@@ -100,7 +100,7 @@ def test_a_tree_that_was_deleted_comes_back_from_its_file(world: RemoteWorld) ->
 
 
 @one_server
-def test_a_change_by_hand_shows_against_an_exported_file(world: RemoteWorld) -> None:
+def test_diff_finds_a_later_change_of_an_exported_tree(world: LiveProviders) -> None:
     world.add("host", totals={"VCPU": 16})
     Path("host.yaml").write_text(roost("tree", "export", world.name("host")).out)
     body = {
@@ -108,42 +108,42 @@ def test_a_change_by_hand_shows_against_an_exported_file(world: RemoteWorld) -> 
         "inventories": {"VCPU": {"total": 16, "reserved": 5}},
     }
     world.send("PUT", world.path("host", "inventories"), body)
-    told = f"{world.name('host')}: inventory VCPU reserved 5 -> 0"
-    assert roost("tree", "diff", "-f", "host.yaml").lines == [told]
-    assert roost("tree", "apply", "-f", "host.yaml").lines == [told]
+    change = f"{world.name('host')}: inventory VCPU reserved 5 -> 0"
+    assert roost("tree", "diff", "-f", "host.yaml").lines == [change]
+    assert roost("tree", "apply", "-f", "host.yaml").lines == [change]
     assert world.inventories("host")["VCPU"]["reserved"] == 0
 
 
 @one_server
-def test_the_marks_of_owners_are_not_part_of_a_file(world: RemoteWorld) -> None:
+def test_an_exported_file_has_no_owner_traits(world: LiveProviders) -> None:
     world.send("PUT", "/traits/CUSTOM_OWNER_RACK")
     world.send("PUT", "/traits/CUSTOM_OWNED")
-    marks = ["OWNER_NOVA", "CUSTOM_OWNER_RACK", "CUSTOM_OWNED"]
-    world.add("host", traits=marks)
+    traits = ["OWNER_NOVA", "CUSTOM_OWNER_RACK", "CUSTOM_OWNED"]
+    world.add("host", traits=traits)
     for form in ([], ["--json"]):
         exported = yaml.safe_load(roost("tree", "export", world.name("host"), *form).out)
         assert exported["providers"][0]["traits"] == ["CUSTOM_OWNED"]
     applied = roost("tree", "apply", "-f", "-", "--owner", "me", stdin=yaml.safe_dump(exported))
     assert (applied.status, applied.out) == (0, "")
-    assert world.traits("host") == set(marks)
+    assert world.traits("host") == set(traits)
 
 
-def test_without_names_everything_is_exported(small_server: SmallServer) -> None:
+def test_without_arguments_all_trees_are_exported(small_server: FourProviderStub) -> None:
     exported = yaml.safe_load(roost("tree", "export").out)["providers"]
     assert sorted(root["name"] for root in exported) == ["a", "b", "c"]
     (b,) = (root for root in exported if root["name"] == "b")
     assert b["children"] == [{"name": "d", "uuid": small_server.uuid("d")}]
 
 
-def test_a_tree_that_goes_away_meanwhile_is_told(small_server: SmallServer) -> None:
+def test_an_error_names_a_tree_that_is_deleted_meanwhile(small_server: FourProviderStub) -> None:
     small_server.deleted.add("c")
     outcome = roost("tree", "export")
     assert (outcome.status, outcome.out) == (1, "")
-    assert f"{small_server.uuid('c')} was deleted by somebody else just now" in outcome.err
+    assert small_server.uuid("c") in outcome.err
 
 
 @one_server
-def test_a_name_that_nobody_has_is_told(world: RemoteWorld) -> None:
-    outcome = roost("tree", "export", world.name("nobody"))
+def test_an_error_names_a_provider_that_does_not_exist(world: LiveProviders) -> None:
+    outcome = roost("tree", "export", world.name("missing"))
     assert (outcome.status, outcome.out) == (1, "")
-    assert world.name("nobody") in outcome.err
+    assert world.name("missing") in outcome.err

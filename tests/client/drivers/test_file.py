@@ -1,4 +1,4 @@
-"""The driver `file`: one file, read anew, for one host or for many."""
+"""The driver `file` declares the tree of a file whose root has the name of the host."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refusal(path: Path, text: str, nodename: str) -> str:
     return str(caught.value)
 
 
-def test_a_host_gets_the_tree_of_its_name(path: Path) -> None:
+def test_a_host_gets_the_tree_with_its_name(path: Path) -> None:
     first = DeclaredProvider("compute-1", inventories={"VCPU": {"total": 4}})
     assert declare(path, TWO_HOSTS, "compute-1") == Declaration((first,))
     second = (DeclaredProvider("compute-2"), DeclaredProvider("disk", parent="compute-2"))
@@ -58,7 +58,7 @@ def test_one_file_serves_many_hosts(path: Path) -> None:
         )
 
 
-def test_the_file_is_read_anew_and_may_be_broken_for_a_while(path: Path) -> None:
+def test_the_driver_reads_a_changed_file_again_even_after_errors(path: Path) -> None:
     path.write_text("providers: [{name: a}]")
     driver = FileDriver(path=str(path))
     before = driver.declare("a")
@@ -73,7 +73,9 @@ def test_the_file_is_read_anew_and_may_be_broken_for_a_while(path: Path) -> None
     assert [before.roots[0].traits, after.roots[0].traits] == [set(), {"CUSTOM_NEW"}]
 
 
-def test_a_relative_path_is_where_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_stays_relative_to_the_first_directory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path.write_text(ANY_HOST)
     monkeypatch.chdir(path.parent)
     driver = FileDriver(path=path.name)
@@ -81,34 +83,34 @@ def test_a_relative_path_is_where_it_was(path: Path, monkeypatch: pytest.MonkeyP
     assert driver.declare("a").roots[0].name == "a"
 
 
-def test_a_host_that_is_not_there_is_told_who_is(path: Path) -> None:
-    told = refusal(path, TWO_HOSTS, "disk")
-    assert told.startswith(f"{path}: no root is named `disk`: there are compute-1, compute-2;")
+def test_an_error_about_a_missing_root_lists_the_roots(path: Path) -> None:
+    refused = refusal(path, TWO_HOSTS, "disk")
+    assert refused.startswith(f"{path}: no root is named `disk`: there are compute-1, compute-2;")
     assert "declares no providers at all" in refusal(path, "providers: []", "compute-1")
     many = "providers: [" + ", ".join(f"{{name: h{i}}}" for i in range(99)) + "]"
     assert "h9 and 89 more; add it" in refusal(path, many, "compute-1")
 
 
-def test_names_that_meet_on_this_host_are_refused(path: Path) -> None:
+def test_two_providers_with_the_same_name_on_this_host_are_refused(path: Path) -> None:
     text = 'providers:\n  - name: compute-1\n  - name: "{node}"\n'
-    assert refusal(path, text, "compute-1") == (
-        f"{path}:3: on this host `{{node}}` and `compute-1` (line 2) are both `compute-1`:"
-        " rename one of them"
-    )
+    refused = refusal(path, text, "compute-1")
+    assert refused.startswith(f"{path}:3: on this host `{{node}}` and `compute-1` (line 2)")
     assert declare(path, text, "compute-2").providers == (DeclaredProvider("compute-2"),)
 
 
-def test_one_uuid_for_all_hosts_is_refused(path: Path) -> None:
+def test_a_uuid_beside_a_placeholder_is_refused(path: Path) -> None:
     text = 'providers: [{name: "{node}", uuid: 5a1cbbc0-7f0e-4b6c-9a53-3a3f0d1f2b11}]'
     assert f"{path}:1: `{{node}}` is another provider on each host" in refusal(path, text, "a")
 
 
-def test_the_standard_input_cannot_be_read_again_and_again() -> None:
-    with pytest.raises(ValueError, match="again and again"):
+def test_the_standard_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="instead of -"):
         FileDriver(path="-")
 
 
-def test_what_looks_odd_is_logged(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_driver_logs_the_warnings_of_the_file(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path.write_text("providers: [{name: a, traits: [HW_CPU_X86_AVX22]}]")
     with caplog.at_level(logging.WARNING):
         FileDriver(path=str(path)).declare("a")

@@ -1,4 +1,4 @@
-"""The linux driver on the machine that runs the tests, against what other tools say of it."""
+"""The linux driver on the machine that runs the tests, beside lscpu, free, lsblk and lspci."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def total(declaration: Declaration, *resource_classes: str) -> int:
     )
 
 
-def test_the_cpus_of_each_node_are_those_of_lscpu(here: Declaration) -> None:
+def test_each_node_has_the_cpus_that_lscpu_lists(here: Declaration) -> None:
     listed = output("lscpu", "-p=CPU,NODE").splitlines()
     pairs = [line.split(",") for line in listed if not line.startswith("#")]
     expected = Counter(f"here_numa{node or 0}" for _, node in pairs)
@@ -44,7 +44,7 @@ def test_the_cpus_of_each_node_are_those_of_lscpu(here: Declaration) -> None:
     } == expected
 
 
-def test_threads_and_architecture_are_those_of_lscpu(here: Declaration) -> None:
+def test_the_host_has_the_threads_and_architecture_that_lscpu_prints(here: Declaration) -> None:
     fields = dict(
         line.split(":", 1) for line in output("lscpu").splitlines() if line.count(":") == 1
     )
@@ -53,17 +53,17 @@ def test_threads_and_architecture_are_those_of_lscpu(here: Declaration) -> None:
     assert ("HW_CPU_HYPERTHREADING" in traits) == (int(fields["Thread(s) per core"]) > 1)
 
 
-def test_the_memory_is_that_of_free() -> None:
-    """Memory may come and go (ballooning), so it is asked before and after."""
+def test_the_nodes_have_the_memory_that_free_prints() -> None:
+    """A balloon driver may change the memory, so the test reads it before and after."""
     before = int(output("free", "-m").split()[7])
     declared = LinuxDriver().declare("here")
     after = int(output("free", "-m").split()[7])
-    # Every node is rounded down by itself.
+    # The driver rounds each node down.
     nodes = sum(1 for provider in declared.providers if "MEMORY_MB" in provider.inventories)
     assert min(before, after) - nodes <= total(declared, "MEMORY_MB") <= max(before, after)
 
 
-def test_the_disks_are_those_of_lsblk(here: Declaration) -> None:
+def test_the_host_has_the_disks_that_lsblk_lists(here: Declaration) -> None:
     listed = output("lsblk", "--nodeps", "--noheadings", "--bytes", "--output=NAME,TYPE,RM,SIZE")
     disks = {
         f"here_{name}": int(size) // 1024**3
@@ -77,7 +77,7 @@ def test_the_disks_are_those_of_lsblk(here: Declaration) -> None:
     } == {name: size for name, size in disks.items() if size}
 
 
-def test_the_pci_functions_are_those_of_lspci(here: Declaration) -> None:
+def test_the_host_has_the_pci_functions_that_lspci_lists(here: Declaration) -> None:
     listed = [line.split() for line in output("lspci", "-D", "-n").splitlines()]
     endpoints = {
         f"here_{address}"

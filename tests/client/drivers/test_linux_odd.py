@@ -1,4 +1,4 @@
-"""The linux driver on machines that leave things out, or say odd things."""
+"""The linux driver on machines with missing, unreadable or unexpected files."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping
 import pytest
 
 from roost.client.declaration import Declaration
-from roost.client.drivers.linux.captures import Capture, Entry
-from roost.client.drivers.linux.reading import read_machine
-from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.drivers.linux.captures import Capture, CapturedPath
+from roost.client.drivers.linux.driver import read_machine
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.tree import declare_machine
-from support.machines import captured, drawing
+from roost.client.drivers.machine.values import MachineUnreadable
+from support.client.captured_machines import captured, drawing
 
 LINKS = ("/driver", "/physfn", "/iommu_group")
 
-# As little as a container may see.
+# The files that a container without sysfs sees.
 CONTAINER = {
     "/proc/cpuinfo": "processor : 0\nprocessor : 1\nflags : fpu lm sse\nvendor_id : GenuineIntel",
     "/proc/meminfo": "MemTotal: 2097152 kB",
@@ -25,9 +25,9 @@ CONTAINER = {
 
 
 def machine_of(files: Mapping[str, str]) -> Capture:
-    """Files by path; those that are links in sysfs are links."""
+    """A capture with these files by path; paths that are links in sysfs become links."""
     return Capture(
-        {path: Entry("->" if is_link(path) else "=", text) for path, text in files.items()}
+        {path: CapturedPath("->" if is_link(path) else "=", text) for path, text in files.items()}
     )
 
 
@@ -36,10 +36,10 @@ def is_link(path: str) -> bool:
 
 
 def with_files(**changes: str) -> Capture:
-    """The small virtual machine with other contents of some files."""
+    """The small virtual machine, with some files changed."""
     capture = captured("virtual-machine")
     for path, text in changes.items():
-        capture.entries[path] = Entry("=", text)
+        capture.entries[path] = CapturedPath("=", text)
     return capture
 
 
@@ -70,24 +70,24 @@ def test_a_container_without_sysfs_is_one_node() -> None:
     )
 
 
-def test_only_flags_that_all_cores_have_are_promised() -> None:
+def test_the_host_has_the_flags_that_all_cores_have() -> None:
     cpuinfo = "processor : 0\nflags : fpu lm sse avx\nprocessor : 1\nflags : fpu lm sse"
     declaration = declare(machine_of(CONTAINER | {"/proc/cpuinfo": cpuinfo}))
     assert declaration.providers[0].traits == {"HW_ARCH_X86_64", "HW_CPU_X86_SSE"}
 
 
-@pytest.mark.parametrize(("switch", "promised"), [("Y", True), ("1", True), ("N", False)])
-def test_sev_is_promised_only_if_kvm_has_it_switched_on(switch: str, promised: bool) -> None:
+@pytest.mark.parametrize(("switch", "expected"), [("Y", True), ("1", True), ("N", False)])
+def test_the_host_has_sev_only_if_kvm_has_switched_it_on(switch: str, expected: bool) -> None:
     cpuinfo = "processor : 0\nflags : fpu lm sev\nvendor_id : AuthenticAMD"
     files = CONTAINER | {
         "/proc/cpuinfo": cpuinfo,
         "/sys/module/kvm_amd/parameters/sev": switch,
     }
     traits = declare(machine_of(files)).providers[0].traits
-    assert ("HW_CPU_X86_AMD_SEV" in traits) is promised
+    assert ("HW_CPU_X86_AMD_SEV" in traits) is expected
 
 
-def test_cpus_that_are_switched_off_do_not_count() -> None:
+def test_the_driver_counts_online_cpus_only() -> None:
     files = CONTAINER | {
         "/sys/devices/system/cpu/online": "0-2,8",
         "/sys/devices/system/cpu/isolated": "2-9",
@@ -108,7 +108,7 @@ def test_cpus_that_are_switched_off_do_not_count() -> None:
     }
 
 
-def test_an_only_node_has_all_the_memory_whatever_it_says_itself() -> None:
+def test_the_only_node_has_all_memory_of_proc() -> None:
     capture = with_files(
         **{"/sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 1048576 kB"}
     )
@@ -129,13 +129,15 @@ def test_an_only_node_has_all_the_memory_whatever_it_says_itself() -> None:
         ("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", ""),
     ],
 )
-def test_oddities_of_cpus_and_memory_are_errors_that_name_the_file(path: str, text: str) -> None:
+def test_an_error_names_the_unexpected_file_of_cpus_or_memory(path: str, text: str) -> None:
     with pytest.raises(MachineUnreadable, match=path):
         declare(with_files(**{path: text}))
 
 
-def test_a_machine_of_which_nothing_can_be_read_says_so() -> None:
-    with pytest.raises(MachineUnreadable, match="are sysfs and procfs mounted"):
+def test_an_error_names_the_files_that_could_list_the_cpus() -> None:
+    with pytest.raises(
+        MachineUnreadable, match=r"/sys/devices/system/cpu/online nor /proc/cpuinfo"
+    ):
         declare(Capture())
 
 
@@ -149,7 +151,7 @@ def test_a_machine_of_which_nothing_can_be_read_says_so() -> None:
         ("sriov_numvfs", "many"),
     ],
 )
-def test_an_odd_pci_function_is_left_out_and_the_rest_is_there(
+def test_the_driver_leaves_out_an_unexpected_pci_function_with_a_warning(
     file: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = f"/sys/bus/pci/devices/0000:00:03.0/{file}"
@@ -160,33 +162,33 @@ def test_an_odd_pci_function_is_left_out_and_the_rest_is_there(
     assert path in record.getMessage()
 
 
-def test_a_function_that_cannot_be_read_or_goes_away_meanwhile_is_left_out(
+def test_the_driver_leaves_out_pci_functions_that_are_unreadable_or_vanish(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     capture = captured("virtual-machine")
-    capture.entries["/sys/bus/pci/devices/0000:00:03.0/class"] = Entry("!", "No such device")
+    capture.entries["/sys/bus/pci/devices/0000:00:03.0/class"] = CapturedPath("!", "No such device")
     del capture.entries["/sys/bus/pci/devices/0000:00:04.0/vendor"]
     assert not names(declare(capture)) & {"m1_0000:00:03.0", "m1_0000:00:04.0"}
-    assert [record.getMessage() for record in caplog.records] == [
-        "PCI function 0000:00:03.0 is left out: "
-        "/sys/bus/pci/devices/0000:00:03.0/class cannot be read: No such device.",
-        "PCI function 0000:00:04.0 is left out: "
-        "/sys/bus/pci/devices/0000:00:04.0/vendor is missing.",
-    ]
+    unreadable, missing = (record.getMessage() for record in caplog.records)
+    assert "/sys/bus/pci/devices/0000:00:03.0/class" in unreadable
+    assert "No such device" in unreadable
+    assert "/sys/bus/pci/devices/0000:00:04.0/vendor" in missing
 
 
-def test_an_odd_disk_is_left_out_and_the_rest_is_there(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_driver_leaves_out_an_unexpected_disk_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     files = CONTAINER | disk("sda") | disk("sdb", size="big")
     assert names(declare(machine_of(files))) == {"m1", "m1_numa0", "m1_sda"}
     assert "/sys/block/sdb/size" in caplog.text
 
 
-def test_a_disk_of_less_than_a_gigabyte_is_nothing_to_offer() -> None:
+def test_the_driver_leaves_out_a_disk_of_less_than_a_gigabyte() -> None:
     files = CONTAINER | disk("mmcblk0boot0", size="2097151") | disk("mmcblk0", size="2097152")
     assert names(declare(machine_of(files))) == {"m1", "m1_numa0", "m1_mmcblk0"}
 
 
-def test_a_disk_that_does_not_say_whether_it_rotates_has_no_trait() -> None:
+def test_a_disk_that_does_not_report_whether_it_rotates_has_no_trait() -> None:
     (found,) = declare(machine_of(CONTAINER | disk("sda"))).providers[2:]
     assert found.traits == frozenset()
 
@@ -198,17 +200,15 @@ def test_a_disk_that_does_not_say_whether_it_rotates_has_no_trait() -> None:
         ("LVM-Zr0yAfvNWLZ1qy5Dnd6KbVCp3IDxhqqb", {"m1_sda", "m1_sdb", "m1_sdc"}),
     ],
 )
-def test_a_disk_that_is_reached_over_two_ways_is_counted_once(
-    device_mapper_id: str, disks: set[str]
-) -> None:
+def test_a_disk_with_two_paths_counts_once(device_mapper_id: str, disks: set[str]) -> None:
     files = CONTAINER | disk("sda") | disk("sdb") | disk("sdc")
     capture = machine_of(files | {"/sys/block/dm-0/dm/uuid": device_mapper_id})
     for part in ("sda", "sdb"):
-        capture.entries[f"/sys/block/{part}/holders/dm-0"] = Entry("/")
+        capture.entries[f"/sys/block/{part}/holders/dm-0"] = CapturedPath("/")
     assert names(declare(capture)) == {"m1", "m1_numa0"} | disks
 
 
-def test_a_physical_function_whose_virtual_ones_are_unknown_offers_nothing() -> None:
+def test_a_physical_function_with_unknown_virtual_functions_has_no_inventory() -> None:
     files = CONTAINER | pci("0000:01:00.0", **{"class": "0x0b4000", "sriov_numvfs": "4"})
     (found,) = declare(machine_of(files)).providers[2:]
     assert found.name == "m1_0000:01:00.0"

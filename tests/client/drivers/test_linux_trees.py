@@ -1,4 +1,4 @@
-"""The linux driver: the whole tree that each captured machine is, in a file beside its capture."""
+"""The linux driver declares for each capture the tree in the file beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from roost.client.declaration import Declaration
 from roost.client.drivers.linux import LinuxDriver
 from roost.model.identifiers import is_custom_name
-from support.machines import CAPTURES, drawing
+from support.client.captured_machines import CAPTURES, drawing
 
 MACHINES = sorted(path.stem for path in CAPTURES.glob("*.txt"))
 
@@ -19,12 +19,12 @@ def declare(name: str) -> Declaration:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_tree_of_a_machine(name: str) -> None:
+def test_a_capture_becomes_the_expected_tree(name: str) -> None:
     assert drawing(declare(name)) == (CAPTURES / f"{name}.tree").read_text()
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_every_name_is_one_that_a_server_takes(name: str) -> None:
+def test_classes_and_traits_are_standard_or_custom(name: str) -> None:
     names = {
         each
         for provider in declare(name).providers
@@ -35,7 +35,7 @@ def test_every_name_is_one_that_a_server_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_parents_come_before_their_children_and_no_name_twice(name: str) -> None:
+def test_parents_come_before_their_children_and_names_are_unique(name: str) -> None:
     seen: set[str | None] = {None}
     for provider in declare(name).providers:
         assert provider.parent in seen
@@ -44,12 +44,12 @@ def test_parents_come_before_their_children_and_no_name_twice(name: str) -> None
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_marks_of_other_services_are_not_set(name: str) -> None:
+def test_traits_of_other_services_are_not_declared(name: str) -> None:
     traits = {each for provider in declare(name).providers for each in provider.traits}
     assert not [each for each in traits if each.startswith(("COMPUTE_", "OWNER_"))]
 
 
-def test_an_inventory_says_what_the_machine_knows() -> None:
+def test_an_inventory_declares_only_the_fields_that_the_machine_determines() -> None:
     numa = declare("two-socket-server").providers[1]
     assert numa.inventories["MEMORY_MB"] == {
         "total": 257658,

@@ -1,4 +1,4 @@
-"""From the name of a driver to the driver, or to a sentence that helps."""
+"""Loading a driver by name or by class, and the errors of a wrong name."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Rack:
     def __init__(self, shelf, *, colour="red"):
         if colour == "none":
             raise ValueError("a rack has a colour")
-        self.told = (shelf, colour)
+        self.options = (shelf, colour)
 
     def update_provider_tree(self, provider_tree, nodename):
         pass
 
 class Anything:
     def __init__(self, **options):
-        self.told = options
+        self.options = options
 
     def declare(self, nodename):
         pass
@@ -45,7 +45,7 @@ Write = Callable[[str, str], None]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
-    """Writes modules to a place where Python finds them, and forgets them afterwards."""
+    """Writes modules to a directory on the path, and unloads them at the end."""
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
 
@@ -64,11 +64,11 @@ def refusal(spec: str, **options: str) -> str:
     return str(caught.value)
 
 
-def told(spec: str, **options: str) -> object:
-    return vars(load_driver(spec, options))["told"]
+def options_of(spec: str, **options: str) -> object:
+    return vars(load_driver(spec, options))["options"]
 
 
-def test_a_built_in_driver_is_known_by_its_name(tmp_path: Path) -> None:
+def test_a_built_in_driver_is_loaded_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "tree.yaml"
     path.write_text("providers: [{name: a}]")
     driver = load_driver("file", {"path": str(path)})
@@ -77,19 +77,19 @@ def test_a_built_in_driver_is_known_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_every_built_in_driver_is_where_the_table_says(name: str) -> None:
+def test_the_class_of_every_built_in_driver_exists(name: str) -> None:
     module, _, class_name = BUILT_IN[name].partition(":")
     assert hasattr(import_module(module), class_name)
 
 
-def test_a_driver_of_ones_own_is_named_by_module_and_class(write: Write) -> None:
+def test_any_driver_is_loaded_by_module_and_class(write: Write) -> None:
     write("own", DRIVER)
-    assert told("own:Rack", shelf="a") == ("a", "red")
-    assert told("own:Rack", shelf="a", colour="blue") == ("a", "blue")
-    assert told("own:Anything", height="2") == {"height": "2"}
+    assert options_of("own:Rack", shelf="a") == ("a", "red")
+    assert options_of("own:Rack", shelf="a", colour="blue") == ("a", "blue")
+    assert options_of("own:Anything", height="2") == {"height": "2"}
 
 
-def test_what_lies_in_the_current_directory_is_not_run(
+def test_a_module_in_the_working_directory_is_not_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "lying_around.py").write_text(DRIVER)
@@ -99,20 +99,17 @@ def test_what_lies_in_the_current_directory_is_not_run(
 
 
 @pytest.mark.parametrize("spec", ["lunix", "", "own:", ":Rack", "own.Rack"])
-def test_an_unknown_name_is_answered_with_the_known_ones(spec: str) -> None:
-    assert refusal(spec) == (
-        f"There is no driver {spec!r}: take file, libvirt, linux or package.module:Class."
-    )
+def test_an_error_about_an_unknown_name_lists_the_known_names(spec: str) -> None:
+    assert f"{spec!r}: take file, libvirt, linux or package.module:Class" in refusal(spec)
 
 
-def test_a_module_that_is_missing_is_told_from_one_that_it_needs(write: Write) -> None:
+def test_an_error_names_the_module_that_is_missing(write: Write) -> None:
     assert "there is no module nowhere;" in refusal("nowhere.at.all:Rack")
     write("needy", "import something_not_installed")
-    told = refusal("needy:Rack")
-    assert "needy is there, but needs the module something_not_installed, which is not" in told
+    assert "needy needs the missing module something_not_installed" in refusal("needy:Rack")
 
 
-def test_a_module_that_breaks_says_how(write: Write) -> None:
+def test_an_error_names_the_exception_of_an_import(write: Write) -> None:
     write("broken", "1 / 0")
     assert "broken cannot be imported; ZeroDivisionError: division by zero" in refusal("broken:A")
     write("unwritten", "class :")
@@ -120,7 +117,7 @@ def test_a_module_that_breaks_says_how(write: Write) -> None:
     assert ".own cannot be imported; TypeError" in refusal(".own:A")
 
 
-def test_a_class_must_be_there_and_be_a_driver(write: Write, tmp_path: Path) -> None:
+def test_an_error_names_a_class_that_is_missing_or_no_driver(write: Write, tmp_path: Path) -> None:
     write("own", DRIVER)
     missing = refusal("own:Rick")
     assert f"there is no class Rick in own ({tmp_path}/own.py)" in missing
@@ -128,13 +125,12 @@ def test_a_class_must_be_there_and_be_a_driver(write: Write, tmp_path: Path) -> 
     assert "needs a method update_provider_tree or declare" in refusal("own:NoDriver")
 
 
-def test_wrong_options_are_answered_with_the_right_ones(write: Write) -> None:
+def test_an_error_about_wrong_options_lists_the_accepted_options(write: Write) -> None:
     write("own", DRIVER)
     accepted = "it takes shelf (required), colour."
     assert refusal("own:Rack").endswith(f"missing a required argument: 'shelf'; {accepted}")
     assert refusal("own:Rack", shelf="a", size="1").endswith(f"argument 'size'; {accepted}")
-    assert refusal("own:Rack", shelf="a", colour="none") == (
-        "Driver own:Rack cannot be made: a rack has a colour."
-    )
+    assert "own:Rack" in (broken := refusal("own:Rack", shelf="a", colour="none"))
+    assert "a rack has a colour" in broken
     assert refusal("own:Shelf").endswith("it takes rack (required).")
     assert refusal("file").endswith("it takes path (required).")

@@ -1,4 +1,4 @@
-"""Options of drivers that describe a machine: what they change, and what they do not take."""
+"""The options of a driver that describes a machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from roost.client.declaration import Declaration
 from roost.client.drivers.linux import LinuxDriver
 from roost.client.errors import NotConfigured
-from support.machines import CAPTURES
+from support.client.captured_machines import CAPTURES
 
 
 def declare(**options: object) -> Declaration:
@@ -15,7 +15,7 @@ def declare(**options: object) -> Declaration:
 
 
 def fields(declaration: Declaration, resource_class: str, field: str) -> list[float]:
-    """A field of every inventory of a class, in order."""
+    """A field of all inventories of a resource class, in the order of the providers."""
     return [
         provider.inventories[resource_class][field]
         for provider in declaration.providers
@@ -24,7 +24,7 @@ def fields(declaration: Declaration, resource_class: str, field: str) -> list[fl
 
 
 def names(declaration: Declaration, kind: str) -> list[str]:
-    """Names of the providers that have a class of this beginning."""
+    """The names of the providers with a resource class that begins with `kind`."""
     return [
         provider.name.removeprefix("m1_")
         for provider in declaration.providers
@@ -32,7 +32,7 @@ def names(declaration: Declaration, kind: str) -> list[str]:
     ]
 
 
-def test_how_often_cpus_and_memory_are_promised_is_left_to_the_server_unless_said() -> None:
+def test_the_server_keeps_the_allocation_ratios_of_cpus_and_memory_by_default() -> None:
     ratios = {
         (name in ("VCPU", "MEMORY_MB"), each.get("allocation_ratio"))
         for provider in declare().providers
@@ -41,7 +41,7 @@ def test_how_often_cpus_and_memory_are_promised_is_left_to_the_server_unless_sai
     assert ratios == {(True, None), (False, 1.0)}
 
 
-def test_ratios_are_for_shared_cpus_and_memory_only() -> None:
+def test_ratio_options_apply_to_shared_cpus_and_memory_only() -> None:
     declaration = declare(cpu_allocation_ratio="4.0", ram_allocation_ratio=1.5)
     assert fields(declaration, "VCPU", "allocation_ratio") == [4.0, 4.0]
     assert fields(declaration, "MEMORY_MB", "allocation_ratio") == [1.5, 1.5]
@@ -49,7 +49,7 @@ def test_ratios_are_for_shared_cpus_and_memory_only() -> None:
     assert fields(declaration, "VCPU", "max_unit") == [8, 8]
 
 
-def test_what_is_kept_for_the_host_is_kept_on_the_first_node() -> None:
+def test_the_first_node_reserves_cpus_and_memory_for_the_host() -> None:
     declaration = declare(reserved_memory_mb="1000", reserved_cpus="2")
     hugepages = [64 * 1024 + 4096 * 2, 64 * 1024]
     assert fields(declaration, "MEMORY_MB", "reserved") == [hugepages[0] + 1000, hugepages[1]]
@@ -57,7 +57,7 @@ def test_what_is_kept_for_the_host_is_kept_on_the_first_node() -> None:
     assert fields(declaration, "PCPU", "reserved") == [0, 0]
 
 
-def test_never_more_is_kept_than_there_is() -> None:
+def test_a_node_reserves_at_most_its_total() -> None:
     declaration = declare(reserved_memory_mb=10**9, reserved_cpus=10**9)
     assert fields(declaration, "MEMORY_MB", "reserved")[0] == 257658
     assert fields(declaration, "VCPU", "reserved")[0] == 8
@@ -73,7 +73,7 @@ def test_never_more_is_kept_than_there_is() -> None:
         ("!*", []),
     ],
 )
-def test_disks_are_chosen_by_their_names(patterns: str, chosen: list[str]) -> None:
+def test_patterns_choose_disks_by_name(patterns: str, chosen: list[str]) -> None:
     assert names(declare(disks=patterns), "DISK_GB") == chosen
 
 
@@ -88,7 +88,7 @@ def test_disks_are_chosen_by_their_names(patterns: str, chosen: list[str]) -> No
         ("!*", []),
     ],
 )
-def test_gpus_are_chosen_by_address_or_by_vendor_and_product(
+def test_patterns_choose_pci_functions_by_address_or_by_vendor_and_product(
     patterns: str, chosen: list[str]
 ) -> None:
     assert names(declare(pci=patterns), "PGPU") == chosen
@@ -108,11 +108,11 @@ def test_gpus_are_chosen_by_address_or_by_vendor_and_product(
         ("pci", "*,!", "patterns with commas"),
     ],
 )
-def test_a_bad_value_is_refused_with_its_name(name: str, value: str, why: str) -> None:
+def test_an_error_names_the_option_with_a_wrong_value(name: str, value: str, why: str) -> None:
     with pytest.raises(NotConfigured, match=f"Option {name}=.* of the linux driver: .*{why}"):
         LinuxDriver(**{name: value})
 
 
-def test_an_unknown_option_is_refused_with_those_there_are() -> None:
+def test_an_error_about_an_unknown_option_lists_the_known_options() -> None:
     with pytest.raises(NotConfigured, match=r"no option 'ram_ratio'; it has: root, .*ram_alloc"):
         LinuxDriver(ram_ratio="1.0")

@@ -1,4 +1,4 @@
-"""Which PCI functions can be had, and as what."""
+"""The inventories and traits of PCI functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def function(
     )
 
 
-def is_free(candidate: PciFunction) -> bool:
+def is_offered(candidate: PciFunction) -> bool:
     offer = pci_offer(candidate)
     assert offer is not None
     return offer.reserved == 0
@@ -38,36 +38,36 @@ def is_free(candidate: PciFunction) -> bool:
     "driver",
     ["vfio-pci", "mlx5_vfio_pci", "nvgrace_gpu_vfio_pci", "pci-stub", "pciback", "xen-pciback"],
 )
-def test_a_function_that_is_held_for_guests_can_be_had(driver: str) -> None:
-    assert is_free(function(NIC, driver))
-    assert is_free(function(NIC, driver, iommu=False))
+def test_a_function_that_is_bound_for_guests_is_offered(driver: str) -> None:
+    assert is_offered(function(NIC, driver))
+    assert is_offered(function(NIC, driver, iommu=False))
 
 
 @pytest.mark.parametrize("driver", ["mlx5_core", "nvme", "virtio-pci", "nvidia"])
-def test_a_function_that_the_host_uses_cannot_be_had(driver: str) -> None:
-    assert not is_free(function(NIC, driver))
+def test_a_function_that_the_host_uses_is_reserved(driver: str) -> None:
+    assert not is_offered(function(NIC, driver))
 
 
-def test_a_function_without_driver_can_be_had_only_through_an_iommu() -> None:
-    assert is_free(function(NIC))
-    assert not is_free(function(NIC, iommu=False))
+def test_a_function_without_driver_is_offered_only_with_an_iommu() -> None:
+    assert is_offered(function(NIC))
+    assert not is_offered(function(NIC, iommu=False))
 
 
 @pytest.mark.parametrize("class_code", [GPU, VGA, 0x038000, ACCELERATOR])
 @pytest.mark.parametrize("driver", ["nvidia", "amdgpu", "i915", "xe", "habanalabs"])
-def test_a_gpu_with_a_driver_for_workloads_can_be_had(class_code: int, driver: str) -> None:
-    assert is_free(function(class_code, driver))
-    assert is_free(function(class_code, driver, iommu=False))
+def test_a_gpu_with_a_driver_for_workloads_is_offered(class_code: int, driver: str) -> None:
+    assert is_offered(function(class_code, driver))
+    assert is_offered(function(class_code, driver, iommu=False))
 
 
 @pytest.mark.parametrize("driver", ["nouveau", "ast", "mgag200"])
-def test_a_gpu_with_any_other_driver_is_the_hosts(driver: str) -> None:
-    assert not is_free(function(VGA, driver))
+def test_a_gpu_with_a_driver_of_the_host_is_reserved(driver: str) -> None:
+    assert not is_offered(function(VGA, driver))
 
 
-def test_the_console_is_the_hosts() -> None:
-    assert not is_free(function(VGA, "amdgpu", console=True))
-    assert is_free(function(VGA, "vfio-pci", console=True))
+def test_the_console_is_reserved_unless_it_is_bound_for_guests() -> None:
+    assert not is_offered(function(VGA, "amdgpu", console=True))
+    assert is_offered(function(VGA, "vfio-pci", console=True))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_the_console_is_the_hosts() -> None:
     [(GPU, True), (NIC, True), (0x010802, True), (0xFFFF00, True), (0x0C0330, True)]
     + [(code, False) for code in (0x050000, 0x060000, 0x060400, 0x088000, 0x0C0500, 0x110100)],
 )
-def test_parts_of_the_board_are_no_endpoints(class_code: int, expected: bool) -> None:
+def test_parts_of_the_board_are_not_endpoints(class_code: int, expected: bool) -> None:
     assert is_endpoint(function(class_code)) is expected
 
 
-def test_virtual_functions_stand_for_their_physical_one() -> None:
+def test_a_function_with_virtual_functions_offers_these() -> None:
     nic = PciFunction(
         "0000:01:00.0", NIC, "15b3", "101d", virtual_functions_possible=16, virtual_functions=8
     )
@@ -91,6 +91,6 @@ def test_virtual_functions_stand_for_their_physical_one() -> None:
     assert pci_traits(crypto) == {"CUSTOM_PCI_VENDOR_8086"}
 
 
-def test_a_trait_names_the_product_where_the_class_does_not() -> None:
+def test_a_trait_names_the_product_if_the_resource_class_does_not() -> None:
     assert pci_traits(function(GPU)) == {"CUSTOM_PCI_VENDOR_10DE", "CUSTOM_PCI_10DE_20B5"}
     assert pci_traits(function(NIC)) == {"CUSTOM_PCI_VENDOR_10DE"}

@@ -32,7 +32,7 @@ def tree() -> ProviderTree:
 # -- inventory
 
 
-def test_a_provider_has_inventory_if_there_is_any(tree: ProviderTree) -> None:
+def test_has_inventory_is_false_for_an_empty_inventory(tree: ProviderTree) -> None:
     assert tree.has_inventory("host") is False
     tree.update_inventory("host", {"VCPU": {"total": 8}})
     assert tree.has_inventory("host-uuid") is True
@@ -55,7 +55,7 @@ CHANGES: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_omitted_fields_are_no_change_of_an_inventory(tree: ProviderTree, case: str) -> None:
+def test_an_omitted_field_is_no_change_of_an_inventory(tree: ProviderTree, case: str) -> None:
     inventory, changed = CHANGES[case]
     tree.update_inventory("host", {"VCPU": FULL})
     assert tree.has_inventory_changed("host", inventory) is changed
@@ -69,7 +69,7 @@ def test_an_unchanged_inventory_keeps_all_its_fields(tree: ProviderTree) -> None
     assert tree.data("host").inventory == {"VCPU": FULL}
 
 
-def test_a_changed_inventory_is_replaced_with_omitted_fields_gone(tree: ProviderTree) -> None:
+def test_a_changed_inventory_loses_the_omitted_fields(tree: ProviderTree) -> None:
     tree.update_inventory("host", {"VCPU": FULL, "DISK_GB": FULL})
     changed = {"VCPU": {"total": 9}, "DISK_GB": {"total": 8}}
     assert tree.update_inventory("host", changed)
@@ -92,7 +92,7 @@ def test_the_stored_inventory_is_a_deep_copy(tree: ProviderTree) -> None:
 
 @pytest.mark.parametrize("method", ["has_inventory_changed", "update_inventory"])
 @pytest.mark.parametrize("bad", [None, ["VCPU"], "VCPU"])
-def test_an_inventory_that_is_no_dict_is_a_type_error_that_says_so(
+def test_an_inventory_that_is_no_dict_is_a_type_error(
     tree: ProviderTree, method: str, bad: object
 ) -> None:
     with pytest.raises(TypeError, match="inventory of provider host must be a dict"):
@@ -154,7 +154,9 @@ def members(tree: ProviderTree, noun: str) -> Members:
 @pytest.mark.parametrize(
     ("asked", "expected"), [([], True), (["A"], True), (["B", "A"], True), (["A", "C"], False)]
 )
-def test_a_provider_has_all_or_not(members: Members, asked: list[str], expected: bool) -> None:
+def test_a_provider_has_members_only_if_it_has_all_of_them(
+    members: Members, asked: list[str], expected: bool
+) -> None:
     assert members.has_all("host", asked) is expected
 
 
@@ -186,13 +188,13 @@ def test_order_duplicates_and_kind_of_iterable_do_not_matter(
 
 
 @SETS
-def test_an_iterator_that_can_be_used_once_will_do(members: Members) -> None:
+def test_the_members_may_come_from_an_iterator(members: Members) -> None:
     assert members.update("host", iter(["C"]))
     assert members.stored == {"C"}
 
 
 @SETS
-def test_the_stored_set_is_the_trees_own(members: Members) -> None:
+def test_the_stored_set_is_a_copy(members: Members) -> None:
     given = {"C"}
     members.update("host", given)
     given.add("D")
@@ -200,7 +202,7 @@ def test_the_stored_set_is_the_trees_own(members: Members) -> None:
 
 
 @SETS
-def test_adding_is_a_union(members: Members) -> None:
+def test_adding_keeps_the_present_members(members: Members) -> None:
     members.add("host", "B", "C")
     assert members.stored == {"A", "B", "C"}
     members.add("host")
@@ -208,7 +210,7 @@ def test_adding_is_a_union(members: Members) -> None:
 
 
 @SETS
-def test_removing_is_a_difference_and_ignores_the_absent(members: Members) -> None:
+def test_removing_ignores_absent_members(members: Members) -> None:
     members.remove("host", "B", "C")
     assert members.stored == {"A"}
     members.remove("host")
@@ -216,7 +218,7 @@ def test_removing_is_a_difference_and_ignores_the_absent(members: Members) -> No
 
 
 @SETS
-def test_adding_and_removing_leave_the_generation_alone(members: Members) -> None:
+def test_adding_and_removing_keep_the_generation(members: Members) -> None:
     members.add("host", "C")
     members.remove("host", "A")
     assert members.tree.data("host").generation == 3
@@ -233,7 +235,7 @@ EACH_UPDATE = pytest.mark.parametrize("method", UPDATES)
 
 
 @EACH_UPDATE
-def test_without_a_generation_the_known_one_stays(tree: ProviderTree, method: str) -> None:
+def test_an_update_without_generation_keeps_the_stored_one(tree: ProviderTree, method: str) -> None:
     first, second = UPDATES[method]
     update: Update = getattr(tree, method)
     update("host", first, generation=4)
@@ -253,7 +255,7 @@ def test_a_generation_is_stored_even_if_nothing_else_changed(
 
 
 @EACH_UPDATE
-def test_generation_zero_is_a_generation(tree: ProviderTree, method: str) -> None:
+def test_a_generation_may_be_zero(tree: ProviderTree, method: str) -> None:
     update: Update = getattr(tree, method)
     update("host", UPDATES[method][0], 4)
     update("host", UPDATES[method][1], 0)
@@ -268,7 +270,7 @@ def test_inventory_traits_and_aggregates_share_one_generation(tree: ProviderTree
 
 
 @EACH_UPDATE
-def test_generations_may_go_down(tree: ProviderTree, method: str) -> None:
+def test_a_generation_may_decrease(tree: ProviderTree, method: str) -> None:
     update: Update = getattr(tree, method)
     update("host", UPDATES[method][0], generation=9)
     update("host", UPDATES[method][0], generation=2)
@@ -279,7 +281,7 @@ def test_generations_may_go_down(tree: ProviderTree, method: str) -> None:
 
 
 class Device:
-    """An opaque object: all that the tree can do is to copy and to compare it."""
+    """An opaque object, which the tree only copies and compares."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -292,7 +294,7 @@ class Device:
         return hash(self.address)
 
 
-def test_resources_survive_as_deep_copies(tree: ProviderTree) -> None:
+def test_the_stored_resources_are_deep_copies(tree: ProviderTree) -> None:
     device = Device("0000:81:00.0")
     resources = {"VGPU": {device}}
     assert tree.update_resources("host", resources) is True
@@ -320,7 +322,7 @@ def test_resources_have_changed_if_they_are_not_equal(
     assert tree.data("host").resources == resources
 
 
-def test_resources_leave_the_generation_alone(tree: ProviderTree) -> None:
+def test_an_update_of_resources_keeps_the_generation(tree: ProviderTree) -> None:
     tree.update_traits("host", [], generation=3)
     tree.update_resources("host", {"VGPU": {Device("a")}})
     assert tree.data("host").generation == 3

@@ -1,4 +1,4 @@
-"""ProviderTree: the one lock, copies, pickles, subtrees, and trees of a size or depth."""
+"""ProviderTree: copies, pickles, subtrees, the lock, and large or deep trees."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def everything(tree: ProviderTree) -> list[Any]:
 
 
 def change_everything(tree: ProviderTree) -> None:
-    # Reaches into what is stored, because the methods replace more than they change.
+    # The methods replace values; only the stored objects can be changed in place.
     for root in tree.roots:
         root.generation = 99
     cell = tree._find_with_lock("cell")
@@ -65,7 +65,7 @@ EACH_COPY = pytest.mark.parametrize("way", COPIES)
 
 
 @EACH_COPY
-def test_a_copy_has_all_that_the_tree_has(tree: ProviderTree, way: str) -> None:
+def test_a_copy_equals_the_tree(tree: ProviderTree, way: str) -> None:
     copied = COPIES[way](tree)
     assert type(copied) is ProviderTree
     assert everything(copied) == everything(tree)
@@ -74,7 +74,7 @@ def test_a_copy_has_all_that_the_tree_has(tree: ProviderTree, way: str) -> None:
 
 
 @EACH_COPY
-def test_a_copy_shares_nothing_with_the_tree(tree: ProviderTree, way: str) -> None:
+def test_a_change_of_the_tree_does_not_change_its_copy(tree: ProviderTree, way: str) -> None:
     before = everything(tree)
     copied = COPIES[way](tree)
     change_everything(tree)
@@ -109,7 +109,7 @@ def test_a_copy_keeps_the_order_of_roots_and_siblings(tree: ProviderTree, way: s
 
 
 @EACH_COPY
-def test_a_copy_keeps_what_a_subclass_added(tree: ProviderTree, way: str) -> None:
+def test_a_copy_of_a_subtree_is_a_subtree(tree: ProviderTree, way: str) -> None:
     subtree = tree.subtree("host-uuid")
     copied = COPIES[way](subtree)
     assert isinstance(copied, ProviderSubTree)
@@ -117,23 +117,23 @@ def test_a_copy_keeps_what_a_subclass_added(tree: ProviderTree, way: str) -> Non
     assert everything(copied) == everything(subtree)
 
 
-def test_what_a_subclass_knows_of_its_tree_it_knows_of_the_copy() -> None:
-    class SelfAware(ProviderTree):
+def test_a_reference_to_the_tree_itself_becomes_one_to_the_copy() -> None:
+    class SelfReferring(ProviderTree):
         def __init__(self) -> None:
             super().__init__()
             self.itself = self
 
-    copied = copy.deepcopy(SelfAware())
+    copied = copy.deepcopy(SelfReferring())
     assert copied.itself is copied
 
 
-def test_a_tree_that_is_copied_twice_at_once_is_copied_once(tree: ProviderTree) -> None:
-    one, other = copy.deepcopy([tree, tree])
-    assert one is other
+def test_two_references_to_a_tree_become_two_references_to_one_copy(tree: ProviderTree) -> None:
+    first, second = copy.deepcopy([tree, tree])
+    assert first is second
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_every_pickle_protocol_will_do(tree: ProviderTree, protocol: int) -> None:
+def test_a_tree_can_be_pickled_with_every_protocol(tree: ProviderTree, protocol: int) -> None:
     assert everything(pickle.loads(pickle.dumps(tree, protocol))) == everything(tree)
 
 
@@ -141,16 +141,14 @@ def test_every_pickle_protocol_will_do(tree: ProviderTree, protocol: int) -> Non
 
 
 @pytest.mark.parametrize("root", ["host-uuid", "host"])
-def test_a_subtree_is_one_tree_and_knows_how_its_root_was_told(
-    tree: ProviderTree, root: str
-) -> None:
+def test_a_subtree_has_one_tree_and_the_given_scope(tree: ProviderTree, root: str) -> None:
     subtree = tree.subtree(root)
     assert isinstance(subtree, ProviderSubTree)
     assert subtree.scope_rp_uuid == root
     assert everything(subtree) == everything(tree)[:2]
 
 
-def test_a_subtree_leaves_out_other_roots_even_if_they_share(tree: ProviderTree) -> None:
+def test_a_subtree_leaves_out_sharing_providers(tree: ProviderTree) -> None:
     tree.add_traits("storage", "MISC_SHARES_VIA_AGGREGATE")
     tree.add_aggregates("storage", "aggregate")
     subtree = tree.subtree("host")
@@ -158,7 +156,7 @@ def test_a_subtree_leaves_out_other_roots_even_if_they_share(tree: ProviderTree)
     assert not subtree.exists("storage-uuid")
 
 
-def test_a_subtree_shares_nothing_with_the_tree(tree: ProviderTree) -> None:
+def test_a_change_of_a_subtree_does_not_change_the_tree(tree: ProviderTree) -> None:
     subtree = tree.subtree("host")
     before = everything(subtree)
     change_everything(tree)
@@ -186,7 +184,7 @@ def test_all_trees_of_the_process_have_the_same_lock(tree: ProviderTree) -> None
     assert all(other.lock is tree.lock for other in others)
 
 
-def test_whoever_holds_the_lock_keeps_other_threads_out(tree: ProviderTree) -> None:
+def test_other_threads_wait_for_the_lock(tree: ProviderTree) -> None:
     entered: list[bool] = []
 
     def enter() -> None:
@@ -200,7 +198,7 @@ def test_whoever_holds_the_lock_keeps_other_threads_out(tree: ProviderTree) -> N
 
 
 class NotedLock:
-    """A lock that can be asked whether it is held."""
+    """A lock that counts how often it is held."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -213,7 +211,7 @@ class NotedLock:
 
 
 class Witness(str):
-    """A name that notes, whenever somebody looks it up, whether the lock was held."""
+    """A name that records at each lookup whether the lock is held."""
 
     lock: NotedLock
     held: list[bool]
@@ -263,7 +261,7 @@ CALLS: dict[str, Callable[[ProviderTree, str], object]] = {
 }
 
 
-def test_the_calls_below_are_all_public_methods() -> None:
+def test_the_table_of_calls_has_all_public_methods() -> None:
     public = {name for name, value in vars(ProviderTree).items() if callable(value)}
     assert {name for name in public if not name.startswith("_")} == CALLS.keys()
 
@@ -283,7 +281,7 @@ def test_every_method_holds_the_lock_until_it_returns_or_raises(
 
 
 class CopyWitness:
-    """An opaque resource that notes whether the lock was held when it was copied."""
+    """An opaque resource that records at each copy whether the lock is held."""
 
     def __init__(self, lock: NotedLock) -> None:
         self.lock = lock
@@ -310,7 +308,7 @@ def test_copying_holds_the_lock(tree: ProviderTree, lock: NotedLock, way: str) -
 
 
 class CountedName(str):
-    """A name that counts how often it is compared."""
+    """A name that counts its comparisons."""
 
     compared = 0
 
@@ -321,20 +319,20 @@ class CountedName(str):
         return super().__eq__(other)
 
 
-@pytest.mark.parametrize("address", ["name 1999", "1999", "nobody"])
-def test_no_address_is_looked_for_by_walking(address: str) -> None:
+@pytest.mark.parametrize("address", ["name 1999", "1999", "missing"])
+def test_finding_a_provider_takes_a_few_comparisons(address: str) -> None:
     tree = ProviderTree()
     tree.new_root("host", "0")
     for number in range(1, 2000):
         tree.new_child(f"name {number}", f"{(number - 1) // 8}", f"{number}")
     name = CountedName(address)
-    assert tree.exists(name) is (address != "nobody")
+    assert tree.exists(name) is (address != "missing")
     assert name.compared <= 4
 
 
 @pytest.fixture(scope="module")
 def chain() -> ProviderTree:
-    """Providers each of which is the child of the one before it, far beyond any recursion."""
+    """A tree with more levels than Python can recurse; each provider but the last has one child."""
     tree = ProviderTree()
     tree.new_root("top", "0")
     for number in range(1, DEPTH):

@@ -1,4 +1,4 @@
-"""ProviderTree.populate_from_iterable: providers as the server lists them, into a tree."""
+"""ProviderTree.populate_from_iterable adds providers as the server lists them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roost.client.provider_tree import ProviderTree
 
 
 def listed(uuid: str, parent: str | None = None, **others: Any) -> dict[str, Any]:
-    """A provider as the server lists it, named after its uuid unless told otherwise."""
+    """A provider as the server lists it; its default name follows from its uuid."""
     return {"uuid": uuid, "name": f"{uuid} name", "parent_provider_uuid": parent, **others}
 
 
@@ -24,7 +24,7 @@ HOST = [
 
 @pytest.fixture
 def tree() -> ProviderTree:
-    """A host with a cell with a device; another root. The cell and the device have traits."""
+    """A host with a cell with a device, and another root. The cell and the device have traits."""
     tree = ProviderTree()
     tree.populate_from_iterable([*HOST, listed("storage")])
     tree.update_traits("cell", ["CUSTOM_CELL"], generation=5)
@@ -36,15 +36,15 @@ def parents(tree: ProviderTree) -> dict[str, str | None]:
     return {uuid: tree.data(uuid).parent_uuid for uuid in tree.get_provider_uuids()}
 
 
-@pytest.mark.parametrize("nothing", [None, [], (), {}])
-def test_of_nothing_comes_nothing(tree: ProviderTree, nothing: Any) -> None:
+@pytest.mark.parametrize("empty", [None, [], (), {}])
+def test_an_empty_input_changes_nothing(tree: ProviderTree, empty: Any) -> None:
     before = parents(tree)
-    tree.populate_from_iterable(nothing)
+    tree.populate_from_iterable(empty)
     assert parents(tree) == before
 
 
 @pytest.mark.parametrize("order", list(permutations(HOST)))
-def test_parents_are_added_before_children_whatever_the_order(
+def test_the_input_may_have_any_order(
     order: tuple[dict[str, Any], ...],
 ) -> None:
     tree = ProviderTree()
@@ -60,7 +60,7 @@ def test_siblings_and_roots_keep_the_order_of_the_input() -> None:
     assert tree.get_provider_uuids() == ["b", "b1", "a", "a2", "a1"]
 
 
-def test_any_iterable_will_do(tree: ProviderTree) -> None:
+def test_the_input_may_be_any_iterable(tree: ProviderTree) -> None:
     tree.populate_from_iterable(iter([listed("new", "host")]))
     assert tree.exists("new")
 
@@ -95,29 +95,29 @@ def test_a_parent_may_be_in_the_tree_already(tree: ProviderTree) -> None:
     assert tree.data("device").traits == {"CUSTOM_DEVICE"}
 
 
-def test_missing_parents_are_named_and_the_tree_is_unchanged(tree: ProviderTree) -> None:
+def test_an_error_names_missing_parents_and_the_tree_is_unchanged(tree: ProviderTree) -> None:
     before = parents(tree)
-    with pytest.raises(ValueError, match=r": nobody, nothing$"):
+    with pytest.raises(ValueError, match=r": missing1, missing2$"):
         tree.populate_from_iterable(
-            [listed("cell"), listed("x", "nobody"), listed("y", "cell"), listed("z", "nothing")]
+            [listed("cell"), listed("x", "missing1"), listed("y", "cell"), listed("z", "missing2")]
         )
     assert parents(tree) == before
     assert tree.data("cell").traits == {"CUSTOM_CELL"}
 
 
-def test_a_parent_is_told_by_uuid_not_by_name(tree: ProviderTree) -> None:
+def test_a_parent_is_found_by_uuid_only(tree: ProviderTree) -> None:
     with pytest.raises(ValueError, match="host name"):
         tree.populate_from_iterable([listed("x", "host name")])
 
 
-def test_a_parent_that_vanishes_with_a_replaced_provider_is_missing(tree: ProviderTree) -> None:
+def test_a_parent_below_a_replaced_provider_is_missing(tree: ProviderTree) -> None:
     before = parents(tree)
     with pytest.raises(ValueError, match=r": device$"):
         tree.populate_from_iterable([listed("cell", "host"), listed("x", "device")])
     assert parents(tree) == before
 
 
-def test_a_provider_that_is_there_starts_anew(tree: ProviderTree) -> None:
+def test_a_replaced_provider_loses_its_associations(tree: ProviderTree) -> None:
     tree.update_inventory("device", {"VGPU": {"total": 1}})
     tree.update_aggregates("device", ["aggregate"])
     tree.update_resources("device", {"VGPU": {1}})
@@ -130,7 +130,7 @@ def test_a_replaced_provider_loses_its_generation_unless_it_is_given(tree: Provi
     assert tree.data("device").generation is None
 
 
-def test_what_was_below_a_replaced_provider_vanishes_unless_it_is_given(
+def test_descendants_of_a_replaced_provider_vanish_unless_they_are_given(
     tree: ProviderTree,
 ) -> None:
     tree.new_child("other", "cell", "other")
@@ -139,7 +139,7 @@ def test_what_was_below_a_replaced_provider_vanishes_unless_it_is_given(
     assert not tree.exists("device name")
 
 
-def test_others_stay_as_they_are(tree: ProviderTree) -> None:
+def test_providers_that_are_not_given_stay_as_they_are(tree: ProviderTree) -> None:
     tree.update_traits("storage", ["MISC_SHARES_VIA_AGGREGATE"], generation=3)
     storage, cell = tree.data("storage"), tree.data("cell")
     tree.populate_from_iterable([listed("device", "cell"), listed("new", "host")])
@@ -171,12 +171,12 @@ def test_a_root_can_become_a_child_and_a_child_a_root(tree: ProviderTree) -> Non
     assert [root.uuid for root in tree.roots] == ["host", "cell"]
 
 
-def test_child_and_parent_can_change_places(tree: ProviderTree) -> None:
+def test_a_child_and_its_parent_can_change_places(tree: ProviderTree) -> None:
     tree.populate_from_iterable([listed("cell", "device"), listed("device", "host")])
     assert parents(tree) == {"host": None, "device": "host", "cell": "device", "storage": None}
 
 
-def test_a_uuid_that_is_another_providers_name_replaces_nobody(tree: ProviderTree) -> None:
+def test_a_uuid_that_is_the_name_of_a_provider_replaces_no_provider(tree: ProviderTree) -> None:
     tree.populate_from_iterable([listed("cell name", "host", name="x")])
     assert tree.get_provider_uuids("host") == ["host", "cell", "device", "cell name"]
 
@@ -189,7 +189,7 @@ def test_a_uuid_that_is_another_providers_name_replaces_nobody(tree: ProviderTre
         [listed("a", "b"), listed("b", "c"), listed("c", "a"), listed("below", "a")],
     ],
 )
-def test_a_cycle_is_a_value_error_that_names_its_members(
+def test_a_value_error_names_the_members_of_a_cycle(
     tree: ProviderTree, cycle: list[dict[str, Any]]
 ) -> None:
     before = parents(tree)
@@ -198,14 +198,14 @@ def test_a_cycle_is_a_value_error_that_names_its_members(
     assert parents(tree) == before
 
 
-def test_what_is_not_part_of_a_cycle_is_added(tree: ProviderTree) -> None:
+def test_providers_outside_of_a_cycle_are_added(tree: ProviderTree) -> None:
     with pytest.raises(ValueError, match=r"ancestors: a, b$"):
         tree.populate_from_iterable([listed("a", "b"), listed("b", "a"), listed("new", "host")])
     assert tree.exists("new")
     assert not tree.exists("a")
 
 
-def test_of_two_entries_with_a_uuid_the_last_one_counts() -> None:
+def test_the_last_of_two_entries_with_the_same_uuid_counts() -> None:
     tree = ProviderTree()
     tree.populate_from_iterable([listed("a", "nobody", name="first"), listed("a", name="second")])
     assert parents(tree) == {"a": None}

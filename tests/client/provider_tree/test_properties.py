@@ -1,4 +1,4 @@
-"""ProviderTree against a model that looks for each provider by walking, as the rules are told."""
+"""ProviderTree compared with a model that finds each provider by a walk, as Nova does."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.client.provider_tree import ProviderTree
+from support.properties import many
 
-# So few that names meet names and uuids of others all the time.
+# With few values, names often equal names and uuids of other providers.
 NAMES = ["a", "v", "w"]
 UUIDS = ["u", "v", "w", "x"]
-# Roots hide all others that an address might mean, so few of theirs are among those above.
+# A root hides all children with its name or uuid, so few values of roots are among these.
 ROOT_NAMES = ["r", "r", "r1", "a"]
 ROOT_UUIDS = ["r1", "r2", "r3", "u"]
 PARENTS = ["r1", "r2", "r", *UUIDS]
@@ -144,7 +145,7 @@ class Model:
 
 @dataclass
 class Pair:
-    """A tree and its model, to which the same things happen."""
+    """A tree and its model, which undergo the same steps."""
 
     tree: ProviderTree = field(default_factory=ProviderTree)
     model: Model = field(default_factory=Model)
@@ -233,7 +234,7 @@ entries = st.fixed_dictionaries(
         "parent_provider_uuid": st.sampled_from(["r1", "r2", *UUIDS, None]),
     }
 )
-# What can happen, and how often: a tree has to grow for names to meet.
+# The steps and their weights. Additions are frequent, because names meet only in large trees.
 STEPS: dict[str, tuple[int, st.SearchStrategy[tuple[Any, ...]]]] = {
     "new_root": (1, st.tuples(st.sampled_from(ROOT_NAMES), st.sampled_from(ROOT_UUIDS))),
     "new_child": (12, st.tuples(names, parents, new_uuids)),
@@ -253,14 +254,14 @@ def steps(draw: st.DrawFn) -> tuple[str, tuple[Any, ...]]:
     return name, draw(STEPS[name][1])
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=many(100))
 @given(st.lists(steps(), min_size=10, max_size=30))
-def test_every_provider_is_found_where_a_walk_would_find_it(
-    story: list[tuple[str, tuple[Any, ...]]],
+def test_the_tree_finds_the_provider_that_a_walk_finds(
+    script: list[tuple[str, tuple[Any, ...]]],
 ) -> None:
     pair = Pair()
     pair.new_root("r", "r1")
     pair.new_root("s", "r2")
-    for name, arguments in story:
+    for name, arguments in script:
         getattr(pair, name)(*arguments)
         pair.compare()

@@ -13,7 +13,7 @@ from roost.model.identifiers import is_uuid
 
 @pytest.fixture
 def tree() -> ProviderTree:
-    """Two roots; below the first two NUMA cells, the first of which has two devices."""
+    """Two roots. The first has two NUMA cells, and the first cell has two devices."""
     tree = ProviderTree()
     tree.new_root("host", "host-uuid", generation=1)
     tree.new_child("cell0", "host", "cell0-uuid", generation=2)
@@ -51,7 +51,7 @@ def test_a_new_provider_has_no_associations(tree: ProviderTree) -> None:
         assert tree.data(uuid)[4:] == ({}, set(), set(), {})
 
 
-def test_nothing_is_validated() -> None:
+def test_values_are_not_validated() -> None:
     tree = ProviderTree()
     tree.new_root("", "not a uuid")
     tree.update_inventory("not a uuid", {"no class": {"no field": "no number"}})
@@ -75,41 +75,39 @@ def test_only_exactly_equal_addresses_match(tree: ProviderTree, address: Any) ->
 
 
 UNKNOWN: dict[str, Callable[[ProviderTree], object]] = {
-    "get_provider_uuids": lambda tree: tree.get_provider_uuids("nobody"),
-    "get_provider_uuids_in_tree": lambda tree: tree.get_provider_uuids_in_tree("nobody"),
-    "data": lambda tree: tree.data("nobody"),
-    "new_child": lambda tree: tree.new_child("child", "nobody"),
-    "remove": lambda tree: tree.remove("nobody"),
-    "has_inventory": lambda tree: tree.has_inventory("nobody"),
-    "has_inventory_changed": lambda tree: tree.has_inventory_changed("nobody", {}),
-    "update_inventory": lambda tree: tree.update_inventory("nobody", {}),
-    "has_traits": lambda tree: tree.has_traits("nobody", []),
-    "have_traits_changed": lambda tree: tree.have_traits_changed("nobody", []),
-    "update_traits": lambda tree: tree.update_traits("nobody", []),
-    "add_traits": lambda tree: tree.add_traits("nobody", "CUSTOM_GOLD"),
-    "remove_traits": lambda tree: tree.remove_traits("nobody", "CUSTOM_GOLD"),
-    "in_aggregates": lambda tree: tree.in_aggregates("nobody", []),
-    "have_aggregates_changed": lambda tree: tree.have_aggregates_changed("nobody", []),
-    "update_aggregates": lambda tree: tree.update_aggregates("nobody", []),
-    "add_aggregates": lambda tree: tree.add_aggregates("nobody"),
-    "remove_aggregates": lambda tree: tree.remove_aggregates("nobody"),
-    "update_resources": lambda tree: tree.update_resources("nobody", {}),
-    "subtree": lambda tree: tree.subtree("nobody"),
-    "_find_with_lock": lambda tree: tree._find_with_lock("nobody"),
+    "get_provider_uuids": lambda tree: tree.get_provider_uuids("missing"),
+    "get_provider_uuids_in_tree": lambda tree: tree.get_provider_uuids_in_tree("missing"),
+    "data": lambda tree: tree.data("missing"),
+    "new_child": lambda tree: tree.new_child("child", "missing"),
+    "remove": lambda tree: tree.remove("missing"),
+    "has_inventory": lambda tree: tree.has_inventory("missing"),
+    "has_inventory_changed": lambda tree: tree.has_inventory_changed("missing", {}),
+    "update_inventory": lambda tree: tree.update_inventory("missing", {}),
+    "has_traits": lambda tree: tree.has_traits("missing", []),
+    "have_traits_changed": lambda tree: tree.have_traits_changed("missing", []),
+    "update_traits": lambda tree: tree.update_traits("missing", []),
+    "add_traits": lambda tree: tree.add_traits("missing", "CUSTOM_GOLD"),
+    "remove_traits": lambda tree: tree.remove_traits("missing", "CUSTOM_GOLD"),
+    "in_aggregates": lambda tree: tree.in_aggregates("missing", []),
+    "have_aggregates_changed": lambda tree: tree.have_aggregates_changed("missing", []),
+    "update_aggregates": lambda tree: tree.update_aggregates("missing", []),
+    "add_aggregates": lambda tree: tree.add_aggregates("missing"),
+    "remove_aggregates": lambda tree: tree.remove_aggregates("missing"),
+    "update_resources": lambda tree: tree.update_resources("missing", {}),
+    "subtree": lambda tree: tree.subtree("missing"),
+    "_find_with_lock": lambda tree: tree._find_with_lock("missing"),
 }
 
 
 @pytest.mark.parametrize("method", UNKNOWN)
-def test_an_unknown_provider_is_a_value_error_that_names_it(
-    tree: ProviderTree, method: str
-) -> None:
-    with pytest.raises(ValueError, match=r"^No such provider nobody$"):
+def test_a_value_error_names_an_unknown_provider(tree: ProviderTree, method: str) -> None:
+    with pytest.raises(ValueError, match=r"^No such provider missing$"):
         UNKNOWN[method](tree)
 
 
 @pytest.mark.parametrize("method", ["add_traits", "remove_traits"])
-def test_no_traits_for_an_unknown_provider_are_no_error(tree: ProviderTree, method: str) -> None:
-    getattr(tree, method)("nobody")
+def test_a_call_without_traits_accepts_an_unknown_provider(tree: ProviderTree, method: str) -> None:
+    getattr(tree, method)("missing")
 
 
 def test_a_root_is_found_by_uuid_before_a_root_of_that_name() -> None:
@@ -131,7 +129,7 @@ def test_a_root_is_found_by_name_before_another_provider_of_that_uuid(tree: Prov
     assert found(tree, "device0-uuid") == "late-uuid"
 
 
-def test_a_root_is_found_by_name_before_others_of_that_name(tree: ProviderTree) -> None:
+def test_a_root_is_found_by_name_before_children_of_that_name(tree: ProviderTree) -> None:
     tree.new_root("device0", "late-uuid")
     assert found(tree, "device0") == "late-uuid"
 
@@ -156,14 +154,14 @@ def test_a_provider_is_found_before_its_descendants(tree: ProviderTree) -> None:
     assert found(tree, "same") == "upper"
 
 
-def test_a_child_with_the_uuid_comes_before_its_siblings_and_what_is_below_them() -> None:
+def test_a_child_with_the_uuid_comes_before_its_siblings_and_their_descendants() -> None:
     tree = ProviderTree()
     tree.new_root("host", "host-uuid")
     tree.new_child("a", "host", "a-uuid")
     tree.new_child("x", "host", "sibling")
     tree.new_child("c", "host", "c-uuid")
-    # Moved in from elsewhere, because nothing new can get the uuid "x" while there is a name "x".
-    listed = [{"uuid": "x", "name": "meant", "parent_provider_uuid": "host-uuid"}]
+    # `new_child` would refuse the uuid "x" because of the name "x".
+    listed = [{"uuid": "x", "name": "by uuid", "parent_provider_uuid": "host-uuid"}]
     tree.populate_from_iterable(listed)
     tree.new_child("x", "a", "nephew")
     assert tree.get_provider_uuids("host") == [
@@ -186,14 +184,14 @@ def test_a_name_in_an_older_branch_comes_before_a_uuid_in_a_younger_one(
     )
     assert found(tree, "x") == "x"
     tree.new_child("x", "device0", "older")
-    assert found(tree, "x") == "x", "still a child of a provider that is asked before its children"
+    assert found(tree, "x") == "x"
     tree.populate_from_iterable(
         [{"uuid": "x", "name": "by uuid", "parent_provider_uuid": "cell1-uuid"}]
     )
     assert found(tree, "x") == "older"
 
 
-def test_a_parent_that_has_the_name_comes_before_the_child_that_has_the_uuid() -> None:
+def test_a_parent_with_the_name_comes_before_a_child_with_the_uuid() -> None:
     tree = ProviderTree()
     tree.new_root("host", "host-uuid")
     tree.new_child("x", "host", "parent")
@@ -208,23 +206,23 @@ def test_a_provider_may_be_named_like_its_own_uuid(tree: ProviderTree) -> None:
     assert not tree.exists("same")
 
 
-def test_none_matches_nothing(tree: ProviderTree) -> None:
-    nothing: Any = None
-    assert not tree.exists(nothing)
-    assert tree.new_root("without", nothing) is None
+def test_none_finds_no_provider(tree: ProviderTree) -> None:
+    none: Any = None
+    assert not tree.exists(none)
+    assert tree.new_root("without", none) is None
     assert tree.data("without").uuid is None
-    assert not tree.exists(nothing)
+    assert not tree.exists(none)
 
 
-def test_a_root_without_uuid_can_have_neither_a_like_nor_children() -> None:
+def test_only_one_root_may_lack_a_uuid_and_it_cannot_have_children() -> None:
     tree = ProviderTree()
-    nothing: Any = None
-    tree.new_root("without", nothing)
+    none: Any = None
+    tree.new_root("without", none)
     with pytest.raises(ValueError, match="uuid None already"):
-        tree.new_root("another", nothing)
+        tree.new_root("another", none)
     with pytest.raises(ValueError, match="without cannot have children"):
         tree.new_child("child", "without")
-    assert tree.get_provider_uuids() == [nothing]
+    assert tree.get_provider_uuids() == [none]
 
 
 # -- lists of uuids
@@ -234,7 +232,9 @@ def test_uuids_come_top_down_depth_first_in_order_of_insertion(tree: ProviderTre
     assert tree.get_provider_uuids() == ALL
 
 
-def test_uuids_of_a_provider_are_its_own_and_those_below(tree: ProviderTree) -> None:
+def test_the_uuids_of_a_provider_are_its_own_and_those_of_its_descendants(
+    tree: ProviderTree,
+) -> None:
     assert tree.get_provider_uuids("cell0") == ["cell0-uuid", "device0-uuid", "device1-uuid"]
     assert tree.get_provider_uuids(name_or_uuid="cell1-uuid") == ["cell1-uuid"]
 
@@ -251,7 +251,7 @@ def test_roots_are_the_providers_themselves_in_order_of_insertion(tree: Provider
     assert next(iter(tree.roots)) is tree._find_with_lock("host")
 
 
-def test_the_provider_behind_an_address_has_its_children(tree: ProviderTree) -> None:
+def test_find_with_lock_returns_the_provider_with_its_children(tree: ProviderTree) -> None:
     provider = tree._find_with_lock("cell0")
     assert (provider.uuid, provider.name, provider.generation) == ("cell0-uuid", "cell0", 2)
     assert provider.parent_uuid == "host-uuid"
@@ -261,7 +261,7 @@ def test_the_provider_behind_an_address_has_its_children(tree: ProviderTree) -> 
     }
 
 
-def test_the_root_of_the_tree_of_an_address_can_be_asked_for(tree: ProviderTree) -> None:
+def test_find_with_lock_can_return_the_root(tree: ProviderTree) -> None:
     assert tree._find_with_lock("device0", return_root=True).uuid == "host-uuid"
     assert tree._find_with_lock("storage", return_root=True).uuid == "storage-uuid"
 
@@ -269,7 +269,7 @@ def test_the_root_of_the_tree_of_an_address_can_be_asked_for(tree: ProviderTree)
 # -- new roots and children
 
 
-def test_a_new_root_gives_its_uuid_and_keeps_its_generation() -> None:
+def test_new_root_returns_the_uuid_and_stores_the_generation() -> None:
     tree = ProviderTree()
     assert tree.new_root(name="host", uuid="host-uuid", generation=0) == "host-uuid"
     assert tree.data("host")[:4] == ("host-uuid", "host", 0, None)
@@ -286,14 +286,14 @@ def test_a_new_root_must_not_have_a_uuid_that_matches_a_provider(
     assert tree.get_provider_uuids() == ALL
 
 
-def test_of_two_roots_with_a_name_the_younger_is_meant(tree: ProviderTree) -> None:
+def test_a_name_finds_the_younger_of_two_roots(tree: ProviderTree) -> None:
     tree.new_root("host", "younger")
     assert found(tree, "host") == "younger"
     assert found(tree, "host-uuid") == "host-uuid"
 
 
 @pytest.mark.parametrize(("first", "second"), [("younger", "host-uuid"), ("host-uuid", "younger")])
-def test_two_roots_with_a_name_can_be_removed_in_any_order(
+def test_two_roots_with_the_same_name_can_be_removed_in_any_order(
     tree: ProviderTree, first: str, second: str
 ) -> None:
     tree.new_root("host", "younger")
@@ -304,12 +304,12 @@ def test_two_roots_with_a_name_can_be_removed_in_any_order(
     assert tree.get_provider_uuids() == ["storage-uuid"]
 
 
-def test_a_new_child_gives_its_uuid_and_keeps_its_generation(tree: ProviderTree) -> None:
+def test_new_child_returns_the_uuid_and_stores_the_generation(tree: ProviderTree) -> None:
     assert tree.new_child("new", "cell1", "new-uuid", 7) == "new-uuid"
     assert tree.data("new")[:4] == ("new-uuid", "new", 7, "cell1-uuid")
 
 
-def test_a_new_child_without_uuid_gets_a_random_one(tree: ProviderTree) -> None:
+def test_a_new_child_without_uuid_gets_a_random_uuid(tree: ProviderTree) -> None:
     uuids = {tree.new_child(name=f"new{i}", parent="cell1") for i in range(2)}
     assert len(uuids) == 2
     assert all(is_uuid(uuid) and tree.exists(uuid) for uuid in uuids)
@@ -331,7 +331,7 @@ def test_a_new_child_must_not_have_a_uuid_that_matches(tree: ProviderTree, taken
     assert tree.get_provider_uuids() == ALL
 
 
-def test_a_new_child_with_a_uuid_of_its_own_may_have_a_name_that_is_taken(
+def test_a_new_child_with_a_new_uuid_may_have_a_name_that_is_taken(
     tree: ProviderTree,
 ) -> None:
     assert tree.new_child("device0", "cell1", uuid="new-uuid") == "new-uuid"
@@ -340,13 +340,13 @@ def test_a_new_child_with_a_uuid_of_its_own_may_have_a_name_that_is_taken(
 
 def test_a_duplicate_is_noticed_before_an_unknown_parent(tree: ProviderTree) -> None:
     with pytest.raises(ValueError, match="provider host already"):
-        tree.new_child("host", "nobody")
+        tree.new_child("host", "missing")
 
 
 # -- removing
 
 
-def test_removing_takes_all_below_with_it(tree: ProviderTree) -> None:
+def test_remove_removes_the_descendants_too(tree: ProviderTree) -> None:
     tree.remove("cell0")
     assert tree.get_provider_uuids() == ["host-uuid", "cell1-uuid", "storage-uuid"]
     assert tree._find_with_lock("host").children.keys() == {"cell1-uuid"}
@@ -364,7 +364,7 @@ def test_a_removed_root_is_found_neither_by_name_nor_by_uuid(
     assert tree.get_provider_uuids() == ["storage-uuid"]
 
 
-def test_uuids_in_a_tree_backwards_are_an_order_of_removal(tree: ProviderTree) -> None:
+def test_providers_can_be_removed_in_the_reversed_order_of_their_uuids(tree: ProviderTree) -> None:
     for uuid in reversed(tree.get_provider_uuids_in_tree("cell0")):
         tree.remove(uuid)
     assert tree.get_provider_uuids() == ["storage-uuid"]
@@ -378,7 +378,7 @@ def test_a_removed_provider_can_be_added_again_elsewhere(tree: ProviderTree) -> 
     assert tree.get_provider_uuids()[-1] == "cell0-uuid"
 
 
-def test_the_next_of_that_name_is_found_when_the_first_is_removed(tree: ProviderTree) -> None:
+def test_a_name_finds_the_next_provider_after_the_first_is_removed(tree: ProviderTree) -> None:
     tree.new_child("device0", "cell1", "second")
     tree.remove("device0")
     assert found(tree, "device0") == "second"

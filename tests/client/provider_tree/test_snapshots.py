@@ -1,4 +1,4 @@
-"""ProviderTree.data: what was known of a provider at one moment."""
+"""ProviderTree.data returns a snapshot of a provider."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def tree() -> ProviderTree:
     return tree
 
 
-def test_a_snapshot_has_its_fields_in_a_known_order(tree: ProviderTree) -> None:
+def test_the_fields_of_a_snapshot_have_the_order_of_nova(tree: ProviderTree) -> None:
     assert ProviderData._fields == (
         "uuid",
         "name",
@@ -57,7 +57,7 @@ def test_a_snapshot_does_not_change_with_the_tree(tree: ProviderTree) -> None:
     assert snapshot == ("host-uuid", "host", 1, None, {}, set(), set(), {})
 
 
-def test_what_a_snapshot_has_is_not_a_change(tree: ProviderTree) -> None:
+def test_the_values_of_a_snapshot_do_not_count_as_changes(tree: ProviderTree) -> None:
     tree.update_inventory("host", {"VCPU": {"total": 8}})
     tree.add_traits("host", "CUSTOM_GOLD")
     tree.add_aggregates("host", "aggregate")

@@ -1,4 +1,4 @@
-"""What the tests of the reporter share: a world on the server, and somebody who interferes."""
+"""Fixtures for the reporter: providers on the server, and a transport that interferes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import pytest
 
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.http import HttpTransport
-from support.counting import CountingTransport
-from support.live_server import LiveServer
-from support.remote_world import RemoteWorld
-from support.tampering import TamperingTransport
+from support.client.live_providers import LiveProviders
+from support.servers.live_server import LiveServer
+from support.transports.counting import CountingTransport
+from support.transports.tampering import TamperingTransport
 
 
 @pytest.fixture
-def world(server: LiveServer) -> Iterator[RemoteWorld]:
-    """Somebody else's view of the server, over connections of his own."""
+def world(server: LiveServer) -> Iterator[LiveProviders]:
+    """The providers as another client sees them, over its own connections."""
     transport = HttpTransport(server.url, "admin")
-    yield RemoteWorld(transport)
+    yield LiveProviders(transport)
     transport.close()
 
 
 @pytest.fixture
 def tampering(transport: CountingTransport) -> Iterator[TamperingTransport]:
-    """What the reporter sends passes here, and is then counted; all plans must be used."""
+    """The transport of the reporter, which interferes as planned; a test uses all plans."""
     tampering = TamperingTransport(transport)
     yield tampering
     assert not tampering.left, f"these requests did not come: {tampering.left}"

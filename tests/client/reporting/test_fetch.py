@@ -1,4 +1,4 @@
-"""Fetching a host's tree: how its root is ensured, what is read, and what bad answers become."""
+"""Fetching the tree of a host: its root, its associations, its sharing providers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from roost.client.errors import (
     ResourceProviderUpdateConflict,
     UnreadableAnswer,
 )
-from roost.client.reporting.placement import Placement
-from roost.client.reporting.reading import TreeReader
+from roost.client.placement import Placement
 from roost.client.reporting.reporter import Reporter
-from roost.client.transport import Response
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
+from roost.client.reporting.tree_reader import TreeReader
+from roost.client.transport import PlacementResponse
+from support.client.live_providers import LiveProviders
+from support.transports.counting import CountingTransport
+from support.transports.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 POST = "POST /resource_providers"
@@ -30,8 +30,8 @@ POST = "POST /resource_providers"
 # The root
 
 
-def test_a_host_that_is_not_there_is_created_and_nothing_is_read(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_missing_host_is_created_and_nothing_is_read(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     uuid, name = world.uuid("host"), world.name("host")
     tree = reporter.fetch(uuid, name)
@@ -43,14 +43,16 @@ def test_a_host_that_is_not_there_is_created_and_nothing_is_read(
 
 
 @one_server
-def test_a_host_without_a_name_is_named_by_its_uuid(world: RemoteWorld, reporter: Reporter) -> None:
+def test_a_host_without_a_name_gets_its_uuid_as_name(
+    world: LiveProviders, reporter: Reporter
+) -> None:
     uuid = world.uuid("host")
     assert reporter.fetch(uuid).data(uuid).name == uuid
     assert world.provider("host")["name"] == uuid
 
 
-def test_a_root_with_a_parent_is_created_below_it_and_comes_with_the_whole_tree(
-    world: RemoteWorld, reporter: Reporter
+def test_a_host_with_a_parent_is_created_below_it_and_the_whole_tree_is_read(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     parent = world.add("parent", totals={"VCPU": 4})
     uuid = world.uuid("host")
@@ -62,8 +64,8 @@ def test_a_root_with_a_parent_is_created_below_it_and_comes_with_the_whole_tree(
 
 
 @one_server
-def test_what_was_created_is_known_from_then_on(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_created_host_is_cached(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     uuid = world.uuid("host")
     reporter.fetch(uuid)
@@ -72,8 +74,8 @@ def test_what_was_created_is_known_from_then_on(
     assert not transport.requests
 
 
-def test_a_uuid_that_somebody_else_created_just_now_is_read(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_host_that_another_writer_created_meanwhile_is_read(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     uuid = world.uuid("host")
     tampering.before(POST, lambda: world.add("host", totals={"VCPU": 4}))
@@ -83,21 +85,21 @@ def test_a_uuid_that_somebody_else_created_just_now_is_read(
 
 
 @one_server
-def test_a_uuid_that_was_there_just_now_and_is_not_is_no_success(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_host_that_another_writer_created_and_deleted_meanwhile_is_an_error(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    def come_and_go() -> None:
+    def create_and_delete() -> None:
         world.add("host")
         tampering.before("GET /resource_providers?in_tree=*", lambda: world.delete("host"))
 
-    tampering.before(POST, come_and_go)
+    tampering.before(POST, create_and_delete)
     with pytest.raises(ResourceProviderCreationFailed) as caught:
         reporter.fetch(world.uuid("host"), world.name("host"))
     assert caught.value.provider_uuid == world.uuid("host")
 
 
-def test_a_name_that_is_taken_is_a_failure_and_not_somebody_who_was_faster(
-    world: RemoteWorld, reporter: Reporter
+def test_a_name_that_another_provider_has_is_a_failed_creation(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     world.add("other")
     with pytest.raises(ResourceProviderCreationFailed) as caught:
@@ -109,8 +111,8 @@ def test_a_name_that_is_taken_is_a_failure_and_not_somebody_who_was_faster(
 
 
 @one_server
-def test_any_other_refusal_of_the_root_is_a_failed_creation(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_refused_creation_of_the_host_is_a_failed_creation(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     tampering.answer(POST, refusal(500, "out of order"))
     with pytest.raises(ResourceProviderCreationFailed, match="out of order") as caught:
@@ -119,21 +121,21 @@ def test_any_other_refusal_of_the_root_is_a_failed_creation(
 
 
 @one_server
-def test_a_root_that_nobody_listened_to_is_no_failed_creation(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_missing_connection_is_no_failed_creation(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    error = PlacementAPIConnectFailure("nobody listens")
+    error = PlacementAPIConnectFailure("connection refused")
     tampering.fail(POST, error)
     with pytest.raises(PlacementAPIConnectFailure) as caught:
         reporter.fetch(world.uuid("host"))
     assert caught.value is error
 
 
-# What is read
+# Reads
 
 
-def test_each_call_asks_for_the_oldest_version_that_will_do(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_each_read_has_the_oldest_version_that_serves_its_purpose(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     world.add("host", aggregates=["agg"])
     reporter.fetch(world.uuid("host"))
@@ -154,19 +156,19 @@ def test_each_call_asks_for_the_oldest_version_that_will_do(
     assert all(request.repeatable for request in transport.requests)
 
 
-def test_reads_of_a_provider_between_which_somebody_wrote_are_repeated(
-    world: RemoteWorld,
+def test_reads_of_a_provider_that_changes_in_between_are_repeated(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
 ) -> None:
     uuid = world.add("host", totals={"VCPU": 4})
 
-    def move_everything() -> None:
+    def change_all() -> None:
         world.set_totals("host", VCPU=8)
         world.set_traits("host", "HW_CPU_X86_AVX")
 
-    tampering.before("GET */aggregates", move_everything)
+    tampering.before("GET */aggregates", change_all)
     tree = reporter.fetch(uuid)
     assert tree.data(uuid).inventory["VCPU"]["total"] == 8
     assert tree.data(uuid).traits == {"HW_CPU_X86_AVX"}
@@ -176,8 +178,8 @@ def test_reads_of_a_provider_between_which_somebody_wrote_are_repeated(
 
 
 @one_server
-def test_of_a_provider_that_never_rests_the_oldest_generation_is_kept(
-    world: RemoteWorld,
+def test_a_provider_that_changes_in_all_attempts_gets_the_oldest_generation(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
@@ -195,8 +197,8 @@ def test_of_a_provider_that_never_rests_the_oldest_generation_is_kept(
     assert world.totals("host") == {"VCPU": 5}
 
 
-def test_a_member_that_goes_while_it_is_read_is_a_conflict(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_member_that_is_deleted_during_the_read_is_a_conflict(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host, child = world.add("host"), world.add("child", "host")
     tampering.before(f"GET */{child}/aggregates", lambda: world.delete("child"))
@@ -218,8 +220,8 @@ def test_a_member_that_goes_while_it_is_read_is_a_conflict(
         ("GET */resource_providers?member_of=*", ResourceProviderRetrievalFailed, False),
     ],
 )
-def test_a_read_that_is_refused_ends_the_fetch_and_nothing_is_kept(
-    world: RemoteWorld,
+def test_a_refused_read_ends_the_fetch_and_nothing_is_cached(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     *,
@@ -237,11 +239,11 @@ def test_a_read_that_is_refused_ends_the_fetch_and_nothing_is_kept(
 
 
 @one_server
-@pytest.mark.parametrize("listing", ["<html>", "{}", '{"resource_providers": ["host"]}'])
-def test_a_listing_that_no_placement_server_sends_is_named_as_such(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, listing: str
+@pytest.mark.parametrize("body", ["<html>", "{}", '{"resource_providers": ["host"]}'])
+def test_a_list_that_no_placement_server_sends_is_an_unreadable_answer(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, body: str
 ) -> None:
-    answer = Response(200, {"x-openstack-request-id": REQUEST_ID}, listing.encode())
+    answer = PlacementResponse(200, {"x-openstack-request-id": REQUEST_ID}, body.encode())
     tampering.answer("GET /resource_providers?in_tree=*", answer)
     with pytest.raises(UnreadableAnswer) as caught:
         reporter.fetch(world.uuid("host"))
@@ -250,12 +252,12 @@ def test_a_listing_that_no_placement_server_sends_is_named_as_such(
 
 @one_server
 @pytest.mark.parametrize("missing", ["uuid", "name", "generation", "parent_provider_uuid"])
-def test_a_listed_provider_lacks_nothing_that_will_be_asked_of_it(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, missing: str
+def test_a_listed_provider_without_a_field_is_an_unreadable_answer(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, missing: str
 ) -> None:
     world.add("host")
     listed = {key: value for key, value in world.provider("host").items() if key != missing}
-    answer = Response(200, content=json.dumps({"resource_providers": [listed]}).encode())
+    answer = PlacementResponse(200, content=json.dumps({"resource_providers": [listed]}).encode())
     tampering.answer("GET /resource_providers?in_tree=*", answer)
     with pytest.raises(UnreadableAnswer):
         reporter.fetch(world.uuid("host"))
@@ -266,11 +268,11 @@ def _check(error: PlacementError, status: int, provider_uuid: str | None) -> Non
     assert error.provider_uuid == provider_uuid
 
 
-# Who shares
+# Sharing providers
 
 
-def test_partners_of_partners_and_those_who_do_not_share_stay_out(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_only_sharing_providers_of_the_tree_itself_are_read(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     world.add("host", aggregates=["near"])
     world.add("neighbour", aggregates=["near"])
@@ -283,8 +285,8 @@ def test_partners_of_partners_and_those_who_do_not_share_stay_out(
     assert len(asked) == 1
 
 
-def test_the_aggregates_of_all_members_are_asked_for_at_once(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_one_request_has_the_aggregates_of_all_members(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     world.add("host", aggregates=["agg1"])
     world.add("child", "host", aggregates=["agg1", "agg2"])
@@ -297,8 +299,8 @@ def test_the_aggregates_of_all_members_are_asked_for_at_once(
 
 
 @one_server
-def test_more_aggregates_than_a_request_has_room_for_take_several(
-    world: RemoteWorld, transport: CountingTransport
+def test_many_aggregates_need_several_requests(
+    world: LiveProviders, transport: CountingTransport
 ) -> None:
     world.add("host", aggregates=["agg1", "agg2", "agg3"])
     world.add("disk", traits=[SHARES], aggregates=["agg1", "agg3"])
@@ -309,12 +311,12 @@ def test_more_aggregates_than_a_request_has_room_for_take_several(
     assert sum("member_of" in str(request) for request in transport.requests) == 2
 
 
-# What is kept
+# The cache
 
 
 @one_server
-def test_each_host_has_a_forest_of_its_own(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_each_host_has_a_cached_tree_of_its_own(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     one, other = world.uuid("one"), world.uuid("other")
     reporter.fetch(one)
@@ -325,12 +327,12 @@ def test_each_host_has_a_forest_of_its_own(
     reporter.fetch(other)
     assert not transport.requests
     reporter.fetch(one)
-    assert transport.requests, "what was forgotten is read again"
+    assert transport.requests, "a forgotten tree is read again"
 
 
 @one_server
-def test_all_hosts_can_be_forgotten_at_once(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_forget_without_a_host_forgets_all_hosts(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     hosts = [world.uuid("one"), world.uuid("other")]
     for host in hosts:

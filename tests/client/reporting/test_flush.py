@@ -1,4 +1,4 @@
-"""Flushing a tree: what is written, what is left alone, and what refusals become."""
+"""Flushing a tree: creations, deletions and replacements on the server."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from roost.client.errors import (
     ResourceProviderUpdateConflict,
 )
 from roost.client.reporting.reporter import Reporter
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.tampering import one_server
+from support.client.live_providers import LiveProviders
+from support.transports.counting import CountingTransport
+from support.transports.tampering import one_server
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 AVX = "HW_CPU_X86_AVX"
@@ -24,8 +24,8 @@ AVX = "HW_CPU_X86_AVX"
 # Creating
 
 
-def test_new_providers_are_created_with_all_that_hangs_on_them(
-    world: RemoteWorld, reporter: Reporter
+def test_new_providers_are_created_with_their_associations(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host, child = world.uuid("host"), world.uuid("child")
     gold, pearls = world.custom("GOLD"), world.custom("PEARLS")
@@ -37,14 +37,14 @@ def test_new_providers_are_created_with_all_that_hangs_on_them(
     reporter.flush(host, tree)
     assert world.provider("child")["parent_provider_uuid"] == host
     assert world.provider("child")["name"] == world.name("child")
-    assert world.inventories("child")[pearls]["reserved"] == 7, "all of it may be reserved"
+    assert world.inventories("child")[pearls]["reserved"] == 7, "the whole total may be reserved"
     assert world.traits("child") == {gold, AVX}
     assert world.aggregates("child") == ["agg"]
 
 
 @one_server
 def test_the_generation_of_a_new_provider_is_written_into_the_tree(
-    world: RemoteWorld, reporter: Reporter
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.uuid("host")
     tree = reporter.fetch(host)
@@ -54,8 +54,8 @@ def test_the_generation_of_a_new_provider_is_written_into_the_tree(
     assert tree.data(child).generation == 0
 
 
-def test_a_new_provider_that_is_there_already_is_loaded_and_keeps_what_it_has(
-    world: RemoteWorld, reporter: Reporter
+def test_a_new_provider_that_exists_already_is_read_and_keeps_its_associations(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.uuid("host")
     tree = reporter.fetch(host)
@@ -67,11 +67,11 @@ def test_a_new_provider_that_is_there_already_is_loaded_and_keeps_what_it_has(
     assert world.totals("child") == {"VCPU": 8}
     known = reporter.fetch(host).data(child)
     assert (known.traits, known.aggregates) == ({AVX}, {world.uuid("agg")})
-    assert known.generation == world.generation("child") == 3, "traits were as they should be"
+    assert known.generation == world.generation("child") == 3, "the traits needed no write"
 
 
-def test_what_somebody_put_on_a_new_provider_is_not_overwritten(
-    world: RemoteWorld, reporter: Reporter
+def test_associations_that_another_writer_put_on_a_new_provider_are_not_overwritten(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.uuid("host")
     tree = reporter.fetch(host)
@@ -85,8 +85,8 @@ def test_what_somebody_put_on_a_new_provider_is_not_overwritten(
 
 
 @one_server
-def test_a_root_that_another_host_has_reported_already_is_not_reported_again(
-    world: RemoteWorld, reporter: Reporter
+def test_a_root_that_another_host_has_reported_is_not_written_again(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     disk = world.uuid("disk")
     for host in (world.uuid("one"), world.uuid("other")):
@@ -98,11 +98,11 @@ def test_a_root_that_another_host_has_reported_already_is_not_reported_again(
         tree.add_aggregates(disk, world.uuid("agg"))
         reporter.flush(host, tree)
     assert world.aggregates("other") == ["agg"]
-    assert world.generation("disk") == 3, "the other host has nothing to add"
+    assert world.generation("disk") == 3, "the second host writes nothing to it"
 
 
-def test_a_new_provider_that_is_there_below_another_is_not_taken_over(
-    world: RemoteWorld, reporter: Reporter
+def test_a_new_provider_that_exists_below_another_parent_is_refused(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host, child = world.uuid("host"), world.uuid("child")
     tree = reporter.fetch(host)
@@ -118,8 +118,8 @@ def test_a_new_provider_that_is_there_below_another_is_not_taken_over(
 
 
 @one_server
-def test_a_new_provider_with_a_taken_name_ends_the_flush_as_it_is(
-    world: RemoteWorld, reporter: Reporter
+def test_a_new_provider_with_a_name_of_another_provider_ends_the_flush(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     world.add("other")
     host = world.uuid("host")
@@ -129,12 +129,12 @@ def test_a_new_provider_with_a_taken_name_ends_the_flush_as_it_is(
     with pytest.raises(ResourceProviderCreationFailed) as caught:
         reporter.flush(host, tree)
     assert (caught.value.status, caught.value.provider_uuid) == (409, child)
-    assert world.traits("host") == set(), "creating comes first"
+    assert world.traits("host") == set(), "creations come first"
 
 
 @one_server
-def test_names_and_parents_of_known_providers_are_not_flushed(
-    world: RemoteWorld,
+def test_new_names_and_parents_of_known_providers_are_not_written(
+    world: LiveProviders,
     reporter: Reporter,
     transport: CountingTransport,
     caplog: pytest.LogCaptureFixture,
@@ -160,8 +160,8 @@ def test_names_and_parents_of_known_providers_are_not_flushed(
 # Deleting
 
 
-def test_removed_providers_are_deleted_and_one_that_is_gone_already_is_fine(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_removed_providers_are_deleted_and_a_missing_one_is_no_error(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host, child = world.add("host"), world.add("child", "host")
     world.add("grandchild", "child")
@@ -177,10 +177,10 @@ def test_removed_providers_are_deleted_and_one_that_is_gone_already_is_fine(
     ]
     transport.forget()
     assert reporter.fetch(host).get_provider_uuids() == [host]
-    assert not transport.requests, "what was deleted is known to be gone"
+    assert not transport.requests, "the cached tree has no deleted provider"
 
 
-def test_a_removed_provider_that_is_in_use_stays(world: RemoteWorld, reporter: Reporter) -> None:
+def test_a_removed_provider_in_use_stays(world: LiveProviders, reporter: Reporter) -> None:
     host, child = world.add("host"), world.add("child", "host", totals={"VCPU": 4})
     world.claim("vm", child={"VCPU": 1})
     tree = reporter.fetch(host)
@@ -193,8 +193,8 @@ def test_a_removed_provider_that_is_in_use_stays(world: RemoteWorld, reporter: R
     assert world.totals("child") == {"VCPU": 4}
 
 
-def test_a_removed_provider_on_which_somebody_put_something_stays(
-    world: RemoteWorld, reporter: Reporter
+def test_a_removed_provider_that_another_writer_changed_stays(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host, child = world.add("host"), world.add("child", "host")
     tree = reporter.fetch(host)
@@ -208,7 +208,7 @@ def test_a_removed_provider_on_which_somebody_put_something_stays(
 
 @one_server
 def test_a_sharing_provider_that_a_driver_removes_is_deleted(
-    world: RemoteWorld, reporter: Reporter
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host", aggregates=["agg"])
     disk = world.add("disk", traits=[SHARES], aggregates=["agg"])
@@ -219,8 +219,8 @@ def test_a_sharing_provider_that_a_driver_removes_is_deleted(
 
 
 @one_server
-def test_a_subtree_says_nothing_about_sharing_providers(
-    world: RemoteWorld, reporter: Reporter
+def test_a_flush_of_a_subtree_keeps_sharing_providers(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host, child = world.add("host", aggregates=["agg"]), world.add("child", "host")
     world.add("disk", traits=[SHARES], aggregates=["agg"])
@@ -234,7 +234,9 @@ def test_a_subtree_says_nothing_about_sharing_providers(
 
 
 @one_server
-def test_hosts_do_not_delete_each_other(world: RemoteWorld, reporter: Reporter) -> None:
+def test_a_flush_of_one_host_keeps_all_further_hosts(
+    world: LiveProviders, reporter: Reporter
+) -> None:
     one, other = world.add("one"), world.add("other")
     reporter.fetch(other)
     tree = reporter.fetch(one)
@@ -247,8 +249,8 @@ def test_hosts_do_not_delete_each_other(world: RemoteWorld, reporter: Reporter) 
 # Replacing
 
 
-def test_fields_that_a_driver_does_not_tell_are_no_change(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_an_inventory_field_that_a_driver_leaves_out_is_no_change(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 4})
     tree = reporter.fetch(host)
@@ -258,8 +260,8 @@ def test_fields_that_a_driver_does_not_tell_are_no_change(
     assert not transport.requests
 
 
-def test_a_field_that_differs_replaces_the_others_by_their_defaults(
-    world: RemoteWorld, reporter: Reporter
+def test_a_changed_inventory_gets_defaults_for_fields_that_are_left_out(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.uuid("host")
     for fields in ({"total": 4, "reserved": 1}, {"total": 8}):
@@ -270,8 +272,8 @@ def test_a_field_that_differs_replaces_the_others_by_their_defaults(
     assert world.inventories("host")["VCPU"]["reserved"] == 0
 
 
-def test_everything_is_removed_by_replacing_it_with_nothing(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_associations_are_removed_by_a_put_of_empty_ones(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
     tree = reporter.fetch(host)
@@ -289,8 +291,8 @@ def test_everything_is_removed_by_replacing_it_with_nothing(
     )
 
 
-def test_each_write_goes_on_with_the_generation_that_the_last_one_gave(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_each_write_has_the_generation_of_the_answer_before(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.uuid("host")
     for total in (1, 2, 3):
@@ -302,8 +304,8 @@ def test_each_write_goes_on_with_the_generation_that_the_last_one_gave(
     assert reporter.fetch(host).data(host).generation == world.generation("host") == 3
 
 
-def test_what_was_written_is_known_as_the_server_has_it(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_the_cached_tree_after_a_flush_equals_that_of_the_server(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.uuid("host")
     tree = reporter.fetch(host)
@@ -316,10 +318,10 @@ def test_what_was_written_is_known_as_the_server_has_it(
     assert not transport.requests
     assert known == Reporter(transport).fetch(host).data(host)
     assert tree.data(host).generation == known.generation
-    assert known.inventory["VCPU"]["reserved"] == 0, "with what the server has filled in"
+    assert known.inventory["VCPU"]["reserved"] == 0, "the server adds the defaults"
 
 
-def test_inventory_in_use_cannot_be_removed(world: RemoteWorld, reporter: Reporter) -> None:
+def test_inventory_in_use_cannot_be_removed(world: LiveProviders, reporter: Reporter) -> None:
     host = world.add("host", totals={"VCPU": 4, "MEMORY_MB": 64})
     world.claim("vm", host={"VCPU": 1})
     tree = reporter.fetch(host)

@@ -1,4 +1,4 @@
-"""Flushing what is out of date: nobody loses what he wrote."""
+"""Flushing an outdated tree: the changes of other writers are not lost."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from roost.client.errors import (
 )
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.tampering import TamperingTransport, one_server
+from support.client.live_providers import LiveProviders
+from support.transports.counting import CountingTransport
+from support.transports.tampering import TamperingTransport, one_server
 
 AVX, AVX2, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_AVX2", "HW_CPU_X86_SSE"
 
 # Other writers
 
 
-def test_what_a_driver_does_not_change_is_not_touched(
-    world: RemoteWorld, reporter: Reporter
+def test_providers_that_the_driver_does_not_change_are_not_written(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host, child = world.add("host"), world.add("child", "host")
     tree = reporter.fetch(host)
@@ -45,8 +45,8 @@ def test_what_a_driver_does_not_change_is_not_touched(
     ],
     ids=["inventory", "traits", "aggregates"],
 )
-def test_a_provider_that_somebody_else_changed_is_not_overwritten(
-    world: RemoteWorld, reporter: Reporter, edit: Callable[[ProviderTree, str], object]
+def test_a_provider_that_another_writer_changed_is_not_overwritten(
+    world: LiveProviders, reporter: Reporter, edit: Callable[[ProviderTree, str], object]
 ) -> None:
     host = world.add("host")
     tree = reporter.fetch(host)
@@ -60,8 +60,8 @@ def test_a_provider_that_somebody_else_changed_is_not_overwritten(
     assert world.generation("host") == 1, "nothing was written"
 
 
-def test_aggregates_that_an_old_client_changed_unseen_are_not_overwritten(
-    world: RemoteWorld, reporter: Reporter
+def test_aggregates_that_changed_without_a_new_generation_are_not_overwritten(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host", aggregates=["mine"])
     tree = reporter.fetch(host)
@@ -75,8 +75,8 @@ def test_aggregates_that_an_old_client_changed_unseen_are_not_overwritten(
 
 
 @one_server
-def test_a_new_provider_that_came_and_went_meanwhile_is_a_conflict(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_new_provider_that_another_writer_created_and_deleted_is_a_conflict(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host, child = world.add("host"), world.uuid("child")
     tree = reporter.fetch(host)
@@ -88,8 +88,8 @@ def test_a_new_provider_that_came_and_went_meanwhile_is_a_conflict(
     assert caught.value.provider_uuid == child
 
 
-def test_names_that_somebody_deleted_fail_one_flush_and_not_the_next(
-    world: RemoteWorld, reporter: Reporter
+def test_a_class_that_another_client_deleted_fails_one_flush_and_not_the_next(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host, pearls = world.uuid("host"), world.custom("PEARLS")
 
@@ -108,22 +108,22 @@ def test_names_that_somebody_deleted_fail_one_flush_and_not_the_next(
     assert world.totals("host") == {pearls: 2}
 
 
-# Which tree is flushed
+# Outdated trees
 
 
 @one_server
-def test_a_host_has_to_be_fetched_before_it_is_flushed(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_flush_of_a_host_that_was_not_fetched_is_a_conflict(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    with pytest.raises(ResourceProviderUpdateConflict, match="fetched before") as caught:
+    with pytest.raises(ResourceProviderUpdateConflict, match="fetch it again") as caught:
         reporter.flush(world.uuid("host"), ProviderTree())
     assert caught.value.provider_uuid == world.uuid("host")
     assert not transport.requests
 
 
 @one_server
-def test_a_tree_from_before_the_last_flush_is_not_flushed(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_tree_that_was_fetched_before_the_last_flush_is_refused(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.uuid("host")
     early, late = copy.deepcopy(reporter.fetch(host)), reporter.fetch(host)
@@ -139,8 +139,8 @@ def test_a_tree_from_before_the_last_flush_is_not_flushed(
 
 
 @one_server
-def test_what_an_earlier_flush_created_is_not_deleted_by_an_older_tree(
-    world: RemoteWorld, reporter: Reporter
+def test_an_outdated_tree_does_not_delete_what_a_later_flush_created(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.uuid("host")
     early, late = reporter.fetch(host), reporter.fetch(host)
@@ -153,8 +153,8 @@ def test_what_an_earlier_flush_created_is_not_deleted_by_an_older_tree(
 
 
 @one_server
-def test_a_provider_that_came_after_the_tree_was_fetched_is_not_deleted(
-    world: RemoteWorld, reporter: Reporter
+def test_an_outdated_tree_does_not_delete_what_another_writer_created(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host")
     early = reporter.fetch(host)

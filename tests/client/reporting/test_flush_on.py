@@ -1,19 +1,22 @@
-"""Flushing on: again, after a conflict, and in spite of what cannot be had."""
+"""Flushing again: after a flush, after a conflict, after a lost answer."""
 
 from __future__ import annotations
 
 import pytest
 
+from roost.client.errors import ResourceProviderSyncFailed, TraitCreationFailed
 from roost.client.reporting.reporter import Reporter
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.scripted_drivers import EditingDriver
-from support.tampering import TamperingTransport, one_server, refusal
+from support.client.live_providers import LiveProviders
+from support.stubs.scripted_drivers import EditingDriver
+from support.transports.counting import CountingTransport
+from support.transports.tampering import TamperingTransport, one_server, refusal
 
 AVX, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"
 
 
-def test_a_tree_can_be_edited_and_flushed_again(world: RemoteWorld, reporter: Reporter) -> None:
+def test_a_flushed_tree_can_be_edited_and_flushed_again(
+    world: LiveProviders, reporter: Reporter
+) -> None:
     host = world.add("host")
     tree = reporter.fetch(host)
     for trait in (AVX, SSE):
@@ -23,8 +26,8 @@ def test_a_tree_can_be_edited_and_flushed_again(world: RemoteWorld, reporter: Re
 
 
 @one_server
-def test_after_a_conflict_only_what_has_moved_is_read_again(
-    world: RemoteWorld,
+def test_after_a_conflict_only_changed_providers_are_read_again(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
@@ -45,8 +48,8 @@ def test_after_a_conflict_only_what_has_moved_is_read_again(
 
 @one_server
 @pytest.mark.parametrize("status", [502, 504])
-def test_a_gateway_that_lost_the_answer_to_a_write_is_a_lost_answer(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, status: int
+def test_an_error_of_a_gateway_to_a_write_is_a_lost_answer(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, status: int
 ) -> None:
     host = world.add("host")
     tampering.answer("PUT */traits", refusal(status))
@@ -55,13 +58,14 @@ def test_a_gateway_that_lost_the_answer_to_a_write_is_a_lost_answer(
 
 
 @one_server
-def test_a_trait_that_cannot_be_had_is_no_reason_to_have_no_inventory(
-    world: RemoteWorld, reporter: Reporter
+def test_inventories_are_written_even_if_a_trait_cannot_be_created(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host")
     tree = reporter.fetch(host)
     tree.update_inventory(host, {"VCPU": {"total": 8}})
     tree.add_traits(host, "HW_CPU_OF_NEXT_YEAR")
-    with pytest.raises(Exception, match="too old to know"):
+    with pytest.raises(ResourceProviderSyncFailed) as caught:
         reporter.flush(host, tree)
+    assert isinstance(caught.value.__cause__, TraitCreationFailed)
     assert world.totals("host") == {"VCPU": 8}

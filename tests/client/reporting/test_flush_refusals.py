@@ -1,4 +1,4 @@
-"""Flushing what the server refuses: what is raised, and that the next flush repairs it."""
+"""Flushes that the server refuses: the error, and the repair by the next flush."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from roost.client.errors import (
 )
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
-from roost.client.transport import Response
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
+from roost.client.transport import PlacementResponse
+from support.client.live_providers import LiveProviders
+from support.transports.counting import CountingTransport
+from support.transports.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
 
 AVX = "HW_CPU_X86_AVX"
 
 
-def change_everything(world: RemoteWorld, tree: ProviderTree) -> None:
-    """An edit for which each kind of request has to be sent."""
+def change_everything(world: LiveProviders, tree: ProviderTree) -> None:
+    """Edit a tree so that a flush needs each kind of request."""
     host = world.uuid("host")
     if tree.exists(world.uuid("old")):
         tree.remove(world.uuid("old"))
@@ -52,19 +52,19 @@ BROKEN = refusal(500, "out of order")
 
 
 class Refusal(NamedTuple):
-    """An answer to a request, and what a flush raises after it, about which provider."""
+    """A refused request of a flush, the error of the flush, and the provider in the error."""
 
     request: str
-    answer: Response
+    answer: PlacementResponse
     raised: type[PlacementError]
     about: str | None
     cause: type[PlacementError] | None = None
 
 
 def failure(
-    request: str, answer: Response, cause: type[PlacementError], about: str | None = None
+    request: str, answer: PlacementResponse, cause: type[PlacementError], about: str | None = None
 ) -> Refusal:
-    """One of those after which only the next periodic run is of any use."""
+    """A refusal that a flush raises as `ResourceProviderSyncFailed`."""
     return Refusal(request, answer, ResourceProviderSyncFailed, about, cause)
 
 
@@ -93,8 +93,8 @@ REFUSALS = [
 @pytest.mark.parametrize(
     "case", REFUSALS, ids=[f"{case.request} {case.answer.status}" for case in REFUSALS]
 )
-def test_a_refusal_ends_the_flush_and_the_next_one_repairs_it(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, case: Refusal
+def test_a_refusal_ends_the_flush_and_the_next_flush_repairs_the_tree(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, case: Refusal
 ) -> None:
     host = world.add("host")
     world.add("old", "host")
@@ -110,7 +110,7 @@ def test_a_refusal_ends_the_flush_and_the_next_one_repairs_it(
     assert error.request_id == REQUEST_ID
     assert error.provider_uuid == (world.uuid(case.about) if case.about else None)
 
-    with pytest.raises(ResourceProviderUpdateConflict, match="fetched before"):
+    with pytest.raises(ResourceProviderUpdateConflict, match="fetch it again"):
         reporter.flush(host, tree)
     tree = reporter.fetch(host)
     change_everything(world, tree)
@@ -123,9 +123,9 @@ def test_a_refusal_ends_the_flush_and_the_next_one_repairs_it(
 
 
 @one_server
-@pytest.mark.parametrize("error", [AnswerLost("too slow"), PlacementAPIConnectFailure("nobody")])
-def test_without_an_answer_the_flush_ends_as_it_is_and_the_host_is_forgotten(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, error: PlacementError
+@pytest.mark.parametrize("error", [AnswerLost("too slow"), PlacementAPIConnectFailure("refused")])
+def test_a_flush_without_an_answer_raises_the_transports_error(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, error: PlacementError
 ) -> None:
     host = world.uuid("host")
     tree = reporter.fetch(host)
@@ -133,15 +133,14 @@ def test_without_an_answer_the_flush_ends_as_it_is_and_the_host_is_forgotten(
     tampering.fail("PUT */traits", error)
     with pytest.raises(type(error)) as caught:
         reporter.flush(host, tree)
-    assert isinstance(caught.value, type(error))
-    assert str(caught.value) == str(error)
-    with pytest.raises(ResourceProviderUpdateConflict, match="fetched before"):
+    assert caught.value.message == error.message
+    with pytest.raises(ResourceProviderUpdateConflict, match="fetch it again"):
         reporter.flush(host, tree)
 
 
 @one_server
-def test_a_failed_flush_does_not_forget_other_hosts(
-    world: RemoteWorld,
+def test_a_failed_flush_keeps_the_cached_trees_of_further_hosts(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
@@ -159,8 +158,8 @@ def test_a_failed_flush_does_not_forget_other_hosts(
 
 
 @one_server
-def test_the_first_error_ends_the_flush_and_nothing_is_rolled_back(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_the_steps_before_the_first_error_of_a_flush_stay(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host, child = world.add("host"), world.add("child", "host")
     tree = reporter.fetch(host)

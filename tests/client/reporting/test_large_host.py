@@ -1,30 +1,30 @@
-"""A host with a thousand providers: what a change costs depends on the change."""
+"""A host with a thousand providers: the number of requests depends on the change alone."""
 
 from __future__ import annotations
 
 import pytest
 
 from roost.client.reporting.reporter import Reporter
-from roost.client.transport import Request, Response
+from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.demo.load import load_worlds
 from roost.demo.world import ProviderSpec, World, totals
 from roost.store.database import Database
-from support.client import ApiClient
-from support.counting import CountingTransport
+from support.api_client import ApiClient
+from support.transports.counting import CountingTransport
 
 AVX = "HW_CPU_X86_AVX"
 
 
 class ApplicationTransport:
-    """Requests to the application in this process."""
+    """Sends requests to the application in this process."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
 
-    def send(self, request: Request) -> Response:
+    def send(self, request: PlacementRequest) -> PlacementResponse:
         answer = self._api.at(request.version).request(request.method, request.path, request.body)
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Response(answer.status, headers, answer.body)
+        return PlacementResponse(answer.status, headers, answer.body)
 
     def close(self) -> None:
         pass
@@ -38,7 +38,7 @@ def test_one_change_among_a_thousand_providers_is_one_write(
     for node in (f"numa{number}" for number in range(9)):
         drawn.append(ProviderSpec(node, "host", totals(VCPU=8), (AVX,)))
         functions = [f"{node}/function{number}" for number in range(110)]
-        # Some with inventory are enough; each costs a millisecond to make.
+        # Few have inventory, because each inventory takes a millisecond to create.
         drawn += [ProviderSpec(name, node, totals(SRIOV_NET_VF=4)) for name in functions[:10]]
         drawn += [ProviderSpec(name, node) for name in functions[10:]]
     leaf = functions[0]

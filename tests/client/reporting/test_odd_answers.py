@@ -1,18 +1,18 @@
-"""Answers that are no placement server's: a sentence, whatever they are."""
+"""Answers that no placement server sends are errors of the client."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from roost.client.errors import PlacementError, UnreadableAnswer
 from roost.client.reporting.reporter import Reporter
-from roost.client.transport import Request, Response
+from roost.client.transport import PlacementRequest, PlacementResponse
 
-HOST = str(uuid4())
+# Fixed: it is part of the names of tests, which all processes of a run must agree on.
+HOST = "5f1de7e0-0000-4000-8000-000000000405"
 PROVIDER = {
     "uuid": HOST,
     "name": "host",
@@ -23,7 +23,7 @@ PROVIDER = {
 
 
 class OddServer:
-    """Answers with what it was given, by the end of the path."""
+    """Answers with the given bodies, by the end of the path."""
 
     def __init__(self, **bodies: Any) -> None:
         self._bodies = {
@@ -33,16 +33,18 @@ class OddServer:
             "traits": {"resource_provider_generation": 1, "traits": []},
         } | bodies
 
-    def send(self, request: Request) -> Response:
+    def send(self, request: PlacementRequest) -> PlacementResponse:
         name = request.path.partition("?")[0].rsplit("/", 1)[-1]
         body = self._bodies[name]
-        return Response(200, {}, body if isinstance(body, bytes) else json.dumps(body).encode())
+        return PlacementResponse(
+            200, {}, body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """The server has no connections."""
 
 
-def test_the_even_server_is_understood() -> None:
+def test_the_server_without_odd_bodies_is_understood() -> None:
     assert Reporter(OddServer()).fetch(HOST).data(HOST).name == "host"
 
 
@@ -68,16 +70,16 @@ def test_the_even_server_is_understood() -> None:
     ],
     ids=str,
 )
-def test_an_odd_answer_is_said_to_be_one(odd: dict[str, Any]) -> None:
+def test_an_odd_answer_is_an_unreadable_answer(odd: dict[str, Any]) -> None:
     with pytest.raises(UnreadableAnswer):
         Reporter(OddServer(**odd)).fetch(HOST)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_who_is_not_let_in_is_told_where_to_look(status: int) -> None:
-    class Closed(OddServer):
-        def send(self, request: Request) -> Response:
-            return Response(status)
+def test_an_unauthorized_client_gets_advice_about_its_token(status: int) -> None:
+    class RefusingServer(OddServer):
+        def send(self, request: PlacementRequest) -> PlacementResponse:
+            return PlacementResponse(status)
 
     with pytest.raises(PlacementError, match="see --token, ROOST_TOKEN"):
-        Reporter(Closed()).fetch(HOST)
+        Reporter(RefusingServer()).fetch(HOST)

@@ -1,4 +1,4 @@
-"""Reporting: the driver is asked, its answer is written, and both again after a conflict."""
+"""Reports: the driver edits the tree, the reporter writes it, both again after a conflict."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from roost.client.errors import (
 )
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
-from roost.client.transport import Response
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.scripted_drivers import EditingDriver, ReshapingDriver
-from support.tampering import TamperingTransport, one_server, refusal
+from roost.client.transport import PlacementResponse
+from support.client.live_providers import LiveProviders
+from support.stubs.scripted_drivers import EditingDriver, ReshapingDriver
+from support.transports.counting import CountingTransport
+from support.transports.tampering import TamperingTransport, one_server, refusal
 
 AVX, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"
 
@@ -29,12 +29,10 @@ def with_vcpu(uuid: str, total: int = 8) -> EditingDriver:
     return EditingDriver(lambda tree: tree.update_inventory(uuid, {"VCPU": {"total": total}}))
 
 
-# Without trouble
+# Without conflicts
 
 
-def test_a_driver_fills_the_tree_and_the_server_has_it(
-    world: RemoteWorld, reporter: Reporter
-) -> None:
+def test_a_report_writes_the_tree_of_the_driver(world: LiveProviders, reporter: Reporter) -> None:
     name = world.name("host")
 
     def edit(tree: ProviderTree) -> None:
@@ -59,7 +57,7 @@ def test_a_driver_fills_the_tree_and_the_server_has_it(
     assert not reporter.report(driver, name, world.uuid("host")).lines()
 
 
-def test_a_host_is_found_by_its_name(world: RemoteWorld, reporter: Reporter) -> None:
+def test_a_host_is_found_by_its_name(world: LiveProviders, reporter: Reporter) -> None:
     host = world.add("host", totals={"VCPU": 4})
     driver = with_vcpu(world.name("host"))
     plan = reporter.report(driver, world.name("host"))
@@ -69,8 +67,8 @@ def test_a_host_is_found_by_its_name(world: RemoteWorld, reporter: Reporter) -> 
 
 
 @one_server
-def test_a_host_of_which_only_the_name_is_known_is_created_once(
-    world: RemoteWorld, reporter: Reporter
+def test_a_host_that_is_reported_by_name_is_created_once(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     name = world.name("host")
     for total in (4, 8):
@@ -80,13 +78,13 @@ def test_a_host_of_which_only_the_name_is_known_is_created_once(
     assert reporter.fetch(uuid).data(name).inventory["VCPU"]["total"] == 8
 
 
-def test_an_unknown_name_is_not_found(world: RemoteWorld, reporter: Reporter) -> None:
+def test_an_unknown_name_is_not_found(world: LiveProviders, reporter: Reporter) -> None:
     assert reporter.find(world.name("host")) is None
 
 
 @one_server
-def test_what_a_driver_raises_is_let_through(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_an_exception_of_a_driver_ends_the_report(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     def edit(tree: ProviderTree) -> None:
         raise LookupError("no such device")
@@ -101,8 +99,8 @@ def test_what_a_driver_raises_is_let_through(
 # Preview
 
 
-def test_a_preview_tells_what_would_be_done_and_does_not_do_it(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_preview_returns_the_difference_and_writes_nothing(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host, child = world.add("host", totals={"VCPU": 4}, traits=[SSE]), world.add("child", "host")
 
@@ -123,13 +121,15 @@ def test_a_preview_tells_what_would_be_done_and_does_not_do_it(
         f"{world.name('child')}: deleted",
     ]
     assert not transport.writes
-    assert reporter.report(EditingDriver(edit), name, host) == plan, "it is done as was told"
+    assert reporter.report(EditingDriver(edit), name, host) == plan, (
+        "the report writes what the preview returned"
+    )
     assert transport.writes
 
 
 @one_server
 def test_a_preview_of_a_new_host_does_not_create_it(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     name = world.name("host")
     assert reporter.preview(with_vcpu(name), name).lines() == [
@@ -142,7 +142,7 @@ def test_a_preview_of_a_new_host_does_not_create_it(
 
 @one_server
 def test_a_preview_of_a_reshape_does_not_reshape(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     vm = world.claim("vm", host={"VCPU": 1})
@@ -154,25 +154,27 @@ def test_a_preview_of_a_reshape_does_not_reshape(
     assert not transport.writes
 
 
-# Again after a conflict
+# After a conflict
 
 
-def test_after_a_conflict_the_driver_gets_what_is_there_now_and_nobody_loses(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_after_a_conflict_the_driver_gets_the_present_tree_and_no_change_is_lost(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host", traits=[AVX])
     tampering.before("PUT */inventories", lambda: world.set_traits("host", AVX, SSE))
     driver = with_vcpu(host)
     reporter.report(driver, world.name("host"), host)
     assert [tree.data(host).traits for tree in driver.seen] == [{AVX}, {AVX, SSE}]
-    assert not driver.seen[1].has_inventory(host), "what the driver did at first is not in it"
+    assert not driver.seen[1].has_inventory(host), (
+        "the second tree has no edits of the first attempt"
+    )
     assert world.totals("host") == {"VCPU": 8}
     assert world.traits("host") == {AVX, SSE}
 
 
 @one_server
-def test_a_change_to_another_provider_is_no_conflict_and_survives(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_change_of_another_provider_is_no_conflict(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host")
     world.add("child", "host")
@@ -183,8 +185,8 @@ def test_a_change_to_another_provider_is_no_conflict_and_survives(
     assert world.traits("child") == {SSE}
 
 
-def test_aggregates_that_changed_unseen_are_merged(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_aggregates_that_changed_without_a_new_generation_are_kept(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host")
     tampering.before("GET */aggregates", lambda: None)
@@ -195,8 +197,8 @@ def test_aggregates_that_changed_unseen_are_merged(
     assert world.aggregates("host") == ["mine", "theirs"]
 
 
-def test_a_member_that_goes_while_it_is_read_is_not_shown_to_the_driver(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_member_that_is_deleted_during_the_read_is_not_in_the_drivers_tree(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host, child = world.add("host"), world.add("child", "host")
     tampering.before(f"GET */{child}/traits", lambda: world.delete("child"))
@@ -207,8 +209,8 @@ def test_a_member_that_goes_while_it_is_read_is_not_shown_to_the_driver(
 
 
 @one_server
-def test_conflicts_without_end_are_given_up_after_four_attempts(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_report_ends_after_four_conflicts(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host")
     tampering.answer("PUT */inventories", refusal(409, "too late"), times=4)
@@ -220,8 +222,8 @@ def test_conflicts_without_end_are_given_up_after_four_attempts(
 
 
 @one_server
-def test_the_number_of_attempts_can_be_chosen(
-    world: RemoteWorld, tampering: TamperingTransport
+def test_a_reporter_may_have_another_number_of_attempts(
+    world: LiveProviders, tampering: TamperingTransport
 ) -> None:
     tampering.answer("PUT */inventories", refusal(409, "too late"), times=2)
     driver = with_vcpu(world.uuid("host"))
@@ -231,8 +233,8 @@ def test_the_number_of_attempts_can_be_chosen(
 
 
 @one_server
-def test_a_conflict_in_the_last_attempt_but_one_is_overcome(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_report_succeeds_after_three_conflicts(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host")
     tampering.answer("PUT */inventories", refusal(409, "too late"), times=3)
@@ -243,8 +245,8 @@ def test_a_conflict_in_the_last_attempt_but_one_is_overcome(
 @pytest.mark.parametrize("request_", ["POST /resource_providers", "PUT */inventories"])
 @pytest.mark.parametrize("arrived", [True, False])
 @one_server
-def test_an_answer_that_got_lost_is_looked_for(
-    world: RemoteWorld,
+def test_after_a_lost_answer_to_a_write_the_tree_is_read_again(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     request_: str,
@@ -260,15 +262,15 @@ def test_an_answer_that_got_lost_is_looked_for(
     assert world.totals("host") == {"VCPU": 8}
     assert len(driver.seen) == 2
     done = arrived and "PUT" in request_
-    assert world.generation("host") == 1, "it is not done twice"
+    assert world.generation("host") == 1, "the write is not done twice"
     assert driver.seen[1].has_inventory(host) == done
 
 
 @one_server
-def test_a_read_whose_answer_got_lost_is_not_repeated_here(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_lost_answer_to_a_read_ends_the_report(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    # The transport has repeated it already.
+    # The transport has repeated the read already.
     tampering.fail("GET /resource_providers?in_tree=*", AnswerLost("too slow"))
     driver = with_vcpu(world.uuid("host"))
     with pytest.raises(AnswerLost):
@@ -277,30 +279,30 @@ def test_a_read_whose_answer_got_lost_is_not_repeated_here(
 
 
 @one_server
-def test_whoever_wants_is_told_how_far_a_flush_came(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_the_callback_gets_the_tree_and_the_error_of_a_failed_flush(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host")
     driver = EditingDriver(
         lambda tree: tree.update_inventory(host, {"VCPU": {"total": 8}}),
         lambda tree: tree.add_traits(host, AVX),
     )
-    told: list[tuple[bool, bool, str]] = []
+    calls: list[tuple[bool, bool, str]] = []
 
     def failed(known: ProviderTree, error: Exception) -> None:
-        told.append((known.has_inventory(host), known.has_traits(host, [AVX]), str(error)))
+        calls.append((known.has_inventory(host), known.has_traits(host, [AVX]), str(error)))
 
     tampering.answer("PUT */traits", refusal(409, "too late"))
     reporter.report(driver, world.name("host"), host, failed=failed)
-    ((has_inventory, has_trait, error),) = told
+    ((has_inventory, has_trait, error),) = calls
     assert (has_inventory, has_trait) == (True, False)
     assert "too late" in error
     assert world.traits("host") == {AVX}
 
 
 @one_server
-def test_answers_that_always_get_lost_are_not_waited_for_without_end(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_report_ends_after_four_lost_answers(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     tampering.fail("PUT */inventories", AnswerLost("too slow"), times=4)
     driver = with_vcpu(world.uuid("host"))
@@ -319,17 +321,17 @@ def test_answers_that_always_get_lost_are_not_waited_for_without_end(
             refusal(409, code="placement.inventory.inuse"),
             InventoryInUse,
         ),
-        ("PUT */inventories", PlacementAPIConnectFailure("nobody"), PlacementAPIConnectFailure),
+        ("PUT */inventories", PlacementAPIConnectFailure("refused"), PlacementAPIConnectFailure),
         ("POST /resource_providers", refusal(500), ResourceProviderCreationFailed),
     ],
 )
-def test_what_would_only_fail_again_is_left_to_the_next_report_which_repairs_it(
-    world: RemoteWorld,
+def test_a_refusal_ends_the_report_and_the_next_report_repairs_the_tree(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     *,
     request_: str,
-    outcome: Response | PlacementError,
+    outcome: PlacementResponse | PlacementError,
     expected: type[PlacementError],
 ) -> None:
     host = world.uuid("host")
@@ -347,8 +349,8 @@ def test_what_would_only_fail_again_is_left_to_the_next_report_which_repairs_it(
 
 @one_server
 @pytest.mark.parametrize("status", [500, 502])
-def test_a_read_that_fails_is_not_repeated_at_once(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, status: int
+def test_a_refused_read_ends_the_report(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, status: int
 ) -> None:
     host = world.add("host")
     tampering.answer("GET */inventories", refusal(status))
@@ -361,12 +363,12 @@ def test_a_read_that_fails_is_not_repeated_at_once(
 
 
 @one_server
-def test_a_name_that_went_to_another_provider_is_looked_up_again(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_name_that_another_provider_has_got_is_looked_up_again(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     name = world.name("host")
     driver = with_vcpu(name)
-    # Somebody creates a provider of this name after it was looked for.
+    # Another writer creates a provider of this name after the reporter has looked it up.
     tampering.before("POST /resource_providers", lambda: world.add("host"))
     with pytest.raises(ResourceProviderCreationFailed):
         reporter.report(driver, name)

@@ -1,4 +1,4 @@
-"""What fetching and flushing cost: which requests go out, how many and in which order."""
+"""The requests of fetches and flushes: which, how many, in which order."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from roost.client.drivers.driver import Allocations
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.scripted_drivers import EditingDriver
-from support.tampering import TamperingTransport, one_server, refusal
+from support.client.live_providers import LiveProviders
+from support.stubs.scripted_drivers import EditingDriver
+from support.transports.counting import CountingTransport
+from support.transports.tampering import TamperingTransport, one_server, refusal
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 AVX = "HW_CPU_X86_AVX"
@@ -23,7 +23,7 @@ CREATE = "POST /resource_providers"
 
 @dataclass
 class Clock:
-    """Time that passes when a test says so."""
+    """A clock that a test moves."""
 
     now: float = 0.0
 
@@ -42,7 +42,7 @@ def reporter(transport: CountingTransport, clock: Clock) -> Reporter:
 
 
 def reads(*shorts: str) -> list[str]:
-    """The requests that read all that hangs on these providers."""
+    """The requests that read the associations of these providers."""
     kinds = ("inventories", "aggregates", "traits")
     return [f"GET {short}/{kind}" for short in shorts for kind in kinds]
 
@@ -50,8 +50,8 @@ def reads(*shorts: str) -> list[str]:
 # Fetching
 
 
-def test_a_tree_costs_a_listing_three_reads_for_each_member_and_one_for_all_aggregates(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_tree_needs_a_list_three_reads_for_each_member_and_one_for_all_aggregates(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", aggregates=["agg"])
     world.add("child", "host", aggregates=["agg"])
@@ -61,7 +61,7 @@ def test_a_tree_costs_a_listing_three_reads_for_each_member_and_one_for_all_aggr
     asked = world.in_words(transport.requests)
     assert asked[0] == TREE
     members = reads("host", "child", "grandchild")
-    # Several members are read at a time, but of each the inventories come first.
+    # Several members are read at the same time; the inventories of each come first.
     assert sorted(asked[1:10]) == sorted(members)
     for short in ("host", "child", "grandchild"):
         assert [text for text in asked if f" {short}/" in text] == reads(short)
@@ -69,16 +69,16 @@ def test_a_tree_costs_a_listing_three_reads_for_each_member_and_one_for_all_aggr
 
 
 @one_server
-def test_a_tree_without_aggregates_is_not_asked_for_who_shares(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_tree_without_aggregates_needs_no_query_for_sharing_providers(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     reporter.fetch(world.add("host"))
     assert world.in_words(transport.requests) == [TREE, *reads("host")]
 
 
 @one_server
-def test_what_was_read_is_believed_for_a_while(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+def test_a_cached_tree_is_not_read_again_for_a_while(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
     host = world.add("host", totals={"VCPU": 4})
     first = reporter.fetch(host)
@@ -88,8 +88,8 @@ def test_what_was_read_is_believed_for_a_while(
     assert not transport.requests
 
 
-def test_then_generations_are_compared_and_what_has_not_moved_is_not_read(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+def test_after_the_refresh_time_only_generations_are_compared(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
     host = world.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
     world.add("child", "host", totals={"VCPU": 4})
@@ -105,12 +105,12 @@ def test_then_generations_are_compared_and_what_has_not_moved_is_not_read(
     clock.now = 599
     transport.forget()
     reporter.fetch(host)
-    assert not transport.requests, "it is believed for as long again"
+    assert not transport.requests, "the comparison counts as a refresh"
 
 
 @one_server
-def test_only_what_has_moved_or_is_new_is_read(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+def test_a_refresh_reads_changed_and_new_providers(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
     host = world.add("host", totals={"VCPU": 4})
     for short in ("moved", "gone"):
@@ -133,8 +133,8 @@ def test_only_what_has_moved_or_is_new_is_read(
 
 
 @one_server
-def test_who_shares_is_asked_for_again(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+def test_a_refresh_queries_the_sharing_providers_again(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
     host = world.add("host", aggregates=["agg"])
     world.add("disk", traits=[SHARES], aggregates=["agg"])
@@ -147,8 +147,8 @@ def test_who_shares_is_asked_for_again(
     assert world.in_words(transport.requests) == [TREE, SHARING, *reads("link")]
 
 
-def test_everything_is_read_again_now_and_then_because_old_clients_move_no_generation(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport, clock: Clock
+def test_the_whole_tree_is_read_again_after_the_reread_time(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
     host = world.add("host", aggregates=["agg"])
     reporter.fetch(host)
@@ -162,8 +162,8 @@ def test_everything_is_read_again_now_and_then_because_old_clients_move_no_gener
 
 
 @one_server
-def test_with_zero_seconds_what_was_read_is_believed_for_ever(
-    world: RemoteWorld, transport: CountingTransport, clock: Clock
+def test_with_zero_seconds_a_cached_tree_is_never_read_again(
+    world: LiveProviders, transport: CountingTransport, clock: Clock
 ) -> None:
     host = world.add("host")
     reporter = Reporter(transport, refresh_seconds=0, reread_seconds=0, clock=clock)
@@ -178,8 +178,8 @@ def test_with_zero_seconds_what_was_read_is_believed_for_ever(
 
 
 @one_server
-def test_a_flush_without_change_sends_nothing(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_flush_without_changes_sends_nothing(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
     tree = reporter.fetch(host)
@@ -191,8 +191,8 @@ def test_a_flush_without_change_sends_nothing(
     assert not transport.requests
 
 
-def test_one_change_is_one_write_and_nothing_else(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_one_change_is_one_request(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 4})
     child = world.add("child", "host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
@@ -209,8 +209,8 @@ def test_one_change_is_one_write_and_nothing_else(
     }
 
 
-def test_new_names_are_asked_for_once_for_the_whole_tree(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_new_names_of_a_tree_need_one_query_of_each_kind(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host, child = world.uuid("host"), world.uuid("child")
     pearls, shells = world.custom("PEARLS"), world.custom("SHELLS")
@@ -248,8 +248,8 @@ def test_new_names_are_asked_for_once_for_the_whole_tree(
 
 
 @one_server
-def test_known_names_are_not_asked_for_again(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_known_names_are_not_queried_again(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host, pearls, gold = world.uuid("host"), world.custom("PEARLS"), world.custom("GOLD")
     for total, traits in ((1, [gold]), (2, []), (3, [gold])):
@@ -262,8 +262,8 @@ def test_known_names_are_not_asked_for_again(
 
 
 @one_server
-def test_after_a_conflict_known_names_are_not_asked_for_again(
-    world: RemoteWorld, tampering: TamperingTransport, transport: CountingTransport
+def test_after_a_conflict_known_names_are_not_queried_again(
+    world: LiveProviders, tampering: TamperingTransport, transport: CountingTransport
 ) -> None:
     host, pearls, gold = world.add("host"), world.custom("PEARLS"), world.custom("GOLD")
     driver = EditingDriver(
@@ -279,8 +279,8 @@ def test_after_a_conflict_known_names_are_not_asked_for_again(
 
 
 @one_server
-def test_only_new_names_are_asked_for(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_only_new_names_are_queried(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host, silver = world.uuid("host"), world.custom("SILVER")
     for traits in ([AVX], [AVX, silver]):
@@ -301,8 +301,8 @@ def test_only_new_names_are_asked_for(
     indirect=["server"],
     ids=["roost", "roost-reshape", "reference-reshape"],
 )
-def test_the_steps_of_a_flush_go_out_in_one_order(
-    world: RemoteWorld,
+def test_the_steps_of_a_flush_have_one_order(
+    world: LiveProviders,
     reporter: Reporter,
     transport: CountingTransport,
     allocations: Allocations | None,
@@ -321,7 +321,7 @@ def test_the_steps_of_a_flush_go_out_in_one_order(
     creations = [request for request in transport.requests if str(request) == CREATE]
     assert [world.short(request.body["uuid"]) for request in creations] == ["new", "newer"]
     writes = [request for request in transport.requests if request.method != "GET"]
-    # A reshape takes all inventories along.
+    # A reshape replaces the inventories.
     reshape, kinds = ["POST /reshaper"], ["aggregates", "traits"]
     if allocations is None:
         reshape, kinds = [], ["inventories", *kinds]
@@ -332,7 +332,7 @@ def test_the_steps_of_a_flush_go_out_in_one_order(
         *(f"PUT {short}/{kind}" for short in ("newer", "new", "host") for kind in kinds),
     ]
     assert not world.exists("old")
-    # With these the transport may overcome lost answers by itself.
+    # The transport may repeat creations and deletions after a lost answer.
     safe = [request.method == "DELETE" or str(request) == CREATE for request in writes]
     assert [request.repeatable for request in writes] == safe
 
@@ -343,8 +343,8 @@ def _change_all(tree: ProviderTree, uuid: str, aggregate: str) -> None:
     tree.add_traits(uuid, AVX)
 
 
-def test_the_writes_to_a_provider_follow_its_generation(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_each_write_to_a_provider_has_its_latest_generation(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 4})
     tree = reporter.fetch(host)
@@ -360,12 +360,12 @@ def test_the_writes_to_a_provider_follow_its_generation(
     assert [write.body["resource_provider_generation"] for write in writes] == [1, 2, 3]
     assert world.in_words(transport.requests).index("GET host/aggregates") == (
         world.in_words(transport.requests).index("PUT host/aggregates") - 1
-    ), "aggregates are looked at just before they are written"
+    ), "the writer reads aggregates just before it replaces them"
 
 
 @one_server
-def test_a_deletion_looks_first_because_it_carries_no_generation(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_deletion_reads_the_generation_first(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host, child = world.add("host"), world.add("child", "host")
     tree = reporter.fetch(host)

@@ -1,4 +1,4 @@
-"""Reshaping: inventory that is in use moves to another provider together with its users."""
+"""Reshaping: inventory in use moves to another provider, together with its allocations."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from roost.client.errors import (
 )
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.scripted_drivers import ReshapingDriver, to_child
-from support.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
+from support.client.live_providers import LiveProviders
+from support.stubs.scripted_drivers import ReshapingDriver, to_child
+from support.transports.counting import CountingTransport
+from support.transports.tampering import REQUEST_ID, TamperingTransport, one_server, refusal
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 AVX, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"
 RESHAPE = "POST /reshaper"
 
-# What is sent
+# The request
 
 
-def test_no_allocations_at_all_still_mean_a_reshape(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_an_empty_mapping_of_allocations_is_a_reshape(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     reporter.report(ReshapingDriver(to_child(world)), "host", host)
@@ -40,7 +40,7 @@ def test_no_allocations_at_all_still_mean_a_reshape(
 
 
 def test_allocations_can_move_between_inventories_that_stay(
-    world: RemoteWorld, reporter: Reporter
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     child = world.add("child", "host", totals={"VCPU": 8})
@@ -54,15 +54,15 @@ def test_allocations_can_move_between_inventories_that_stay(
     assert world.taken("vm") == {"child": {"VCPU": 2}}
 
 
-def test_a_reshape_of_nothing_is_no_error(world: RemoteWorld, reporter: Reporter) -> None:
+def test_a_reshape_without_changes_is_no_error(world: LiveProviders, reporter: Reporter) -> None:
     host = world.add("host", totals={"VCPU": 8})
     reporter.report(ReshapingDriver(lambda tree, allocations: None), "host", host)
     assert world.totals("host") == {"VCPU": 8}
 
 
 @one_server
-def test_only_inventories_that_change_are_sent_and_those_of_the_removed_are_emptied(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_reshape_sends_changed_inventories_and_empties_removed_providers(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8}, aggregates=["agg"])
     world.add("child", "host")
@@ -80,15 +80,15 @@ def test_only_inventories_that_change_are_sent_and_those_of_the_removed_are_empt
         world.short(uuid): (part["resource_provider_generation"], list(part["inventories"]))
         for uuid, part in sent["inventories"].items()
     } == {"host": (2, []), "child": (0, ["VCPU"]), "old": (2, [])}
-    assert world.generation("disk") == 3, "with what others share they can go on working"
+    assert world.generation("disk") == 3, "the generation of a sharing provider does not change"
     assert world.generation("same") == 1
     assert not world.exists("old")
     assert not world.exists("bare")
 
 
 @one_server
-def test_only_providers_with_more_changes_are_read_again(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_reshape_reads_only_providers_with_further_changes(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     tree = reporter.fetch(host)
@@ -105,8 +105,8 @@ def test_only_providers_with_more_changes_are_read_again(
 
 
 @one_server
-def test_after_a_reshape_the_host_is_read_again(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_fetch_after_a_reshape_compares_generations(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     reporter.report(ReshapingDriver(to_child(world)), "host", host)
@@ -117,8 +117,8 @@ def test_after_a_reshape_the_host_is_read_again(
 
 @one_server
 @pytest.mark.parametrize("theirs", ["traits", "inventories"])
-def test_what_somebody_wrote_right_after_the_reshape_is_not_overwritten(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport, theirs: str
+def test_changes_of_another_writer_after_the_reshape_are_not_overwritten(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, theirs: str
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     tree = reporter.fetch(host)
@@ -139,8 +139,8 @@ def test_what_somebody_wrote_right_after_the_reshape_is_not_overwritten(
 
 
 @one_server
-def test_a_removed_provider_on_which_somebody_put_something_stays_after_a_reshape(
-    world: RemoteWorld, reporter: Reporter
+def test_a_removed_provider_that_another_writer_changed_stays_after_a_reshape(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host, bare = world.add("host", totals={"VCPU": 8}), world.add("bare", "host")
     tree = reporter.fetch(host)
@@ -154,8 +154,8 @@ def test_a_removed_provider_on_which_somebody_put_something_stays_after_a_reshap
 
 
 @one_server
-def test_what_somebody_put_on_a_new_provider_is_not_reshaped_away(
-    world: RemoteWorld, reporter: Reporter
+def test_inventory_that_another_writer_put_on_a_new_provider_is_not_reshaped_away(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     tree = reporter.fetch(host)
@@ -167,11 +167,11 @@ def test_what_somebody_put_on_a_new_provider_is_not_reshaped_away(
     assert (world.totals("host"), world.totals("child")) == ({"VCPU": 8}, {"VCPU": 4})
 
 
-# What can go wrong
+# Conflicts and failures
 
 
-def test_a_consumer_that_changes_meanwhile_is_read_again_and_moved(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_consumer_that_changes_before_the_reshape_is_read_again(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     world.claim("vm", host={"VCPU": 2})
@@ -182,8 +182,8 @@ def test_a_consumer_that_changes_meanwhile_is_read_again_and_moved(
     assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}] * 2
 
 
-def test_a_provider_that_changes_meanwhile_is_a_conflict_and_all_hosts_are_forgotten(
-    world: RemoteWorld,
+def test_a_provider_that_changes_before_the_reshape_is_a_conflict_and_clears_the_cache(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
@@ -200,12 +200,12 @@ def test_a_provider_that_changes_meanwhile_is_a_conflict_and_all_hosts_are_forgo
     assert world.totals("host") == {"VCPU": 9}
     transport.forget()
     reporter.fetch(other)
-    assert transport.requests, "other hosts may share what was reshaped"
+    assert transport.requests, "the tree of another host may have a reshaped sharing provider"
 
 
 @one_server
-def test_a_reshape_that_always_conflicts_is_given_up(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_reshape_that_conflicts_in_all_attempts_is_an_error(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     conflict = refusal(409, "too late", "placement.concurrent_update")
@@ -217,8 +217,8 @@ def test_a_reshape_that_always_conflicts_is_given_up(
     assert len(driver.keywords) == 8
 
 
-def test_a_reshape_that_leaves_users_without_inventory_fails_for_good(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_a_refused_reshape_is_not_tried_again(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     world.claim("vm", host={"VCPU": 2})
@@ -227,16 +227,16 @@ def test_a_reshape_that_leaves_users_without_inventory_fails_for_good(
         reporter.report(driver, "host", host)
     assert caught.value.status == 409
     assert caught.value.request_id is not None
-    assert len(driver.keywords) == 2, "it is not tried again"
+    assert len(driver.keywords) == 2, "the driver is called once, with and without allocations"
     assert (world.totals("host"), world.taken("vm")) == ({"VCPU": 8}, {"host": {"VCPU": 2}})
     transport.forget()
     reporter.fetch(host)
-    assert transport.requests, "it is forgotten what the host had"
+    assert transport.requests, "the tree of the host is read again"
 
 
 @one_server
-def test_a_reshape_without_an_answer_fails_for_good(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_reshape_without_an_answer_is_not_tried_again(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     tampering.lose_answer(RESHAPE)
@@ -248,8 +248,8 @@ def test_a_reshape_without_an_answer_fails_for_good(
 
 
 @one_server
-def test_a_class_that_cannot_be_made_ends_the_flush_before_the_reshape(
-    world: RemoteWorld,
+def test_a_class_that_cannot_be_created_ends_the_flush_before_the_reshape(
+    world: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
@@ -265,8 +265,8 @@ def test_a_class_that_cannot_be_made_ends_the_flush_before_the_reshape(
 
 
 @one_server
-def test_a_class_that_somebody_deleted_fails_one_reshape_and_not_the_next(
-    world: RemoteWorld, reporter: Reporter
+def test_a_class_that_another_client_deleted_fails_one_reshape_and_not_the_next(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host, pearls = world.uuid("host"), world.custom("PEARLS")
 

@@ -1,4 +1,4 @@
-"""How a driver that has to reshape asks for the allocations, and which ones it gets."""
+"""The allocations that a reshaping driver gets, and how it asks for them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import pytest
 
 from roost.client.errors import ReshapeNeeded
 from roost.client.reporting.reporter import Reporter
-from support.counting import CountingTransport
-from support.remote_world import RemoteWorld
-from support.scripted_drivers import ReshapingDriver, to_child
-from support.tampering import TamperingTransport, one_server
+from support.client.live_providers import LiveProviders
+from support.stubs.scripted_drivers import ReshapingDriver, to_child
+from support.transports.counting import CountingTransport
+from support.transports.tampering import TamperingTransport, one_server
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 AVX = "HW_CPU_X86_AVX"
 
 
-def test_a_driver_that_asks_for_it_moves_allocations_with_the_inventory(
-    world: RemoteWorld, reporter: Reporter
+def test_a_driver_that_asks_for_a_reshape_moves_allocations_with_the_inventory(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host", totals={"VCPU": 8, "DISK_GB": 100})
     world.claim("vm", host={"VCPU": 2, "DISK_GB": 10})
@@ -28,8 +28,8 @@ def test_a_driver_that_asks_for_it_moves_allocations_with_the_inventory(
     assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}]
 
 
-def test_the_allocations_are_all_that_the_users_of_the_host_have_anywhere(
-    world: RemoteWorld, reporter: Reporter
+def test_the_allocations_of_a_host_include_those_of_its_consumers_elsewhere(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host", totals={"VCPU": 8}, aggregates=["agg"])
     world.add("child", "host", totals={"SRIOV_NET_VF": 4})
@@ -47,7 +47,7 @@ def test_the_allocations_are_all_that_the_users_of_the_host_have_anywhere(
 
 
 class NamedAlike:
-    """Where a class comes from that has the name but nothing else in common with ours."""
+    """A module of another service, with an exception of the same name."""
 
     class ReshapeNeeded(Exception):
         pass
@@ -59,8 +59,8 @@ class Derived(NamedAlike.ReshapeNeeded):
 
 @one_server
 @pytest.mark.parametrize("asking", [ReshapeNeeded(), NamedAlike.ReshapeNeeded(), Derived()])
-def test_drivers_written_for_another_service_ask_with_its_exception(
-    world: RemoteWorld, reporter: Reporter, asking: Exception
+def test_a_driver_of_another_service_asks_with_its_own_exception(
+    world: LiveProviders, reporter: Reporter, asking: Exception
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     reporter.report(ReshapingDriver(to_child(world), asking=asking), "host", host)
@@ -68,8 +68,8 @@ def test_drivers_written_for_another_service_ask_with_its_exception(
 
 
 @one_server
-def test_what_a_driver_did_before_it_asked_is_forgotten(
-    world: RemoteWorld, reporter: Reporter
+def test_edits_before_the_driver_asked_are_dropped(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     driver = ReshapingDriver(to_child(world), before_asking=lambda tree: tree.add_traits(host, AVX))
@@ -78,8 +78,8 @@ def test_what_a_driver_did_before_it_asked_is_forgotten(
 
 
 @one_server
-def test_where_reshaping_is_not_wanted_the_asking_is_let_through(
-    world: RemoteWorld, reporter: Reporter, transport: CountingTransport
+def test_without_reshape_the_exception_of_the_driver_is_raised(
+    world: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     driver = ReshapingDriver(to_child(world))
     with pytest.raises(ReshapeNeeded):
@@ -89,8 +89,8 @@ def test_where_reshaping_is_not_wanted_the_asking_is_let_through(
 
 
 @one_server
-def test_a_driver_may_ask_for_a_host_that_is_not_there_yet(
-    world: RemoteWorld, reporter: Reporter
+def test_a_driver_may_ask_for_a_host_that_does_not_exist(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.uuid("host")
     driver = ReshapingDriver(
@@ -101,8 +101,8 @@ def test_a_driver_may_ask_for_a_host_that_is_not_there_yet(
     assert world.totals("host") == {"VCPU": 8}
 
 
-def test_a_consumer_that_goes_while_allocations_are_collected_is_left_out(
-    world: RemoteWorld, reporter: Reporter, tampering: TamperingTransport
+def test_a_consumer_that_is_deleted_meanwhile_is_left_out(
+    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     world.claim("gone", host={"VCPU": 1})
@@ -113,8 +113,8 @@ def test_a_consumer_that_goes_while_allocations_are_collected_is_left_out(
 
 
 @one_server
-def test_a_member_that_is_gone_when_allocations_are_collected_is_read_about_again(
-    world: RemoteWorld, reporter: Reporter
+def test_a_member_that_is_deleted_meanwhile_has_the_tree_read_again(
+    world: LiveProviders, reporter: Reporter
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     world.add("old", "host")
@@ -125,8 +125,8 @@ def test_a_member_that_is_gone_when_allocations_are_collected_is_read_about_agai
 
 
 @one_server
-def test_a_member_that_comes_before_allocations_are_collected_is_not_deleted(
-    world: RemoteWorld, transport: CountingTransport
+def test_a_member_that_is_created_meanwhile_is_not_deleted(
+    world: LiveProviders, transport: CountingTransport
 ) -> None:
     host = world.add("host", totals={"VCPU": 8})
     reporter = Reporter(transport, refresh_seconds=1e-9)

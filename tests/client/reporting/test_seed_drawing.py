@@ -1,4 +1,4 @@
-r"""The drawing by which `update_provider_tree` is explained, on real servers.
+r"""The tree in the documentation of `update_provider_tree`, on real servers.
 
                CN1                 SHR_ROOT               CN2
               /   \       agg1    /   /\     agg1        /   \
@@ -7,7 +7,7 @@ r"""The drawing by which `update_provider_tree` is explained, on real servers.
       PF1    PF2 PF3   PF4--------BW1   BW2------PF1    PF2 PF3   PF4
                            agg2             agg3
 
-What hangs below CN2 is called CN2_NUMA1 and so on here.
+The providers below CN2 are named CN2_NUMA1 and so on here.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import pytest
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.http import HttpTransport
-from support.counting import CountingTransport
-from support.live_server import LiveServer
-from support.remote_world import RemoteWorld, Totals
+from support.client.live_providers import LiveProviders, Totals
+from support.servers.live_server import LiveServer
+from support.transports.counting import CountingTransport
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
@@ -36,7 +36,7 @@ class Box(NamedTuple):
 
 
 def _host(root: str, prefix: str = "") -> dict[str, Box]:
-    """The boxes of a host, with nothing on them."""
+    """The boxes of a host, without associations."""
     boxes = {root: Box()}
     for node, functions in (("NUMA1", ("PF1", "PF2")), ("NUMA2", ("PF3", "PF4"))):
         boxes[prefix + node] = Box(root)
@@ -67,13 +67,13 @@ DRAWING = CN1 | SHARED | CN2
 class Drawn(NamedTuple):
     """The drawing on a server, and CN1 as a reporter sees it."""
 
-    world: RemoteWorld
+    world: LiveProviders
     tree: ProviderTree
 
 
 @pytest.fixture(scope="module")
 def _drawings() -> dict[LiveServer, Drawn]:
-    """The servers that have the drawing; all tests only look at it."""
+    """The servers that have the drawing; no test changes it."""
     return {}
 
 
@@ -81,7 +81,7 @@ def _drawings() -> dict[LiveServer, Drawn]:
 def drawn(server: LiveServer, _drawings: dict[LiveServer, Drawn]) -> Drawn:
     if server not in _drawings:
         transport = HttpTransport(server.url, "admin")
-        world = RemoteWorld(transport)
+        world = LiveProviders(transport)
         for name, box in DRAWING.items():
             world.add(
                 name, box.parent, totals=box.totals, traits=box.traits, aggregates=box.aggregates
@@ -91,19 +91,19 @@ def drawn(server: LiveServer, _drawings: dict[LiveServer, Drawn]) -> Drawn:
     return _drawings[server]
 
 
-def _names(world: RemoteWorld, tree: ProviderTree) -> set[str]:
+def _names(world: LiveProviders, tree: ProviderTree) -> set[str]:
     return {world.short(uuid) for uuid in tree.get_provider_uuids()}
 
 
-def _roots(world: RemoteWorld, tree: ProviderTree) -> set[str]:
+def _roots(world: LiveProviders, tree: ProviderTree) -> set[str]:
     return {world.short(root.uuid) for root in tree.roots}
 
 
-def test_cn1_gets_its_own_tree_and_whoever_shares_with_it(drawn: Drawn) -> None:
+def test_cn1_gets_its_own_tree_and_its_sharing_providers(drawn: Drawn) -> None:
     assert _names(drawn.world, drawn.tree) == {*CN1, "SSP", "BW1"}
 
 
-def test_sharing_providers_are_lone_roots_though_they_have_a_parent(drawn: Drawn) -> None:
+def test_sharing_providers_with_a_parent_are_lone_roots(drawn: Drawn) -> None:
     world, tree = drawn
     assert _roots(world, tree) == {"CN1", "SSP", "BW1"}
     for name in ("SSP", "BW1"):
@@ -120,7 +120,7 @@ def test_the_tree_is_as_drawn(drawn: Drawn) -> None:
     assert parents == {name: box.parent for name, box in CN1.items()}
 
 
-def test_what_hangs_on_the_providers_is_complete(drawn: Drawn) -> None:
+def test_the_providers_have_all_their_associations(drawn: Drawn) -> None:
     world, tree = drawn
     for name in (*CN1, "SSP", "BW1"):
         box, provider = DRAWING[name], tree.data(world.uuid(name))
@@ -130,13 +130,13 @@ def test_what_hangs_on_the_providers_is_complete(drawn: Drawn) -> None:
         }
         assert provider.traits == set(box.traits)
         assert provider.aggregates == {world.uuid(aggregate) for aggregate in box.aggregates}
-        # One for each of the three that somebody has written.
+        # Each kind of association that was written has increased the generation.
         written = [bool(part) for part in (box.totals, box.traits, box.aggregates)]
         assert provider.generation == sum(written)
 
 
 def _full(total: int) -> dict[str, Any]:
-    """An inventory of which only the total was told."""
+    """An inventory with this total and the server's defaults."""
     return {
         "total": total,
         "reserved": 0,
@@ -147,7 +147,7 @@ def _full(total: int) -> dict[str, Any]:
     }
 
 
-def test_providers_can_be_found_by_name_and_what_is_shared_by_class(drawn: Drawn) -> None:
+def test_providers_are_found_by_name_and_sharing_providers_by_class(drawn: Drawn) -> None:
     world, tree = drawn
     assert tree.data(world.name("PF4")).uuid == world.uuid("PF4")
     assert tree.has_sharing_provider("DISK_GB")
@@ -161,12 +161,14 @@ def test_cn2_gets_ssp_too_but_bw2_instead_of_bw1(drawn: Drawn, reporter: Reporte
     assert _roots(drawn.world, tree) == {"CN2", "SSP", "BW2"}
 
 
-def test_whoever_shares_gets_its_own_tree_and_nobody_who_uses_it(
+def test_the_tree_of_a_sharing_provider_has_none_of_its_users(
     drawn: Drawn, reporter: Reporter
 ) -> None:
     tree = reporter.fetch(drawn.world.uuid("SHR_ROOT"))
     assert _names(drawn.world, tree) == set(SHARED)
-    assert _roots(drawn.world, tree) == {"SHR_ROOT"}, "members that share stay where they are"
+    assert _roots(drawn.world, tree) == {"SHR_ROOT"}, (
+        "a member of the tree that shares is no lone root"
+    )
 
 
 def test_the_tree_is_a_private_copy(

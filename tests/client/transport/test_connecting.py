@@ -1,4 +1,4 @@
-"""How the server is found: what decides, what is sent there, and what is said if it cannot be."""
+"""How `connect` finds the server, which token it sends there, and its errors."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import urllib3
 import yaml
 
 from roost.client.errors import AnswerLost, NotConfigured, PlacementAPIConnectFailure
-from roost.client.transport import Request
+from roost.client.transport import PlacementRequest
 from roost.client.transport.connecting import connect
 from roost.client.transport.http import HttpTransport
 from roost.client.transport.retrying import RetryPolicy
 from roost.client.transport.session import SessionTransport
-from support.cloud_stub import CloudStub
-from support.placement_stub import PlacementStub, Silence, make_certificates
+from support.stubs.keystone_stub import KeystoneStub
+from support.stubs.placement_stub import PlacementStub, Silence, make_certificates
 
-# The SDK deprecates its own default configuration; Python shows that to nobody but tests.
+# The SDK deprecates its own default configuration; Python shows that in tests only.
 pytestmark = pytest.mark.filterwarnings("ignore:Support for InfluxDB:PendingDeprecationWarning")
 
-GET = Request("GET", "/usages")
+GET = PlacementRequest("GET", "/usages")
 
 
 @pytest.fixture
@@ -35,18 +35,18 @@ def stub() -> Iterator[PlacementStub]:
 
 
 @pytest.fixture
-def cloud() -> Iterator[CloudStub]:
-    with CloudStub() as running:
+def cloud() -> Iterator[KeystoneStub]:
+    with KeystoneStub() as running:
         yield running
 
 
 class CloudsFile:
-    """A clouds.yaml and the environment that names it."""
+    """A clouds.yaml and the environment with its path."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "clouds.yaml"
         self.secure = directory / "secure.yaml"
-        # Whatever secrets this machine has are not for tests.
+        # Without this file the SDK would read the secrets of this machine.
         self.secure.write_text("clouds: {}")
         self.environ = {
             "OS_CLIENT_CONFIG_FILE": str(self.path),
@@ -77,7 +77,7 @@ def where(environ: dict[str, str], **options: Any) -> str:
 FIXED = {"auth_type": "admin_token", "auth": {"endpoint": "http://placement", "token": "t"}}
 
 
-def test_what_is_given_goes_before_the_environment(clouds: CloudsFile) -> None:
+def test_arguments_take_precedence_over_the_environment(clouds: CloudsFile) -> None:
     environ = clouds.write(one=FIXED, two=FIXED)
     environ |= {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": "http://placement"}
     described = "the cloud of the OS_* variables"
@@ -99,11 +99,11 @@ def test_what_is_given_goes_before_the_environment(clouds: CloudsFile) -> None:
         {"OS_PLACEMENT_DATABASE__CONNECTION": "sqlite:///x", "OS_TOKEN": "t"},
     ],
 )
-def test_without_anything_it_is_the_server_of_this_machine(environ: dict[str, str]) -> None:
+def test_the_default_is_the_server_of_this_machine(environ: dict[str, str]) -> None:
     assert where(environ) == "http://127.0.0.1:8778"
 
 
-def test_the_administrators_token_is_sent_to_this_machine_only(
+def test_only_this_machine_gets_the_token_of_the_administrator(
     stub: PlacementStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert token_sent(stub, {}, url=stub.url) == "admin"
@@ -112,14 +112,16 @@ def test_the_administrators_token_is_sent_to_this_machine_only(
     assert token_sent(stub, {}, url=stub.url) is None
 
 
-def test_tokens_that_are_given_are_sent(stub: PlacementStub) -> None:
-    environ = {"ROOST_URL": stub.url, "ROOST_TOKEN": "theirs"}
-    assert token_sent(stub, environ) == "theirs"
-    assert token_sent(stub, environ, token="mine") == "mine"
-    assert token_sent(stub, {"ROOST_TOKEN": "theirs"}, url=stub.url) == "theirs"
+def test_a_token_comes_from_the_argument_or_else_from_the_environment(stub: PlacementStub) -> None:
+    environ = {"ROOST_URL": stub.url, "ROOST_TOKEN": "environment"}
+    assert token_sent(stub, environ) == "environment"
+    assert token_sent(stub, environ, token="argument") == "argument"
+    assert token_sent(stub, {"ROOST_TOKEN": "environment"}, url=stub.url) == "environment"
 
 
-def test_a_cloud_without_identity_service(stub: PlacementStub, clouds: CloudsFile) -> None:
+def test_connect_reaches_a_cloud_without_identity_service(
+    stub: PlacementStub, clouds: CloudsFile
+) -> None:
     environ = clouds.write(
         none={"auth_type": "none", "auth": {"endpoint": stub.url}},
         fixed={"auth_type": "admin_token", "auth": {"endpoint": stub.url, "token": "fixed"}},
@@ -135,7 +137,9 @@ def test_a_cloud_without_identity_service(stub: PlacementStub, clouds: CloudsFil
     assert stub.received[-1].headers["authorization"] == f"Basic {expected}"
 
 
-def test_a_cloud_with_identity_service(cloud: CloudStub, clouds: CloudsFile) -> None:
+def test_connect_reaches_a_cloud_with_identity_service(
+    cloud: KeystoneStub, clouds: CloudsFile
+) -> None:
     cloud.regions = ["one", "two"]
     environ = clouds.write(mine={"auth": cloud.credentials, "region_name": "two"})
     assert token_sent(cloud, environ, cloud="mine") == "token-1"
@@ -148,8 +152,8 @@ def test_a_cloud_with_identity_service(cloud: CloudStub, clouds: CloudsFile) -> 
         transport.send(GET)
 
 
-def test_regions_and_interfaces_that_are_given_go_before_those_of_the_cloud(
-    cloud: CloudStub, clouds: CloudsFile
+def test_a_given_region_or_interface_takes_precedence_over_the_cloud(
+    cloud: KeystoneStub, clouds: CloudsFile
 ) -> None:
     entry = {"auth": cloud.credentials, "placement_interface": "admin"}
     environ = clouds.write(mine=entry) | {"OS_CLOUD": "mine"}
@@ -162,7 +166,7 @@ def test_regions_and_interfaces_that_are_given_go_before_those_of_the_cloud(
         transport.send(GET)
 
 
-def test_secrets_may_stand_in_a_file_of_their_own(stub: PlacementStub, clouds: CloudsFile) -> None:
+def test_secrets_may_be_in_secure_yaml(stub: PlacementStub, clouds: CloudsFile) -> None:
     environ = clouds.write(one={"auth_type": "admin_token", "auth": {"endpoint": stub.url}})
     clouds.secure.write_text("clouds: {one: {auth: {token: secret}}}")
     assert token_sent(stub, environ, cloud="one") == "secret"
@@ -171,7 +175,7 @@ def test_secrets_may_stand_in_a_file_of_their_own(stub: PlacementStub, clouds: C
         connect(cloud="one", environ=environ)
 
 
-def test_a_clouds_file_may_name_the_endpoint(cloud: CloudStub, clouds: CloudsFile) -> None:
+def test_a_clouds_file_may_override_the_endpoint(cloud: KeystoneStub, clouds: CloudsFile) -> None:
     override = f"{cloud.url}/placement/override"
     environ = clouds.write(
         mine={"auth": cloud.credentials, "placement_endpoint_override": override}
@@ -180,7 +184,9 @@ def test_a_clouds_file_may_name_the_endpoint(cloud: CloudStub, clouds: CloudsFil
         assert transport.send(GET).json["path"] == "/placement/override/usages"
 
 
-def test_the_variables_of_openstack_describe_a_cloud(cloud: CloudStub, stub: PlacementStub) -> None:
+def test_the_variables_of_openstack_describe_a_cloud(
+    cloud: KeystoneStub, stub: PlacementStub
+) -> None:
     names = {f"OS_{name.upper()}": value for name, value in cloud.credentials.items()}
     assert token_sent(cloud, names | {"OS_INTERFACE": "internal"}) == "token-1"
     assert cloud.received[-1].path == "/placement/internal/usages"
@@ -197,7 +203,7 @@ def test_variables_of_a_placement_server_describe_no_cloud(stub: PlacementStub) 
     assert token_sent(stub, environ) == "notused"
 
 
-def test_the_variables_of_this_process_play_no_part_if_others_are_given(
+def test_a_given_environment_replaces_that_of_the_process(
     stub: PlacementStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OS_TOKEN", "of this process")
@@ -208,7 +214,7 @@ def test_the_variables_of_this_process_play_no_part_if_others_are_given(
 
 
 @pytest.mark.parametrize("missing", ["openstack", "openstack.exceptions", "keystoneauth1"])
-def test_without_the_libraries_of_openstack_urls_still_work(
+def test_urls_work_without_the_libraries_of_openstack(
     clouds: CloudsFile, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     for name in list(sys.modules):
@@ -221,13 +227,13 @@ def test_without_the_libraries_of_openstack_urls_still_work(
             connect(environ=environ)
 
 
-def test_a_cloud_that_is_not_in_the_file_is_named_with_those_that_are(clouds: CloudsFile) -> None:
+def test_an_error_about_an_unknown_cloud_lists_the_known_clouds(clouds: CloudsFile) -> None:
     environ = clouds.write(one=FIXED, two=FIXED)
     with pytest.raises(NotConfigured, match=r"'three' is not in .*clouds\.yaml.*: one, two"):
         connect(cloud="three", environ=environ)
 
 
-def test_without_clouds_file_the_way_out_is_told(
+def test_an_error_about_a_missing_clouds_file_suggests_a_url(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("openstack.config.loader.CONFIG_FILES", [str(tmp_path / "clouds.yaml")])
@@ -252,7 +258,7 @@ def test_without_clouds_file_the_way_out_is_told(
         ("clouds: {one: {auth_type: none, regions: [east, west]}}", "Valid choices are east,west"),
     ],
 )
-def test_a_clouds_file_that_cannot_be_used_is_explained(
+def test_an_error_explains_a_wrong_clouds_file_without_its_secrets(
     clouds: CloudsFile, content: str, hint: str
 ) -> None:
     clouds.path.write_text(content)
@@ -261,7 +267,7 @@ def test_a_clouds_file_that_cannot_be_used_is_explained(
     assert "secret" not in str(caught.value)
 
 
-def test_variables_that_cannot_be_used_are_explained() -> None:
+def test_an_error_explains_wrong_variables() -> None:
     with pytest.raises(NotConfigured, match=r"OS_\* variables.*magic"):
         connect(environ={"OS_AUTH_TYPE": "magic"})
     with pytest.raises(NotConfigured, match=r"OS_\* variables.*auth_url"):
@@ -279,13 +285,13 @@ def test_variables_that_cannot_be_used_are_explained() -> None:
         ({"url": "localhost:8778"}, "begin with http://"),
     ],
 )
-def test_what_does_not_go_together_is_refused(options: dict[str, str], hint: str) -> None:
+def test_arguments_that_exclude_each_other_are_refused(options: dict[str, Any], hint: str) -> None:
     with pytest.raises(NotConfigured, match=hint) as caught:
-        connect(environ={}, **options)  # type: ignore[arg-type]
+        connect(environ={}, **options)
     assert "secret" not in str(caught.value)
 
 
-def test_certificates_are_judged_as_told_for_clouds_too(clouds: CloudsFile, tmp_path: Path) -> None:
+def test_the_options_for_certificates_apply_to_clouds(clouds: CloudsFile, tmp_path: Path) -> None:
     certificates = make_certificates(tmp_path)
     with PlacementStub(tls=certificates.server) as stub:
         environ = clouds.write(
@@ -302,7 +308,7 @@ def test_certificates_are_judged_as_told_for_clouds_too(clouds: CloudsFile, tmp_
         connect(cloud="one", ca_file=str(tmp_path / "none.pem"), environ=environ)
 
 
-def test_the_timeout_of_a_cloud_holds_unless_another_is_given(clouds: CloudsFile) -> None:
+def test_a_given_timeout_takes_precedence_over_that_of_the_cloud(clouds: CloudsFile) -> None:
     over = threading.Event()
     with PlacementStub(Silence(over), Silence(over)) as stub:
         entry = {"auth_type": "none", "auth": {"endpoint": stub.url}}
@@ -312,15 +318,15 @@ def test_the_timeout_of_a_cloud_holds_unless_another_is_given(clouds: CloudsFile
             connect(cloud="patient", timeout=0.05, environ=environ),
         ):
             with transport, pytest.raises(AnswerLost, match="timed out"):
-                transport.send(Request("POST", "/allocations", {}))
+                transport.send(PlacementRequest("POST", "/allocations", {}))
         over.set()
 
 
-def test_an_identity_service_that_says_nothing_is_not_waited_for_long(
+def test_the_timeout_applies_to_the_identity_service(
     clouds: CloudsFile,
 ) -> None:
     over = threading.Event()
-    with CloudStub(Silence(over)) as cloud:
+    with KeystoneStub(Silence(over)) as cloud:
         environ = clouds.write(one={"auth_type": "v3password", "auth": cloud.credentials})
         once = RetryPolicy(repeats=0)
         with (
@@ -331,14 +337,14 @@ def test_an_identity_service_that_says_nothing_is_not_waited_for_long(
         over.set()
 
 
-def test_closing_closes_the_connections(stub: PlacementStub) -> None:
+def test_close_closes_the_connections(stub: PlacementStub) -> None:
     for environ in ({"ROOST_URL": stub.url}, {"OS_TOKEN": "t", "OS_ENDPOINT": stub.url}):
         with connect(environ=environ) as transport:
             transport.send(GET)
         assert stub.all_hung_up()
 
 
-def test_urls_and_clouds_have_transports_of_their_own(clouds: CloudsFile) -> None:
+def test_a_url_and_a_cloud_have_different_transports(clouds: CloudsFile) -> None:
     with connect(environ={}) as transport:
         assert isinstance(transport, HttpTransport)
     with connect(cloud="one", environ=clouds.write(one=FIXED)) as transport:

@@ -1,4 +1,4 @@
-"""What is sent again after a mishap, and what never is."""
+"""Which requests a transport repeats, when, and the errors of the last attempt."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.transport import Request, Response
+from roost.client.outcome import Outcome, outcome_of
+from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy, retry_after
 
-GET = Request("GET", "/usages")
-POST = Request("POST", "/allocations", {})
-REPEATABLE_PUT = Request("PUT", "/traits/CUSTOM_GOLD", repeatable=True)
+GET = PlacementRequest("GET", "/usages")
+POST = PlacementRequest("POST", "/allocations", {})
+REPEATABLE_PUT = PlacementRequest("PUT", "/traits/CUSTOM_GOLD", repeatable=True)
 
 REFUSED = PlacementAPIConnectFailure("no connection", detail="refused")
 LOST = AnswerLost("no answer", detail="timed out")
-BUSY = Response(503)
-DONE = Response(200)
+BUSY = PlacementResponse(503)
+DONE = PlacementResponse(200)
 
 
 @dataclass
 class Time:
-    """Passes only when somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     now: float = 0.0
     sleeps: list[float] = field(default_factory=list)
@@ -44,11 +45,11 @@ class Time:
 
 
 class Scripted(RetryingTransport):
-    """Has one outcome after the other; `taking` seconds for each."""
+    """A transport whose attempts have these outcomes, each after `taking` seconds."""
 
     def __init__(
         self,
-        *outcomes: Response | TransportFailed,
+        *outcomes: PlacementResponse | TransportFailed,
         repeats: int = 3,
         total_seconds: float = 60.0,
         taking: float = 0.0,
@@ -64,7 +65,7 @@ class Scripted(RetryingTransport):
             clock=self.time.clock,
         )
         super().__init__(retries=policy, global_request_id=global_request_id)
-        self._outcomes: Iterator[Response | TransportFailed] = iter(outcomes)
+        self._outcomes: Iterator[PlacementResponse | TransportFailed] = iter(outcomes)
         self._taking = taking
         self.attempts = 0
 
@@ -74,97 +75,99 @@ class Scripted(RetryingTransport):
     def close(self) -> None:
         pass
 
-    def _attempt(self, request: Request) -> Response:
+    def _attempt(self, request: PlacementRequest) -> PlacementResponse:
         self.attempts += 1
         self.time.now += self._taking
         outcome = next(self._outcomes)
-        if isinstance(outcome, Response):
+        if isinstance(outcome, PlacementResponse):
             return outcome
         raise outcome
 
 
 @pytest.mark.parametrize("request_", [GET, POST, REPEATABLE_PUT], ids=str)
-def test_what_was_not_sent_is_sent_again(request_: Request) -> None:
+def test_a_request_that_was_not_sent_is_repeated(request_: PlacementRequest) -> None:
     transport = Scripted(REFUSED, REFUSED, REFUSED, DONE)
     assert transport.send(request_) is DONE
     assert transport.attempts == 4
 
 
-@pytest.mark.parametrize("mishap", [LOST, Response(502), Response(503), Response(504)])
-@pytest.mark.parametrize("request_", [GET, Request("HEAD", "/"), REPEATABLE_PUT], ids=str)
-def test_what_may_be_done_twice_is_sent_again(
-    request_: Request, mishap: Response | TransportFailed
+@pytest.mark.parametrize(
+    "mishap", [LOST, PlacementResponse(502), PlacementResponse(503), PlacementResponse(504)]
+)
+@pytest.mark.parametrize("request_", [GET, PlacementRequest("HEAD", "/"), REPEATABLE_PUT], ids=str)
+def test_a_repeatable_request_is_repeated_after_a_lost_answer(
+    request_: PlacementRequest, mishap: PlacementResponse | TransportFailed
 ) -> None:
     assert Scripted(mishap, DONE).send(request_) is DONE
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_what_may_have_been_done_is_not_done_again(method: str) -> None:
+def test_a_write_that_the_server_may_have_carried_out_is_not_repeated(method: str) -> None:
     lost = Scripted(LOST, DONE)
     with pytest.raises(AnswerLost, match=r"1 attempt\)"):
-        lost.send(Request(method, "/allocations"))
+        lost.send(PlacementRequest(method, "/allocations"))
     assert lost.attempts == 1
     busy = Scripted(BUSY, DONE)
-    assert busy.send(Request(method, "/allocations")) is BUSY
+    assert busy.send(PlacementRequest(method, "/allocations")) is BUSY
 
 
 @pytest.mark.parametrize("status", [200, 400, 404, 409, 500])
-def test_other_answers_are_final(status: int) -> None:
-    answer = Response(status)
+def test_any_other_answer_is_final(status: int) -> None:
+    answer = PlacementResponse(status)
     assert Scripted(answer, DONE).send(GET) is answer
 
 
-def test_after_the_last_attempt_a_failure_says_how_often_it_was_tried() -> None:
+def test_the_last_failure_has_the_number_of_attempts() -> None:
     transport = Scripted(*[REFUSED] * 5)
     with pytest.raises(PlacementAPIConnectFailure, match=r"GET /usages.*4 attempts.*refused"):
         transport.send(GET)
     assert transport.attempts == 4
 
 
-def test_after_the_last_attempt_an_answer_is_the_answer() -> None:
+def test_the_answer_of_the_last_attempt_is_returned() -> None:
     transport = Scripted(*[BUSY] * 5)
     assert transport.send(GET) is BUSY
     assert transport.attempts == 4
 
 
 @pytest.mark.parametrize("first", [LOST, BUSY])
-def test_a_refused_repeat_does_not_hide_that_the_first_attempt_may_have_succeeded(
-    first: Response | TransportFailed,
+def test_a_refused_repeat_after_a_lost_answer_is_a_lost_answer(
+    first: PlacementResponse | TransportFailed,
 ) -> None:
     transport = Scripted(first, *[REFUSED] * 3)
-    with pytest.raises(AnswerLost, match="an earlier one may have been carried out") as caught:
+    with pytest.raises(AnswerLost, match="4 attempts") as caught:
         transport.send(REPEATABLE_PUT)
-    assert caught.value.maybe_done
+    assert outcome_of(caught.value) is Outcome.UNKNOWN
 
 
-def test_delays_double_and_are_bounded() -> None:
+def test_delays_double_up_to_a_bound() -> None:
     transport = Scripted(*[REFUSED] * 8, repeats=6, total_seconds=1000)
     with pytest.raises(PlacementAPIConnectFailure):
         transport.send(GET)
     assert transport.time.sleeps == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
 
 
-def test_delays_are_anything_from_nothing_to_their_bound() -> None:
+def test_a_delay_is_a_random_part_of_its_bound() -> None:
     for chance, sleeps in ((0.0, [0.0, 0.0]), (0.5, [0.25, 0.5])):
         transport = Scripted(REFUSED, REFUSED, DONE, chance=chance)
         transport.send(GET)
         assert transport.time.sleeps == sleeps
 
 
-def test_no_repeat_begins_when_time_is_up() -> None:
+def test_no_repeat_begins_after_the_total_time() -> None:
     transport = Scripted(*[LOST] * 5, total_seconds=60, taking=50)
     with pytest.raises(AnswerLost, match="2 attempts"):
         transport.send(GET)
 
 
-def test_nobody_comes_back_before_the_server_wants_him() -> None:
-    transport = Scripted(Response(503, {"retry-after": "7"}), DONE)
+def test_a_repeat_waits_for_the_retry_after_of_the_server() -> None:
+    transport = Scripted(PlacementResponse(503, {"retry-after": "7"}), DONE)
     assert transport.send(GET) is DONE
     assert transport.time.sleeps == [7.5]
 
 
-def test_who_would_have_to_wait_too_long_is_told_at_once() -> None:
-    answer = Response(503, {"retry-after": "3600"})
+def test_an_answer_is_final_if_its_retry_after_exceeds_the_total_time() -> None:
+    answer = PlacementResponse(503, {"retry-after": "3600"})
     transport = Scripted(answer, DONE)
     assert transport.send(GET) is answer
     assert transport.time.sleeps == []
@@ -172,28 +175,32 @@ def test_who_would_have_to_wait_too_long_is_told_at_once() -> None:
 
 def test_retry_after_may_be_a_date() -> None:
     soon = datetime.now(UTC) + timedelta(seconds=600)
-    assert 0 < retry_after(Response(503, {"retry-after": format_datetime(soon)})) <= 601
+    assert 0 < retry_after(PlacementResponse(503, {"retry-after": format_datetime(soon)})) <= 601
     past = format_datetime(soon - timedelta(hours=1), usegmt=True)
     for value in (past, "soon", "-5", "1e3", "²"):
-        assert retry_after(Response(503, {"retry-after": value})) == 0.0
+        assert retry_after(PlacementResponse(503, {"retry-after": value})) == 0.0
 
 
-def test_a_redirect_is_no_success() -> None:
-    answer = Response(301, {"location": "https://elsewhere", "x-openstack-request-id": "req-1"})
+def test_a_redirect_is_an_error() -> None:
+    answer = PlacementResponse(
+        301, {"location": "https://elsewhere", "x-openstack-request-id": "req-1"}
+    )
     with pytest.raises(NotConfigured, match="redirects to https://elsewhere") as caught:
         Scripted(answer).send(POST)
     assert (caught.value.status, caught.value.request_id) == (301, "req-1")
 
 
-def test_a_failure_tells_the_id_of_the_server_or_else_that_of_the_caller() -> None:
-    own = "req-6d2a3a3c-55a1-4f3c-8f0c-9a0f4a3cf0aa"
+def test_a_failure_has_the_request_id_of_the_server_or_else_of_the_caller() -> None:
+    global_id = "req-6d2a3a3c-55a1-4f3c-8f0c-9a0f4a3cf0aa"
     with pytest.raises(AnswerLost) as caught:
-        Scripted(AnswerLost("broke off", request_id="req-1"), global_request_id=own).send(POST)
+        Scripted(AnswerLost("broke off", request_id="req-1"), global_request_id=global_id).send(
+            POST
+        )
     assert caught.value.request_id == "req-1"
     with pytest.raises(AnswerLost) as caught:
-        Scripted(LOST, global_request_id=own).send(POST)
-    assert caught.value.request_id == own
-    assert str(caught.value).endswith(f"[{own}]")
+        Scripted(LOST, global_request_id=global_id).send(POST)
+    assert caught.value.request_id == global_id
+    assert str(caught.value).endswith(f"[{global_id}]")
 
 
 def test_a_failure_keeps_its_cause() -> None:
@@ -208,6 +215,6 @@ def test_a_failure_keeps_its_cause() -> None:
     "request_id",
     ["", "6d2a3a3c-55a1-4f3c-8f0c-9a0f4a3cf0aa", "req-1", "req-6d2a3a3c55a14f3c8f0c9a0f4a3cf0aa"],
 )
-def test_an_id_that_servers_would_ignore_is_refused(request_id: str) -> None:
+def test_a_global_request_id_that_servers_ignore_is_refused(request_id: str) -> None:
     with pytest.raises(NotConfigured, match="global request id"):
         Scripted(global_request_id=request_id)

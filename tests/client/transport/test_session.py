@@ -1,4 +1,4 @@
-"""Requests through keystoneauth: tokens, endpoints, and what a mishap is called."""
+"""The transport through keystoneauth: tokens, endpoints, answers and errors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from keystoneauth1.adapter import Adapter
@@ -17,40 +18,40 @@ from keystoneauth1.session import Session
 from keystoneauth1.token_endpoint import Token
 
 from roost.client.errors import AnswerLost, NotConfigured, PlacementAPIConnectFailure
-from roost.client.transport import Request
+from roost.client.transport import PlacementRequest
 from roost.client.transport.http import Timeouts
 from roost.client.transport.retrying import RetryPolicy
 from roost.client.transport.session import SessionTransport
-from support.cloud_stub import CloudStub
-from support.live_server import LiveServer
-from support.placement_stub import (
+from support.servers.live_server import LiveServer
+from support.stubs.keystone_stub import KeystoneStub
+from support.stubs.placement_stub import (
     HangUp,
     PlacementStub,
     Reply,
     Silence,
+    closed_port_url,
     make_certificates,
-    nobody,
 )
 
-GET = Request("GET", "/usages?project_id=x")
-POST = Request("POST", "/allocations", {"a": "é"}, version="1.36")
+GET = PlacementRequest("GET", "/usages?project_id=x")
+POST = PlacementRequest("POST", "/allocations", {"a": "é"}, version="1.36")
 AT_ONCE = RetryPolicy(sleep=lambda _: None)
 GLOBAL_ID = "req-6d2a3a3c-55a1-4f3c-8f0c-9a0f4a3cf0aa"
 
 
 @pytest.fixture
-def cloud() -> Iterator[CloudStub]:
-    with CloudStub() as stub:
+def cloud() -> Iterator[KeystoneStub]:
+    with KeystoneStub() as stub:
         yield stub
 
 
-def through(auth: BaseAuthPlugin | None, **options: object) -> SessionTransport:
-    """A transport with a session of its own."""
-    known: dict[str, object] = {"retries": AT_ONCE, "owns_session": True}
-    return SessionTransport(Session(auth=auth), **(known | options))  # type: ignore[arg-type]
+def through(auth: BaseAuthPlugin | None, **options: Any) -> SessionTransport:
+    """A transport that owns its session."""
+    known: dict[str, Any] = {"retries": AT_ONCE, "owns_session": True}
+    return SessionTransport(Session(auth=auth), **(known | options))
 
 
-def test_a_request_arrives_whole_where_the_catalog_says(cloud: CloudStub) -> None:
+def test_the_endpoint_of_the_catalog_receives_the_whole_request(cloud: KeystoneStub) -> None:
     with through(cloud.auth, global_request_id=GLOBAL_ID) as transport:
         answer = transport.send(POST)
     assert answer.json == {"path": "/placement/allocations"}
@@ -63,14 +64,14 @@ def test_a_request_arrives_whole_where_the_catalog_says(cloud: CloudStub) -> Non
     assert received.headers["x-openstack-request-id"] == GLOBAL_ID
 
 
-def test_an_answer_comes_back_whole() -> None:
+def test_the_transport_returns_the_whole_answer() -> None:
     reply = Reply(404, {"errors": []}, {"X-OpenStack-Request-ID": "req-1"})
     with PlacementStub(reply) as stub, through(Token(stub.url, "t")) as transport:
         answer = transport.send(GET)
     assert (answer.status, answer.json, answer.request_id) == (404, {"errors": []}, "req-1")
 
 
-def test_one_token_serves_many_requests(cloud: CloudStub) -> None:
+def test_several_requests_use_one_token_and_one_connection(cloud: KeystoneStub) -> None:
     with through(cloud.auth) as transport:
         for _ in range(3):
             assert transport.send(GET).ok
@@ -78,7 +79,7 @@ def test_one_token_serves_many_requests(cloud: CloudStub) -> None:
     assert cloud.connections == 1
 
 
-def test_a_token_that_expired_is_replaced_and_the_request_sent_again(cloud: CloudStub) -> None:
+def test_the_session_replaces_an_expired_token_and_repeats_the_request(cloud: KeystoneStub) -> None:
     with through(cloud.auth) as transport:
         transport.send(POST)
         cloud.expire_token()
@@ -87,7 +88,7 @@ def test_a_token_that_expired_is_replaced_and_the_request_sent_again(cloud: Clou
     assert sent == ["token-1", "token-1", "token-3"]
 
 
-def test_interface_and_region_choose_the_endpoint(cloud: CloudStub) -> None:
+def test_interface_and_region_choose_the_endpoint(cloud: KeystoneStub) -> None:
     with through(cloud.auth, interface="internal", region_name="RegionOne") as transport:
         assert transport.send(GET).json["path"].startswith("/placement/internal/usages")
     with (
@@ -97,7 +98,7 @@ def test_interface_and_region_choose_the_endpoint(cloud: CloudStub) -> None:
         transport.send(GET)
 
 
-def test_an_adapter_says_where_and_arguments_go_before_it(cloud: CloudStub) -> None:
+def test_arguments_take_precedence_over_an_adapter(cloud: KeystoneStub) -> None:
     session = Session(auth=cloud.auth)
     adapter = Adapter(
         session,
@@ -109,7 +110,7 @@ def test_an_adapter_says_where_and_arguments_go_before_it(cloud: CloudStub) -> N
     )
     for interface, path in ((None, "/placement/internal/"), ("public", "/placement/")):
         transport = SessionTransport(adapter, interface=interface)
-        assert transport.send(Request("GET", "/")).json["path"] == path
+        assert transport.send(PlacementRequest("GET", "/")).json["path"] == path
     session.session.close()
     headers = cloud.placement_requests[0].headers
     assert "openstack-api-version" not in headers
@@ -117,7 +118,9 @@ def test_an_adapter_says_where_and_arguments_go_before_it(cloud: CloudStub) -> N
 
 
 @pytest.mark.parametrize("mishap", [HangUp(), Reply(503)])
-def test_retries_of_others_do_not_repeat_a_claim(mishap: HangUp | Reply) -> None:
+def test_retries_of_the_session_and_the_adapter_do_not_repeat_a_claim(
+    mishap: HangUp | Reply,
+) -> None:
     with PlacementStub(mishap, Reply()) as stub:
         session = Session(auth=Token(stub.url, "t"), connect_retries=5)
         adapter = Adapter(session, connect_retries=5, status_code_retries=5)
@@ -127,7 +130,7 @@ def test_retries_of_others_do_not_repeat_a_claim(mishap: HangUp | Reply) -> None
     assert len(stub.received) == 1
 
 
-def test_a_session_is_its_owners_to_close() -> None:
+def test_close_leaves_a_session_open_that_the_transport_does_not_own() -> None:
     with PlacementStub() as stub:
         session = Session(auth=Token(stub.url, "t"))
         for _ in range(2):
@@ -137,7 +140,7 @@ def test_a_session_is_its_owners_to_close() -> None:
         session.session.close()
 
 
-def test_an_endpoint_and_no_credentials_are_enough() -> None:
+def test_an_endpoint_without_credentials_gets_no_token() -> None:
     with PlacementStub() as stub:
         with through(None, endpoint_override=stub.url) as transport:
             assert transport.send(GET).ok
@@ -146,9 +149,9 @@ def test_an_endpoint_and_no_credentials_are_enough() -> None:
         transport.send(GET)
 
 
-def test_a_refused_connection_is_a_request_that_was_not_sent() -> None:
+def test_after_a_refused_connection_the_request_counts_as_not_sent() -> None:
     with (
-        nobody() as url,
+        closed_port_url() as url,
         through(Token(url, "t")) as transport,
         pytest.raises(PlacementAPIConnectFailure, match=r"4 attempts.*refused") as caught,
     ):
@@ -157,7 +160,9 @@ def test_a_refused_connection_is_a_request_that_was_not_sent() -> None:
 
 
 @pytest.mark.parametrize("mishap", [HangUp(), HangUp(unread=True), Reply(200, {"a": 1}, sent=3)])
-def test_only_a_question_is_asked_again_if_the_answer_is_lost(mishap: HangUp | Reply) -> None:
+def test_the_transport_repeats_a_read_but_no_claim_after_a_lost_answer(
+    mishap: HangUp | Reply,
+) -> None:
     with (
         PlacementStub(mishap, Reply(200, "all")) as stub,
         through(Token(stub.url, "t")) as transport,
@@ -173,11 +178,11 @@ def test_only_a_question_is_asked_again_if_the_answer_is_lost(mishap: HangUp | R
     assert caught.value.request_id == GLOBAL_ID
 
 
-def test_a_failure_that_somebody_is_handling_is_not_mistaken_for_a_new_one() -> None:
+def test_an_exception_that_the_caller_handles_is_no_cause_of_a_failure() -> None:
     with (
         PlacementStub(HangUp()) as stub,
         through(Token(stub.url, "t")) as transport,
-        nobody() as url,
+        closed_port_url() as url,
         through(Token(url, "t")) as broken,
     ):
         try:
@@ -187,7 +192,7 @@ def test_a_failure_that_somebody_is_handling_is_not_mistaken_for_a_new_one() -> 
                 transport.send(POST)
 
 
-def test_an_answer_that_takes_too_long_is_lost() -> None:
+def test_an_answer_after_the_timeout_is_lost() -> None:
     over = threading.Event()
     with PlacementStub(Silence(over)) as stub:
         with (
@@ -198,7 +203,7 @@ def test_an_answer_that_takes_too_long_is_lost() -> None:
         over.set()
 
 
-def test_the_timeout_of_the_session_holds() -> None:
+def test_the_timeout_of_the_session_applies() -> None:
     over = threading.Event()
     with PlacementStub(Silence(over)) as stub:
         session = Session(auth=Token(stub.url, "t"), timeout=0.05)
@@ -210,10 +215,10 @@ def test_the_timeout_of_the_session_holds() -> None:
         over.set()
 
 
-def test_busy_servers_are_asked_again_and_redirects_not_followed() -> None:
-    away = Reply(302, headers={"Location": "/elsewhere"})
+def test_the_transport_repeats_a_read_after_503_and_follows_no_redirect() -> None:
+    redirect = Reply(302, headers={"Location": "/elsewhere"})
     with (
-        PlacementStub(Reply(503), Reply(200, "done"), away) as stub,
+        PlacementStub(Reply(503), Reply(200, "done"), redirect) as stub,
         through(Token(stub.url, "t")) as transport,
     ):
         assert transport.send(GET).json == "done"
@@ -222,7 +227,7 @@ def test_busy_servers_are_asked_again_and_redirects_not_followed() -> None:
     assert len(stub.received) == 3
 
 
-def test_refused_credentials_are_no_matter_for_repeating(cloud: CloudStub) -> None:
+def test_refused_credentials_are_an_error_of_configuration(cloud: KeystoneStub) -> None:
     cloud.password = "changed"
     with (
         through(cloud.auth) as transport,
@@ -233,7 +238,9 @@ def test_refused_credentials_are_no_matter_for_repeating(cloud: CloudStub) -> No
     assert cloud.asked == ["POST /v3/auth/tokens"]
 
 
-def test_credentials_that_are_refused_later_are_the_same_matter(cloud: CloudStub) -> None:
+def test_credentials_that_are_refused_at_the_renewal_are_an_error_of_configuration(
+    cloud: KeystoneStub,
+) -> None:
     with through(cloud.auth) as transport:
         transport.send(GET)
         cloud.expire_token()
@@ -244,22 +251,22 @@ def test_credentials_that_are_refused_later_are_the_same_matter(cloud: CloudStub
 
 @pytest.mark.parametrize("mishap", [Reply(503), HangUp()])
 @pytest.mark.parametrize("endpoint", [None, "http://placement"])
-def test_an_identity_service_in_trouble_is_asked_again(
+def test_the_transport_repeats_after_a_failure_of_the_identity_service(
     mishap: Reply | HangUp, endpoint: str | None
 ) -> None:
-    with CloudStub(mishap) as cloud, through(cloud.auth) as transport:
+    with KeystoneStub(mishap) as cloud, through(cloud.auth) as transport:
         assert transport.send(POST).ok
     with (
-        CloudStub(*[mishap] * 4) as cloud,
+        KeystoneStub(*[mishap] * 4) as cloud,
         through(cloud.auth, endpoint_override=endpoint) as transport,
         pytest.raises(PlacementAPIConnectFailure, match="identity service"),
     ):
         transport.send(POST)
 
 
-def test_an_identity_service_that_is_away_is_not_bad_configuration() -> None:
+def test_an_unreachable_identity_service_is_a_failure_to_connect() -> None:
     with (
-        nobody() as url,
+        closed_port_url() as url,
         through(Password(auth_url=url, username="u", password="p")) as transport,
         pytest.raises(PlacementAPIConnectFailure, match=r"identity service.*refused"),
     ):
@@ -273,14 +280,14 @@ def test_an_identity_service_that_is_away_is_not_bad_configuration() -> None:
         Token("controller:8778", "t"),
     ],
 )
-def test_an_address_that_is_none_is_bad_configuration(auth: BaseAuthPlugin) -> None:
+def test_a_wrong_address_is_an_error_of_configuration(auth: BaseAuthPlugin) -> None:
     with through(auth) as transport, pytest.raises(NotConfigured, match=r"controller:.*http://"):
         transport.send(POST)
     with through(NoAuth()) as transport, pytest.raises(NotConfigured, match="no endpoint"):
         transport.send(POST)
 
 
-def test_a_certificate_that_is_not_trusted_is_bad_configuration(tmp_path: Path) -> None:
+def test_an_untrusted_certificate_is_an_error_of_configuration(tmp_path: Path) -> None:
     certificates = make_certificates(tmp_path)
     with PlacementStub(tls=certificates.server) as stub:
         with (
@@ -293,7 +300,7 @@ def test_a_certificate_that_is_not_trusted_is_bad_configuration(tmp_path: Path) 
             assert transport.send(POST).ok
 
 
-def test_it_tells_where_it_talks_to_and_no_secret() -> None:
+def test_the_description_of_the_transport_has_no_secret() -> None:
     password = Password(auth_url="http://u:secret@keystone/v3", username="u", password="secret")
     for transport, where in (
         (through(password), "the cloud of ...@keystone/v3"),
@@ -307,6 +314,6 @@ def test_it_tells_where_it_talks_to_and_no_secret() -> None:
 
 def test_a_real_server_answers(server: LiveServer) -> None:
     with through(Token(f"http://127.0.0.1:{server.port}", "admin")) as transport:
-        answer = transport.send(Request("GET", "/resource_classes", version="1.39"))
+        answer = transport.send(PlacementRequest("GET", "/resource_classes", version="1.39"))
     assert answer.json["resource_classes"][0]["name"] == "VCPU"
     assert answer.request_id is not None

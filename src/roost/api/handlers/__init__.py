@@ -1,1 +1,1 @@
-"""The routes' handlers: from a request to a use case, from its result to a representation."""
+"""The handlers of the routes: from a request to a use case, and from its result to an answer."""

@@ -10,20 +10,19 @@ from sqlalchemy import Connection
 
 from roost.api.errors import HttpError
 from roost.api.handlers.inventories import parse_inventory
-from roost.api.limits import check_allocations, check_provider_members
-from roost.api.paging import AT_ONCE_MAX, pages
 from roost.api.requests import Request
 from roost.api.responses import (
     Response,
     json_response,
     no_content,
     now,
-    streamed_members,
-    streamed_response,
     with_cache_headers,
 )
 from roost.api.schemas import allocations as schemas
-from roost.api.validation import parse_body
+from roost.api.services import Services
+from roost.api.streaming import AT_ONCE_MAX, pages, streamed_members, streamed_response
+from roost.api.validation import check_allocations, check_provider_members, parse_body
+from roost.configuration.settings import Settings
 from roost.model.consumers import (
     ANY_GENERATION,
     UNKNOWN_CONSUMER_TYPE,
@@ -40,9 +39,9 @@ from roost.store.errors import Contention
 P = ParamSpec("P")
 
 
-def show(request: Request) -> Response:
-    """What a consumer holds; nothing is an answer, too."""
-    found = request.read(allocations.get_consumer_allocations, request.parameters["consumer"])
+def show(services: Services, request: Request) -> Response:
+    """The allocations of a consumer; an unknown consumer has none."""
+    found = services.read(allocations.get_consumer_allocations, request.parameters["consumer"])
     if found is None:
         return with_cache_headers(json_response({"allocations": {}}), request, now())
     body: dict[str, Any] = {
@@ -63,14 +62,14 @@ def show(request: Request) -> Response:
     return with_cache_headers(json_response(body), request, found.modified_at)
 
 
-def list_for_provider(request: Request) -> Response:
-    """Who holds what of a provider."""
-    found = request.read(
+def list_for_provider(services: Services, request: Request) -> Response:
+    """The allocations of a provider, by consumer."""
+    found = services.read(
         allocations.list_provider_allocations, request.parameters["uuid"], AT_ONCE_MAX
     )
     modified_at = found.modified_at or now()
     if found.consumers is None:
-        response = streamed_response(_streamed(request, found))
+        response = streamed_response(_streamed(services, request, found))
         return with_cache_headers(response, request, modified_at)
     body = {
         "allocations": _by_consumer(request, found.consumers),
@@ -88,12 +87,12 @@ def _by_consumer(request: Request, consumers: Iterable[ProviderConsumer]) -> dic
     }
 
 
-def _streamed(request: Request, found: ProviderAllocations) -> Iterator[bytes]:
+def _streamed(services: Services, request: Request, found: ProviderAllocations) -> Iterator[bytes]:
     consumers = pages(
-        lambda after_id, up_to_id: request.read(
+        lambda after_id, up_to_id: services.read(
             allocations.list_consumers, found.provider_id, after_id, up_to_id
         ),
-        *request.read(allocations.measure_consumers),
+        *services.read(allocations.measure_consumers),
     )
     return streamed_members(
         b'{"allocations":{',
@@ -102,35 +101,35 @@ def _streamed(request: Request, found: ProviderAllocations) -> Iterator[bytes]:
     )
 
 
-def replace(request: Request) -> Response:
-    """Replace what one consumer holds."""
+def replace(services: Services, request: Request) -> Response:
+    """Replace the allocations of one consumer."""
     consumer = _consumer(request.parameters["consumer"])
     body = parse_body(request.body(), schemas.PUT.at(request.version))
-    claim = _claim(request, consumer, body)
-    check_allocations(request, claim.count)
-    _write(request, claims.claim_for_one, claim)
+    claim = _claim(services.settings, consumer, body)
+    check_allocations(services.settings.limits, claim.count)
+    _write(services, request, claims.claim_for_one, claim)
     return no_content()
 
 
-def replace_several(request: Request) -> Response:
-    """Replace what several consumers hold, as one change."""
+def replace_several(services: Services, request: Request) -> Response:
+    """Replace the allocations of several consumers in one transaction."""
     body = parse_body(request.body(), schemas.POST.at(request.version))
-    _write(request, claims.claim_for_several, _claims(request, body))
+    _write(services, request, claims.claim_for_several, _claims(services.settings, body))
     return no_content()
 
 
-def delete(request: Request) -> Response:
-    """Take everything from a consumer."""
-    _write(request, claims.delete_allocations, request.parameters["consumer"])
+def delete(services: Services, request: Request) -> Response:
+    """Delete the allocations of a consumer."""
+    _write(services, request, claims.delete_allocations, request.parameters["consumer"])
     return no_content()
 
 
-def reshape_providers(request: Request) -> Response:
-    """Change inventories and allocations together."""
+def reshape_providers(services: Services, request: Request) -> Response:
+    """Replace inventories and allocations in one transaction."""
     body = parse_body(request.body(), schemas.RESHAPE.at(request.version))
-    # A provider that loses all its inventories is work, too.
+    # A provider that loses all its inventories counts as one.
     count = sum(len(record["inventories"]) or 1 for record in body["inventories"].values())
-    check_provider_members(request, count, "inventories")
+    check_provider_members(services.settings.limits, count, "inventories")
     wanted = {
         uuid: NewInventories(
             generation=record["resource_provider_generation"],
@@ -141,18 +140,19 @@ def reshape_providers(request: Request) -> Response:
         )
         for uuid, record in body["inventories"].items()
     }
-    request.write(reshape, wanted, _claims(request, body["allocations"]))
+    services.write(request, reshape, wanted, _claims(services.settings, body["allocations"]))
     return no_content()
 
 
 def _write(
+    services: Services,
     request: Request,
     work: Callable[Concatenate[Connection, P], None],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> None:
     try:
-        request.write(work, *args, **kwargs)
+        services.write(request, work, *args, **kwargs)
     except Contention as contention:
         raise HttpError(
             409,
@@ -168,20 +168,20 @@ def _consumer(text: str) -> str:
     return canonical_uuid(text)
 
 
-def _claims(request: Request, body: Mapping[str, Any]) -> list[Claim]:
-    """The claims of several consumers; two spellings of one uuid are one consumer, the last."""
+def _claims(settings: Settings, body: Mapping[str, Any]) -> list[Claim]:
+    """The claims of several consumers. The last of two spellings of one uuid counts."""
     found = {}
     for key, record in body.items():
         consumer = _consumer(key)
-        found[consumer] = _claim(request, consumer, record)
-    check_allocations(request, sum(claim.count for claim in found.values()))
+        found[consumer] = _claim(settings, consumer, record)
+    check_allocations(settings.limits, sum(claim.count for claim in found.values()))
     return list(found.values())
 
 
-def _claim(request: Request, consumer: str, body: Mapping[str, Any]) -> Claim:
+def _claim(settings: Settings, consumer: str, body: Mapping[str, Any]) -> Claim:
     entries = body["allocations"]
     if isinstance(entries, list):
-        # Below 1.12; a provider that is named twice counts with its last entry.
+        # Before 1.12 there is a list. The last entry of a provider counts.
         entries = {entry["resource_provider"]["uuid"]: entry for entry in entries}
     return Claim(
         consumer=consumer,
@@ -189,8 +189,8 @@ def _claim(request: Request, consumer: str, body: Mapping[str, Any]) -> Claim:
             uuid: {name: int(amount) for name, amount in entry["resources"].items()}
             for uuid, entry in entries.items()
         },
-        project=body.get("project_id", request.settings.incomplete_project),
-        user=body.get("user_id", request.settings.incomplete_user),
+        project=body.get("project_id", settings.incomplete_project),
+        user=body.get("user_id", settings.incomplete_user),
         generation=body.get("consumer_generation", ANY_GENERATION),
         consumer_type=body.get("consumer_type"),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roost.api.limits import check_provider_members
 from roost.api.requests import Request
 from roost.api.responses import (
     Response,
@@ -17,7 +16,8 @@ from roost.api.responses import (
     with_location,
 )
 from roost.api.schemas import inventories as schemas
-from roost.api.validation import parse_body
+from roost.api.services import Services
+from roost.api.validation import check_provider_members, parse_body
 from roost.model.inventory import Inventory
 from roost.service import inventories, providers
 from roost.service.inventories import ProviderInventories
@@ -26,8 +26,8 @@ _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
 
 
 def parse_inventory(resource_class: str, body: Mapping[str, Any]) -> Inventory:
-    """An inventory from a validated body; what is left out gets its default."""
-    # JSON does not tell 10.0 from 10, so whole numbers may arrive as floats.
+    """An inventory from a valid body, with defaults for missing members."""
+    # To JSON schema 10.0 is an integer, so whole numbers may be floats here.
     values: dict[str, Any] = {name: int(body[name]) for name in _INTEGERS if name in body}
     if "allocation_ratio" in body:
         values["allocation_ratio"] = float(body["allocation_ratio"])
@@ -59,22 +59,22 @@ def _one(found: ProviderInventories) -> dict[str, Any]:
     return _representation(inventory) | {"resource_provider_generation": found.generation}
 
 
-def _body(request: Request, schema: Any) -> Any:
-    """The body; the provider's existence is told before the body is looked at."""
-    request.read(providers.get_provider, request.parameters["uuid"])
+def _body(services: Services, request: Request, schema: Any) -> Any:
+    """The body. A missing provider is an error before a wrong body is."""
+    services.read(providers.get_provider, request.parameters["uuid"])
     return parse_body(request.body(), schema.at(request.version))
 
 
-def list_all(request: Request) -> Response:
+def list_all(services: Services, request: Request) -> Response:
     """All inventories."""
-    found = request.read(inventories.list_inventories, request.parameters["uuid"])
+    found = services.read(inventories.list_inventories, request.parameters["uuid"])
     modified_at = newest(inventory.modified_at for inventory in found.inventories.values())
     return with_cache_headers(json_response(_all(found)), request, modified_at)
 
 
-def show(request: Request) -> Response:
+def show(services: Services, request: Request) -> Response:
     """One inventory."""
-    found = request.read(
+    found = services.read(
         inventories.get_inventory,
         request.parameters["uuid"],
         request.parameters["resource_class"],
@@ -83,12 +83,13 @@ def show(request: Request) -> Response:
     return with_cache_headers(json_response(_one(found)), request, modified_at)
 
 
-def create(request: Request) -> Response:
+def create(services: Services, request: Request) -> Response:
     """Add one inventory."""
     uuid = request.parameters["uuid"]
-    body = _body(request, schemas.ADD)
+    body = _body(services, request, schemas.ADD)
     name = body["resource_class"]
-    found = request.write(
+    found = services.write(
+        request,
         inventories.add_inventory,
         uuid,
         parse_inventory(name, body),
@@ -98,11 +99,12 @@ def create(request: Request) -> Response:
     return with_location(response, request, f"/resource_providers/{uuid}/inventories/{name}")
 
 
-def replace_all(request: Request) -> Response:
+def replace_all(services: Services, request: Request) -> Response:
     """Replace all inventories."""
-    body = _body(request, schemas.REPLACE_ALL)
-    check_provider_members(request, len(body["inventories"]), "inventories")
-    found = request.write(
+    body = _body(services, request, schemas.REPLACE_ALL)
+    check_provider_members(services.settings.limits, len(body["inventories"]), "inventories")
+    found = services.write(
+        request,
         inventories.replace_inventories,
         request.parameters["uuid"],
         body["resource_provider_generation"],
@@ -112,10 +114,11 @@ def replace_all(request: Request) -> Response:
     return with_cache_headers(json_response(_all(found)), request, now())
 
 
-def replace_one(request: Request) -> Response:
+def replace_one(services: Services, request: Request) -> Response:
     """Change one inventory."""
-    body = _body(request, schemas.REPLACE_ONE)
-    found = request.write(
+    body = _body(services, request, schemas.REPLACE_ONE)
+    found = services.write(
+        request,
         inventories.replace_inventory,
         request.parameters["uuid"],
         body["resource_provider_generation"],
@@ -125,9 +128,10 @@ def replace_one(request: Request) -> Response:
     return with_cache_headers(json_response(_one(found)), request, now())
 
 
-def delete_one(request: Request) -> Response:
-    """Take one inventory away."""
-    request.write(
+def delete_one(services: Services, request: Request) -> Response:
+    """Delete one inventory."""
+    services.write(
+        request,
         inventories.delete_inventory,
         request.parameters["uuid"],
         request.parameters["resource_class"],
@@ -135,14 +139,14 @@ def delete_one(request: Request) -> Response:
     return no_content()
 
 
-def delete_all(request: Request) -> Response:
-    """Take all inventories away."""
-    request.write(inventories.delete_inventories, request.parameters["uuid"])
+def delete_all(services: Services, request: Request) -> Response:
+    """Delete all inventories."""
+    services.write(request, inventories.delete_inventories, request.parameters["uuid"])
     return no_content()
 
 
-def usages(request: Request) -> Response:
-    """How much of each inventory is in use."""
-    generation, used = request.read(inventories.list_usages, request.parameters["uuid"])
+def usages(services: Services, request: Request) -> Response:
+    """The used amount of each inventory."""
+    generation, used = services.read(inventories.list_usages, request.parameters["uuid"])
     body = {"resource_provider_generation": generation, "usages": used}
     return with_cache_headers(json_response(body), request, now())

@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 
-from roost.api.paging import AT_ONCE_MAX, pages
 from roost.api.provider_query import parse_provider_query
 from roost.api.requests import Request
 from roost.api.responses import (
@@ -16,20 +15,20 @@ from roost.api.responses import (
     newest,
     no_content,
     now,
-    streamed_members,
-    streamed_response,
     with_cache_headers,
     with_location,
 )
 from roost.api.schemas import providers as schemas
+from roost.api.services import Services
+from roost.api.streaming import AT_ONCE_MAX, pages, streamed_members, streamed_response
 from roost.api.validation import parse_body
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
 from roost.service import providers
-from roost.service.provider_list import Conditions, list_providers, list_range, measure_list
-from roost.store.provider_search import Extent
+from roost.service.provider_list import ProviderSelection, list_providers, list_range, measure_list
+from roost.store.provider_lists import Extent
 
-# Which parts of a provider have links, and since when.
+# The parts of a provider that have links, and the first version of each link.
 _LINKS = (
     ("inventories", (1, 0)),
     ("usages", (1, 0)),
@@ -37,7 +36,6 @@ _LINKS = (
     ("traits", (1, 6)),
     ("allocations", (1, 11)),
 )
-
 
 # About 256 KB.
 _PIECE_LENGTH = 250
@@ -70,22 +68,25 @@ def _representations(request: Request, found: Sequence[Provider]) -> list[dict[s
     return bodies
 
 
-def list_all(request: Request) -> Response:
+def list_all(services: Services, request: Request) -> Response:
     """The providers that pass the filters of the query."""
     wanted = parse_provider_query(request.query(), request.version)
-    found, conditions = request.read(list_providers, wanted, AT_ONCE_MAX + 1)
-    if len(found) > AT_ONCE_MAX:
-        extent = request.read(measure_list, conditions)
-        response = streamed_response(_streamed(request, conditions, extent))
+    forest = services.replica.current() if wanted.has_conditions else None
+    found, selection = services.read(list_providers, forest, wanted, AT_ONCE_MAX)
+    if found is None:
+        extent = services.read(measure_list, selection)
+        response = streamed_response(_streamed(services, request, selection, extent))
         return with_cache_headers(response, request, extent.modified_at or now())
     body = {"resource_providers": _representations(request, found)}
     modified_at = newest(provider.modified_at for provider in found) or now()
     return with_cache_headers(json_response(body), request, modified_at)
 
 
-def _streamed(request: Request, conditions: Conditions, extent: Extent) -> Iterator[bytes]:
+def _streamed(
+    services: Services, request: Request, selection: ProviderSelection, extent: Extent
+) -> Iterator[bytes]:
     found = pages(
-        lambda after_id, up_to_id: request.read(list_range, conditions, after_id, up_to_id),
+        lambda after_id, up_to_id: services.read(list_range, selection, after_id, up_to_id),
         extent.first_id,
         extent.last_id,
     )
@@ -97,10 +98,11 @@ def _streamed(request: Request, conditions: Conditions, extent: Extent) -> Itera
     return streamed_members(b'{"resource_providers":[', pieces, b"]}")
 
 
-def create(request: Request) -> Response:
-    """Make a provider."""
+def create(services: Services, request: Request) -> Response:
+    """Create a provider."""
     body = parse_body(request.body(), schemas.CREATE.at(request.version))
-    provider = request.write(
+    provider = services.write(
+        request,
         providers.create_provider,
         name=body["name"],
         uuid=canonical_uuid(body["uuid"]) if "uuid" in body else None,
@@ -113,20 +115,21 @@ def create(request: Request) -> Response:
     return with_location(response, request, f"/resource_providers/{provider.uuid}")
 
 
-def show(request: Request) -> Response:
+def show(services: Services, request: Request) -> Response:
     """One provider."""
-    provider = request.read(providers.get_provider, request.parameters["uuid"])
+    provider = services.read(providers.get_provider, request.parameters["uuid"])
     body = _representation(request, provider)
     return with_cache_headers(json_response(body), request, provider.modified_at)
 
 
-def update(request: Request) -> Response:
+def update(services: Services, request: Request) -> Response:
     """Rename or move a provider."""
     uuid = request.parameters["uuid"]
-    # Existence is told before the body is looked at.
-    request.read(providers.get_provider, uuid)
+    # A missing provider is an error before a wrong body is.
+    services.read(providers.get_provider, uuid)
     body = parse_body(request.body(), schemas.UPDATE.at(request.version))
-    provider = request.write(
+    provider = services.write(
+        request,
         providers.update_provider,
         uuid,
         name=body["name"],
@@ -137,7 +140,7 @@ def update(request: Request) -> Response:
     return with_cache_headers(response, request, now())
 
 
-def delete(request: Request) -> Response:
-    """Remove a provider."""
-    request.write(providers.delete_provider, request.parameters["uuid"])
+def delete(services: Services, request: Request) -> Response:
+    """Delete a provider."""
+    services.write(request, providers.delete_provider, request.parameters["uuid"])
     return no_content()

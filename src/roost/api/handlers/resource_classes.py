@@ -15,6 +15,7 @@ from roost.api.responses import (
     with_location,
 )
 from roost.api.schemas import resource_classes as schemas
+from roost.api.services import Services
 from roost.api.validation import parse_body
 from roost.service import resource_classes
 
@@ -27,48 +28,48 @@ def _representation(request: Request, name: str) -> dict[str, Any]:
     return {"name": name, "links": [{"rel": "self", "href": request.prefix + _path(name)}]}
 
 
-def list_all(request: Request) -> Response:
-    """All classes."""
-    found = request.read(resource_classes.list_resource_classes)
+def list_all(services: Services, request: Request) -> Response:
+    """All resource classes."""
+    found = services.read(resource_classes.list_resource_classes)
     body = {"resource_classes": [_representation(request, item.name) for item in found]}
     modified_at = newest(item.modified_at for item in found)
     return with_cache_headers(json_response(body), request, modified_at)
 
 
-def create(request: Request) -> Response:
-    """Make a custom class."""
+def create(services: Services, request: Request) -> Response:
+    """Create a custom resource class."""
     name = parse_body(request.body(), schemas.CREATE.at(request.version))["name"]
-    request.write(resource_classes.create_resource_class, name)
+    services.write(request, resource_classes.create_resource_class, name)
     return with_location(Response(201), request, _path(name))
 
 
-def show(request: Request) -> Response:
-    """One class."""
-    found = request.read(resource_classes.get_resource_class, request.parameters["name"])
+def show(services: Services, request: Request) -> Response:
+    """One resource class."""
+    found = services.read(resource_classes.get_resource_class, request.parameters["name"])
     body = _representation(request, found.name)
     return with_cache_headers(json_response(body), request, found.modified_at)
 
 
-def rename(request: Request) -> Response:
-    """Give a custom class another name (1.2 to 1.6)."""
+def rename(services: Services, request: Request) -> Response:
+    """Rename a custom resource class (1.2 to 1.6)."""
     new_name = parse_body(request.body(), schemas.RENAME.at(request.version))["name"]
-    found = request.write(
-        resource_classes.rename_resource_class, request.parameters["name"], new_name
+    found = services.write(
+        request, resource_classes.rename_resource_class, request.parameters["name"], new_name
     )
     return json_response(_representation(request, found.name))
 
 
-def ensure(request: Request) -> Response:
-    """Make a custom class, or confirm that it exists (from 1.7)."""
+def ensure(services: Services, request: Request) -> Response:
+    """Create a custom resource class, or confirm that it exists (from 1.7 on)."""
     name = request.parameters["name"]
     problem = schemas.NAME.at(request.version).problem(name)
     if problem is not None:
         raise HttpError(400, f"JSON does not validate: {problem}")
-    created = request.write(resource_classes.ensure_resource_class, name)
+    created = services.write(request, resource_classes.ensure_resource_class, name)
     return with_location(Response(201) if created else no_content(), request, _path(name))
 
 
-def delete(request: Request) -> Response:
-    """Remove a custom class that is not in use."""
-    request.write(resource_classes.delete_resource_class, request.parameters["name"])
+def delete(services: Services, request: Request) -> Response:
+    """Delete a custom resource class that is not in use."""
+    services.write(request, resource_classes.delete_resource_class, request.parameters["name"])
     return no_content()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from roost.api.microversions import MAX_VERSION, MIN_VERSION
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response, now, with_cache_headers
+from roost.api.services import Services
 
 _DOCUMENT = {
     "versions": [
@@ -19,6 +20,6 @@ _DOCUMENT = {
 }
 
 
-def home(request: Request) -> Response:
-    """Which versions are spoken here; needs no token."""
+def home(_services: Services, request: Request) -> Response:
+    """The versions of the API; a client needs no token for them."""
     return with_cache_headers(json_response(_DOCUMENT), request, now())

@@ -1,5 +1,4 @@
-"""What each request may look like, version by version.
+"""The schemas of bodies and query strings, version by version.
 
-Every schema stands whole beside the version from which it holds; nothing is derived from an
-older one by changing it.
+Each schema is written out whole beside its first version. No schema changes an older one.
 """

@@ -27,7 +27,7 @@ _SOME_BY_PROVIDER = _BY_PROVIDER | {"minProperties": 1}
 
 _GENERATION: Document = {"type": ["integer", "null"]}
 _TYPE = text(CLASS_NAME, minimum=1, maximum=255)
-# Which providers serve which request group: taken, and of no consequence.
+# The mappings of a candidate: clients may send them back, and they have no effect.
 _MAPPINGS: Document = {
     "type": "object",
     "minProperties": 1,

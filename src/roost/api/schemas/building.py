@@ -1,4 +1,4 @@
-"""The words in which schemas are written, and the choice of one by version."""
+"""The functions that schemas are written with, and the choice of a schema by version."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def integer(minimum: int, maximum: int | None = None) -> Document:
 def text(
     pattern: str | None = None, minimum: int | None = None, maximum: int | None = None
 ) -> Document:
-    """A string of a form and length."""
+    """A string of some form and length."""
     limits = {"pattern": pattern, "minLength": minimum, "maxLength": maximum}
     return {"type": "string"} | {key: value for key, value in limits.items() if value is not None}
 
 
 def list_of(items: Document, minimum: int = 0, unique: bool = False) -> Document:
-    """A list; `minimum` says how many there are at least."""
+    """A list with at least `minimum` items."""
     limits: Document = {"minItems": minimum} if minimum else {}
     if unique:
         limits["uniqueItems"] = True
@@ -42,7 +42,7 @@ def list_of(items: Document, minimum: int = 0, unique: bool = False) -> Document
 
 
 def record(required: Document, optional: Document | None = None) -> Document:
-    """An object with these members and no others."""
+    """An object with these members only."""
     return {
         "type": "object",
         "properties": required | (optional or {}),
@@ -62,7 +62,7 @@ def mapping(key_pattern: str, value: Document, minimum: int = 0) -> Document:
 
 
 class Versions:
-    """The schema of a request in each version, given as (first version, document)."""
+    """The schemas of a request, each with its first version."""
 
     def __init__(self, *documents: tuple[str, Document]) -> None:
         self._schemas = [
@@ -73,5 +73,5 @@ class Versions:
         assert starts == sorted(starts), "versions are listed in their order"
 
     def at(self, version: Microversion) -> Schema:
-        """The schema that holds in this version."""
+        """The schema for this version."""
         return next(schema for since, schema in reversed(self._schemas) if since <= version)

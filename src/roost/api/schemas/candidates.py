@@ -12,10 +12,10 @@ _NUMBER = "[1-9][0-9]*"
 _NAME = "[a-zA-Z0-9_-]{1,64}"
 
 
-def _groups(suffix: str, *keys: str, **others: Document) -> Document:
-    """Request groups: each of the keys may carry a suffix of this form, the others may not."""
+def _groups(suffix: str, *keys: str, **plain: Document) -> Document:
+    """Request groups: the keys may have a suffix of this form, the `plain` ones may not."""
     patterns = {f"^{key}({suffix})?$": _TEXT for key in keys}
-    return record({}, {"limit": _LIMIT, "group_policy": _POLICY} | others) | {
+    return record({}, {"limit": _LIMIT, "group_policy": _POLICY} | plain) | {
         "patternProperties": patterns
     }
 

@@ -20,7 +20,7 @@ _OTHERS: Document = {
     "min_unit": integer(1, INTEGER_MAX),
     "max_unit": integer(1, INTEGER_MAX),
     "step_size": integer(1, INTEGER_MAX),
-    # The bounds are those of a single-precision number, which is what MySQL keeps.
+    # MySQL stores a single-precision number, and these are its bounds.
     "allocation_ratio": {"type": "number", "maximum": 3.40282e38, "minimum": -3.40282e38},
 }
 _GENERATION = {"resource_provider_generation": INTEGER}
@@ -31,7 +31,7 @@ ADD = Versions(
 
 REPLACE_ONE = Versions(("1.0", record(_GENERATION | _TOTAL, _OTHERS)))
 
-# Also the value of each provider in a reshape.
+# A reshape has one of these for each provider.
 REPLACE_ALL_DOCUMENT = record(
     _GENERATION | {"inventories": mapping(CLASS_NAME, record(_TOTAL, _OTHERS | _GENERATION))}
 )

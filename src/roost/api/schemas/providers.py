@@ -17,7 +17,7 @@ UPDATE = Versions(
 )
 
 _TEXT = text()
-# Only the canonical dashed form is understood in queries.
+# Queries take a uuid in its canonical form with dashes only.
 _UUID = text(pattern="^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$") | {"format": "uuid"}
 
 LIST = Versions(

@@ -8,5 +8,5 @@ _NAME = text(CUSTOM_CLASS_NAME, maximum=255)
 
 CREATE = Versions(("1.2", record({"name": _NAME})))
 RENAME = Versions(("1.2", record({"name": _NAME})))
-# From 1.7 on the name stands in the path only; it is held against this all the same.
+# From 1.7 on the name is in the path, and this schema checks it there.
 NAME = Versions(("1.7", _NAME))

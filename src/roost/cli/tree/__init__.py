@@ -1,4 +1,4 @@
-"""`roost tree`: trees of providers, drawn, compared, written and read as files."""
+"""The command `roost tree` and its subcommands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`roost tree apply` and `roost tree diff`: what a file declares, made true or compared."""
+"""The commands `roost tree apply` and `roost tree diff`, which write or compare a tree file."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from roost.cli.connection import Connection, connection_options
+from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.terminal import echo_line
 from roost.cli.usage import usage_status
 from roost.client.drivers.file import PLACEHOLDER
 from roost.client.errors import NotConfigured
-from roost.client.owning.applying import Part, parts, undeclared_parts
-from roost.client.owning.owner import Owner, Report
-from roost.client.owning.ownership import owner_name
-from roost.client.owning.records import FileRecords
-from roost.client.reporting.placement import Placement
+from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.owner_names import owner_name
+from roost.client.ownership.store import FileOwnershipStore
+from roost.client.ownership.tree_declaration import TreeDeclaration, tree_declarations, withdrawals
+from roost.client.placement import Placement
 from roost.client.reporting.reporter import Reporter
 from roost.client.tree_file import STANDARD_INPUT, TreeFile, read_tree_file
 
@@ -49,27 +49,27 @@ _OPTIONS = (
         "--records",
         metavar="DIRECTORY",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Where to remember what was written, to tell it from what others write. [default: "
-        "$STATE_DIRECTORY, or a directory of yours such as ~/.local/state/roost/owners]",
+        help="Directory with the records of what this owner wrote. [default: $STATE_DIRECTORY, "
+        "or a directory of the user such as ~/.local/state/roost/owners]",
     ),
     click.option(
         "--adopt",
         is_flag=True,
-        help="Take all that is on the declared providers for written by this owner, so that what "
-        "is not declared is removed.",
+        help="Treat all that is on the declared providers as written by this owner: what the file "
+        "does not declare is removed.",
     ),
     click.option(
         "--prune",
         is_flag=True,
-        help="Also remove what this owner wrote in trees of which the file has nothing any more.",
+        help="Also remove what this owner wrote in trees that the file no longer mentions.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print the changes as JSON."),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """What the command line asks for."""
+class _ApplyOptions:
+    """The options of the command line."""
 
     path: str
     owner: str | None
@@ -86,9 +86,9 @@ def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(
-    short_help="Make true on the server what a file declares.",
+    short_help="Write to the server what a file declares.",
     epilog="""\b
-A file, to begin with (`roost tree export` prints more):
+A small file (`roost tree export` prints larger ones):
   providers:
     - name: compute-1
       traits: [CUSTOM_RACK_7]
@@ -106,14 +106,14 @@ Examples:
 @_file_options
 @click.option("--dry-run", is_flag=True, help="Print what would be written; write nothing.")
 @connection_options
-def apply(*, connection: Connection, dry_run: bool, **wish: Any) -> None:
-    """Make true on the server what a file declares.
+def apply(*, connection: ConnectionSettings, dry_run: bool, **options: Any) -> None:
+    """Write to the server what a file declares.
 
-    Providers, inventories, traits and aggregates that are missing are added, and inventories
-    corrected. What this owner wrote earlier and no longer declares is removed; what others have
-    put on the same providers is left alone.
+    The command adds missing providers, inventories, traits and aggregates, and corrects
+    inventories. It removes what this owner wrote earlier and no longer declares. It keeps what
+    other owners wrote on the same providers.
     """
-    _carry_out(connection, _Wish(**wish), dry_run=dry_run)
+    _carry_out(connection, _ApplyOptions(**options), dry_run=dry_run)
 
 
 @click.command(
@@ -124,41 +124,44 @@ Example:
   roost tree diff -f rack-1.yaml
 
 \b
-Exit status: 0 nothing would change, 2 something would, 1 it could not be found out.
+Exit status: 0 if nothing would change, 2 if something would, 1 after an error.
 """,
 )
 @_file_options
 @connection_options
-def diff(*, connection: Connection, **wish: Any) -> None:
+def diff(*, connection: ConnectionSettings, **options: Any) -> None:
     """Print what `roost tree apply` would change, and change nothing."""
-    if _carry_out(connection, _Wish(**wish), dry_run=True):
+    if _carry_out(connection, _ApplyOptions(**options), dry_run=True):
         sys.exit(EXIT_DIFFERENT)
 
 
-def _carry_out(connection: Connection, wish: _Wish, *, dry_run: bool) -> bool:
-    """Apply or compare; whether anything is different."""
-    tree_file = read_tree_file(wish.path)
+def _carry_out(connection: ConnectionSettings, options: _ApplyOptions, *, dry_run: bool) -> bool:
+    """Apply or compare a file; whether the server and the file differ."""
+    tree_file = read_tree_file(options.path)
     for warning in tree_file.warnings:
         echo_line(f"warning: {warning}", err=True)
-    _refuse_placeholders(wish.path, tree_file)
-    name = _owner_name(wish, tree_file)
-    records = FileRecords(name, wish.records)
+    _refuse_placeholders(options.path, tree_file)
+    name = _owner_name(options, tree_file)
+    records = FileOwnershipStore(name, options.records)
     with connection.open() as transport:
         placement = Placement(transport)
-        owner = Owner(Reporter(transport), name, records, adopt=wish.adopt)
+        reporter = DeclarativeReporter(Reporter(transport), name, records, adopt=options.adopt)
         if not dry_run:
             records.prepare()
-        declared = parts(placement, tree_file.declaration)
-        undeclared = list(undeclared_parts(placement, records, declared))
-        wanted = declared + (undeclared if wish.prune else [])
-        with _telling(wish, name, dry_run) as tell:
-            # Reports of thousands of trees are not kept once they are told.
-            different = [tell(part, part.apply(owner, dry_run=dry_run)) for part in _shown(wanted)]
-    if undeclared and not wish.prune:
-        names = ", ".join(part.name for part in undeclared)
+        declared = tree_declarations(placement, tree_file.declaration)
+        undeclared = list(withdrawals(placement, records, declared))
+        trees = declared + (undeclared if options.prune else [])
+        with _printing(options, name, dry_run) as print_report:
+            # Only the result of each report is kept: a file may have thousands of trees.
+            different = [
+                print_report(tree, tree.apply(reporter, dry_run=dry_run))
+                for tree in _with_progress(trees)
+            ]
+    if undeclared and not options.prune:
+        names = ", ".join(tree.name for tree in undeclared)
         echo_line(
-            f"{name} declared something of {names} before, which is not in the file and stays; "
-            "--prune removes it",
+            f"{name} declared parts of {names} before, which are not in the file and stay; "
+            "--prune removes them",
             err=True,
         )
     return any(different)
@@ -169,46 +172,48 @@ def _refuse_placeholders(path: str, tree_file: TreeFile) -> None:
         if PLACEHOLDER in provider.name:
             raise NotConfigured(
                 f"{path}:{tree_file.lines[provider.name]}: `{provider.name}` is a name on the host "
-                "that `roost agent --driver file` runs on; here it has to be written out"
+                "that `roost agent --driver file` runs on; write the name out for this command"
             )
 
 
-def _owner_name(wish: _Wish, tree_file: TreeFile) -> str:
-    said = wish.owner or tree_file.owner
-    if said:
-        return owner_name(said)
-    if wish.path == STANDARD_INPUT:
-        raise NotConfigured("Whose declaration is it? Give --owner, or `owner:` in the file.")
+def _owner_name(options: _ApplyOptions, tree_file: TreeFile) -> str:
+    given = options.owner or tree_file.owner
+    if given:
+        return owner_name(given)
+    if options.path == STANDARD_INPUT:
+        raise NotConfigured("The declaration has no owner. Give --owner, or `owner:` in the file.")
     try:
-        return owner_name(Path(wish.path).stem)
+        return owner_name(Path(options.path).stem)
     except NotConfigured as error:
         raise NotConfigured(f"{error}; give --owner, or `owner:` in the file") from None
 
 
-def _shown(wanted: list[Part]) -> Iterator[Part]:
+def _with_progress(trees: list[TreeDeclaration]) -> Iterator[TreeDeclaration]:
     console = Console(stderr=True)
-    few = len(wanted) < 3
+    few = len(trees) < 3
     yield from track(
-        wanted, "Trees", console=console, transient=True, disable=few or not console.is_terminal
+        trees, "Trees", console=console, transient=True, disable=few or not console.is_terminal
     )
 
 
 @contextmanager
-def _telling(wish: _Wish, owner: str, dry_run: bool) -> Iterator[Callable[[Part, Report], bool]]:
-    """Tell each report as it comes, or all of them at the end as one JSON value.
+def _printing(
+    options: _ApplyOptions, owner: str, dry_run: bool
+) -> Iterator[Callable[[TreeDeclaration, Report], bool]]:
+    """Print each report as it comes, or all reports at the end as one JSON value.
 
-    What it gives tells a report, and whether there is any difference in it.
+    Yields a function that prints a report and returns whether it has a difference.
     """
-    told: list[dict[str, Any]] = []
+    printed: list[dict[str, Any]] = []
     changes = 0
 
-    def tell(part: Part, report: Report) -> bool:
+    def print_report(tree: TreeDeclaration, report: Report) -> bool:
         nonlocal changes
         lines = report.difference.lines()
         changes += len(lines)
-        if wish.as_json:
+        if options.as_json:
             difference = report.difference.as_json()
-            told.append({"tree": part.name, "difference": difference, "kept": list(report.kept)})
+            printed.append({"tree": tree.name, "difference": difference, "kept": list(report.kept)})
         else:
             for line in lines:
                 echo_line(line)
@@ -217,11 +222,11 @@ def _telling(wish: _Wish, owner: str, dry_run: bool) -> Iterator[Callable[[Part,
         return bool(report.difference)
 
     try:
-        yield tell
+        yield print_report
     finally:
-        if wish.as_json:
-            click.echo(json.dumps({"owner": owner, "dry_run": dry_run, "trees": told}, indent=2))
-    if not wish.as_json:
+        if options.as_json:
+            click.echo(json.dumps({"owner": owner, "dry_run": dry_run, "trees": printed}, indent=2))
+    if not options.as_json:
         verb = "would be made" if dry_run else "made"
         noun = "change" if changes == 1 else "changes"
         echo_line(f"{changes} {noun} {verb}, as owner {owner}", err=True)

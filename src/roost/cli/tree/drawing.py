@@ -2,114 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
+from rich.tree import Tree
 
-from roost.client.inspecting import InspectedTree
+from roost.client.inspection import InspectedTree
 from roost.client.provider_tree import ProviderData
 from roost.model.inventory import Inventory
-from roost.model.printable import printable
+from roost.model.text import printable
 
 BAR_WIDTH = 20
-# Where less is left beside the branches, the terminal may break the lines: no level is left out.
-LABEL_WIDTH = 40
-IN_ASCII = str.maketrans("├└│─█░", "+`|-#.")
+LABEL_WIDTH_MIN = 40
+"""The columns that every label gets. A terminal breaks a line that is longer than itself."""
+
+UNBROKEN_WIDTH = 100_000
+"""The columns of an output that is no terminal: a program reads each line whole."""
+
+_GUIDE_WIDTH = 4
+"""The columns that rich indents each level of a tree by."""
 
 
-@dataclass(slots=True)
-class _Branch:
-    label: Text
-    children: list[_Branch] = field(default_factory=list)
+class _Ink(NamedTuple):
+    """The characters of a bar."""
+
+    used: str
+    free: str
+
+
+_BLOCKS = _Ink("█", "░")
+_ASCII = _Ink("#", ".")
 
 
 def draw(inspected: InspectedTree, console: Console, *, details: bool) -> None:
-    """Draw a tree with its usage; traits and aggregates are spelt out with `details`."""
-    lines = _lines(_grown(inspected, details), console)
-    if not console.encoding.startswith("utf"):
-        lines = map(_in_ascii, lines)
-    console.print(*lines, sep="\n", soft_wrap=True)
-
-
-def _in_ascii(line: Text) -> Text:
-    line.plain = line.plain.translate(IN_ASCII)
-    return line
-
-
-def _grown(inspected: InspectedTree, details: bool) -> _Branch:
+    """Draw a tree with its usage; `details` spells out all traits and aggregates."""
+    painter = _Painter(inspected, _ASCII if console.options.ascii_only else _BLOCKS, details)
     root = inspected.tree.data(inspected.root_uuid)
-    trunk = _Branch(_label(inspected, root, details))
-    waiting = [(trunk, root.uuid)]
-    while waiting:
-        branch, uuid = waiting.pop()
-        for child in inspected.children(uuid):
-            branch.children.append(_Branch(_label(inspected, child, details)))
-            waiting.append((branch.children[-1], child.uuid))
+    trunk = Tree(painter.label(root), guide_style="dim")
+    levels = painter.grow(trunk, root.uuid)
     if inspected.sharing:
-        lenders = map(inspected.tree.data, inspected.sharing)
-        shared = [_Branch(_label(inspected, lender, details)) for lender in lenders]
-        trunk.children.append(_Branch(Text("shared with it", style="italic dim"), shared))
-    return trunk
+        shared = trunk.add(Text("shared with it", style="italic dim"))
+        for uuid in inspected.sharing:
+            shared.add(painter.label(inspected.tree.data(uuid)))
+        levels = max(levels, 3)
+    width = console.width if console.is_terminal else UNBROKEN_WIDTH
+    width = max(width, (levels - 1) * _GUIDE_WIDTH + LABEL_WIDTH_MIN)
+    console.print(_Uncut(trunk, width), crop=False)
 
 
-def _lines(trunk: _Branch, console: Console) -> Iterator[Text]:
-    """The lines of a tree, one branch below the other.
+@dataclass(frozen=True, slots=True)
+class _Uncut:
+    """A tree at a width of its own: rich leaves out what does not fit into the console's."""
 
-    Neither recursive nor a tree of the library: that one leaves out what does not fit.
-    """
-    waiting = [(trunk, "", "")]
-    while waiting:
-        branch, before_first, before_others = waiting.pop()
-        before = before_first
-        for line in _broken(branch.label, console, len(before_others)):
-            yield Text.assemble((before, "dim"), line)
-            before = before_others
-        for number, child in enumerate(reversed(branch.children)):
-            fork, side = ("├── ", "│   ") if number else ("└── ", "    ")
-            waiting.append((child, before_others + fork, before_others + side))
+    tree: Tree
+    width: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from console.render(self.tree, options.update(width=self.width))
 
 
-def _broken(label: Text, console: Console, indentation: int) -> Iterator[Text]:
-    """The lines of a label; of those that are too long for a terminal, the parts."""
-    width = console.width - indentation
-    for line in label.split("\n"):
-        if console.is_terminal and width >= LABEL_WIDTH:
-            yield from line.wrap(console, width)
-        else:
-            yield line
+@dataclass(frozen=True, slots=True)
+class _Painter:
+    inspected: InspectedTree
+    ink: _Ink
+    details: bool
+
+    def grow(self, branch: Tree, uuid: str) -> int:
+        """Add the providers below one to its branch; the number of levels from it down."""
+        below = [
+            self.grow(branch.add(self.label(child)), child.uuid)
+            for child in self.inspected.children(uuid)
+        ]
+        return 1 + max(below, default=0)
+
+    def label(self, provider: ProviderData) -> Text:
+        """The name and uuid of a provider, its bars, traits and aggregates."""
+        label = Text(printable(provider.name), style="bold", overflow="fold")
+        label.append(f"  {printable(provider.uuid)}", style="not bold dim")
+        used = self.inspected.usages.get(provider.uuid, {})
+        width = max((len(printable(name)) for name in provider.inventory), default=0)
+        for name, fields in sorted(provider.inventory.items()):
+            label.append(f"\n{printable(name):{width}}  ", style="not bold")
+            label.append_text(_bar(name, fields, used.get(name, 0), self.ink))
+        for noun, items in (("trait", provider.traits), ("aggregate", provider.aggregates)):
+            if items:
+                listed = printable(_listed(noun, items, self.details))
+                label.append(f"\n{listed}", style="not bold dim")
+        return label
 
 
-def _label(inspected: InspectedTree, provider: ProviderData, details: bool) -> Text:
-    label = Text(printable(provider.name), style="bold")
-    label.append(f"  {printable(provider.uuid)}", style="not bold dim")
-    used = inspected.usages.get(provider.uuid, {})
-    width = max((len(printable(name)) for name in provider.inventory), default=0)
-    for name, fields in sorted(provider.inventory.items()):
-        label.append(f"\n{printable(name):{width}}  ", style="not bold")
-        label.append_text(_bar(name, fields, used.get(name, 0)))
-    for noun, items in (("trait", provider.traits), ("aggregate", provider.aggregates)):
-        if items:
-            label.append(f"\n{printable(_listed(noun, items, details))}", style="not bold dim")
-    return label
-
-
-def _bar(name: str, fields: Mapping[str, Any], used: int) -> Text:
+def _bar(name: str, fields: Mapping[str, Any], used: int, ink: _Ink) -> Text:
     capacity = Inventory(name, **fields).capacity
-    # What has nothing to give is not full; it is full if something is taken all the same.
+    # An inventory without capacity is full once something of it is allocated.
     share = min(1.0, used / capacity) if capacity > 0 else float(used > 0)
     filled = round(share * BAR_WIDTH)
     colour = "red" if share >= 0.9 else "yellow" if share >= 0.7 else "green"
-    bar = Text("█" * filled, style=f"not bold {colour}")
-    bar.append("░" * (BAR_WIDTH - filled), style="not bold dim")
+    bar = Text(ink.used * filled, style=f"not bold {colour}")
+    bar.append(ink.free * (BAR_WIDTH - filled), style="not bold dim")
     bar.append(f"  {used} of {_number(capacity)}{_remarks(fields)}", style="not bold")
     return bar
 
 
 def _number(amount: float) -> str:
-    """Whole numbers in full, others shortly."""
+    """A whole number without decimals, any other with two."""
     return str(int(amount)) if amount == int(amount) else f"{amount:.2f}"
 
 

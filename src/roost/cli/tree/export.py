@@ -1,4 +1,4 @@
-"""`roost tree export`: trees as a file that `roost tree apply` takes."""
+"""The command `roost tree export`, which prints trees as a file for `roost tree apply`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from roost.cli.connection import Connection, connection_options
+from roost.cli.connection import ConnectionSettings, connection_options
 from roost.client.declaration import Declaration
-from roost.client.inspecting import declaration_of, find_provider
-from roost.client.reporting.placement import Placement
+from roost.client.inspection import declaration_of, find_provider
+from roost.client.placement import Placement
 from roost.client.tree_file import render_tree_file
 
 
@@ -26,11 +26,11 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
 @connection_options
 def export(
-    *, connection: Connection, names: tuple[str, ...], owner: str | None, as_json: bool
+    *, connection: ConnectionSettings, names: tuple[str, ...], owner: str | None, as_json: bool
 ) -> None:
-    """Print the whole trees that these providers are in; without names, all trees.
+    """Print the whole trees of these providers; without names, all trees.
 
-    `roost tree apply` takes what is printed. How much is in use is not part of it.
+    The file is for `roost tree apply`, and does not contain the usage.
     """
     with connection.open() as transport:
         placement = Placement(transport)
@@ -48,5 +48,5 @@ def export(
             for provider in declaration_of(placement, root).providers
         ]
     text = render_tree_file(Declaration(tuple(providers)), owner, as_json=as_json)
-    # Tree files are UTF-8, whatever the terminal is.
+    # A tree file is UTF-8 even if the terminal has another encoding.
     click.echo(text.encode(), nl=False)

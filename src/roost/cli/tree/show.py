@@ -1,21 +1,22 @@
-"""`roost tree show`: drawn trees, with how much is used."""
+"""The command `roost tree show`, which draws trees with their usage."""
 
 from __future__ import annotations
+
+import json
 
 import click
 from rich.console import Console
 
-from roost.cli.connection import Connection, connection_options
-from roost.cli.json_text import json_text
+from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.tree.drawing import draw
-from roost.client.inspecting import find_provider, inspect_tree
-from roost.client.reporting.placement import Placement
+from roost.client.inspection import find_provider, inspect_tree
+from roost.client.placement import Placement
 
 TREES_SHOWN = 10
 
 
 @click.command(
-    short_help="Draw trees, with how much of everything is used.",
+    short_help="Draw trees with their usage.",
     epilog="""\b
 Examples:
   roost tree show
@@ -31,30 +32,35 @@ Examples:
     type=click.IntRange(0),
     default=TREES_SHOWN,
     show_default=True,
-    help="How many trees to draw if none are named; 0 for all.",
+    help="How many trees to draw without names; 0 for all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, a list of nested trees.")
 @connection_options
 def show(
-    *, connection: Connection, names: tuple[str, ...], details: bool, limit: int, as_json: bool
+    *,
+    connection: ConnectionSettings,
+    names: tuple[str, ...],
+    details: bool,
+    limit: int,
+    as_json: bool,
 ) -> None:
-    """Draw the whole trees that these providers are in; without names, all trees.
+    """Draw the whole trees of these providers; without names, all trees.
 
-    Each inventory is drawn as a bar: how much of its capacity is used, where the capacity is
+    A bar shows the used part of the capacity of each inventory. The capacity is
     (total - reserved) x allocation ratio.
     """
     with connection.open() as transport:
         placement = Placement(transport)
-        roots, left_out = _roots(placement, names, limit)
+        roots, hidden = _roots(placement, names, limit)
         if as_json:
             found = [inspect_tree(placement, root).as_json() for root in roots]
-            click.echo(json_text(found))
+            click.echo(json.dumps(found, indent=2))
         else:
             console = Console(highlight=False)
             for root in roots:
                 draw(inspect_tree(placement, root), console, details=details)
-    if left_out:
-        click.echo(f"... and {left_out} more trees: name some, or --limit 0", err=True)
+    if hidden:
+        click.echo(f"... and {hidden} more trees: name some, or --limit 0", err=True)
     elif not roots:
         click.echo(
             "There are no providers yet. `roost agent --driver linux` reports this host.", err=True
@@ -62,7 +68,7 @@ def show(
 
 
 def _roots(placement: Placement, names: tuple[str, ...], limit: int) -> tuple[list[str], int]:
-    """The roots of the trees to be shown, and how many are left out."""
+    """The roots of the trees to show, and the number of trees beyond the limit."""
     if names:
         found = [find_provider(placement, name)["root_provider_uuid"] for name in names]
         return list(dict.fromkeys(found)), 0

@@ -1,1 +1,1 @@
-"""The agent: reports a host, and goes on reporting whenever it changes."""
+"""The agent: reports a host at every interval, and runs as a service of systemd."""

@@ -1,4 +1,4 @@
-"""The loop of the agent: report, wait, report again; never give up, never hurry."""
+"""The loop of the agent: report, wait, report again."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from roost.client.agent.alarm import Alarm
-from roost.client.agent.notifying import Notifier
+from roost.client.agent.signal_waker import SignalWaker
+from roost.client.agent.systemd import SystemdNotifier
 from roost.client.errors import TransportFailed
-from roost.client.owning.owner import Report
+from roost.client.ownership.declarative_reporter import Report
 from roost.model.errors import OperatorError
 
-# How long a failure that goes on is not worth a line.
 REPEAT_SECONDS = 600
-# The least wait after a failure, doubled with each one that follows.
+"""A failure that lasts is told again after this time."""
 BACKOFF_SECONDS = 1.0
-# Hosts that were started together shall not report together.
+"""The longest wait after a first failure; each further failure doubles it."""
 JITTER = 0.1
+"""Spreads the reports of hosts that were started at the same time."""
 
-# Ids of requests, and of providers that were to be created: new ones with each attempt.
+# Ids of requests, and of providers that were to be created: each attempt has new ones.
 _IDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 LOG = logging.getLogger(__name__)
 
-_News = TypeVar("_News")
+_Event = TypeVar("_Event")
 
 
 class Agent:
-    """Reports a host at every interval until it is told to stop.
+    """Reports a host at every interval until `stop` is called.
 
-    `report` makes one report; whatever it raises is told to `failed` and tried again, sooner at
-    first and with growing patience; once it works, that is told to `recovered`. `changed` is
-    given each report that changed something, or could not change other things than the last.
+    `report` makes one report. The agent passes the text of an exception to `failed` and tries
+    again, after a wait that doubles with each failure. The first success after failures goes to
+    `recovered`. `changed` gets each report that changed something, or kept other things than the
+    report before.
     """
 
     def __init__(
@@ -47,8 +48,8 @@ class Agent:
         changed: Callable[[Report], None],
         failed: Callable[[str], None],
         recovered: Callable[[str], None],
-        notifier: Notifier | None = None,
-        alarm: Alarm | None = None,
+        notifier: SystemdNotifier | None = None,
+        waker: SignalWaker | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._report = report
@@ -56,9 +57,9 @@ class Agent:
         self._changed = changed
         self._failed = failed
         self._recovered = recovered
-        self._notifier = notifier or Notifier()
+        self._notifier = notifier or SystemdNotifier()
         self._clock = clock
-        self._alarm = alarm or Alarm()
+        self._waker = waker or SignalWaker()
         self._stopping = False
         self._failures = 0
         self._last_failure = ""
@@ -66,28 +67,28 @@ class Agent:
         self._last_kept: tuple[str, ...] = ()
 
     def stop(self) -> None:
-        """End after the report that is under way. May be called from a signal handler."""
+        """End after the report that is under way. A signal handler may call this."""
         self._stopping = True
-        self._alarm.ring()
+        self._waker.wake()
 
     def report_now(self) -> None:
-        """Do not wait for the interval to end. May be called from a signal handler."""
-        self._alarm.ring()
+        """End the wait for the next report. A signal handler may call this."""
+        self._waker.wake()
 
     def close(self) -> None:
-        """Let go of what it waits with."""
-        self._alarm.close()
+        """Close the waker."""
+        self._waker.close()
 
     def run(self) -> None:
-        """Report until told to stop."""
-        # A server that is down is no reason for the manager to think that the agent is.
+        """Report until `stop` is called."""
+        # The agent is ready without a server: systemd must not restart it while that is down.
         self._notifier.ready()
         while not self._stopping:
             self._wait(self.once())
         self._notifier.stopping()
 
     def once(self) -> float:
-        """Make one report; how many seconds to wait until the next."""
+        """Make one report; returns the seconds to wait until the next."""
         try:
             report = self._report()
         except Exception as error:
@@ -110,7 +111,7 @@ class Agent:
         delay = backoff * random.uniform(0.5, 1)
         text = _in_words(error)
         now = self._clock()
-        # Without a server it is always the same, whatever it was to be asked.
+        # While the server is down, only the request that failed differs: that is one failure.
         failure = type(error).__name__
         if not isinstance(error, TransportFailed):
             failure = _IDS.sub("", text)
@@ -125,22 +126,22 @@ class Agent:
         return delay
 
     def _wait(self, seconds: float) -> None:
-        """Wait, with signs of life as often as the manager wants them."""
+        """Wait, and reset the watchdog twice in each of its intervals."""
         end = self._clock() + seconds
-        rung = False
-        while not rung and (left := end - self._clock()) > 0:
+        woken = False
+        while not woken and (left := end - self._clock()) > 0:
             self._notifier.alive()
             watchdog = self._notifier.watchdog_seconds
-            rung = self._alarm.wait(min(left, watchdog / 2) if watchdog else left)
+            woken = self._waker.wait(min(left, watchdog / 2) if watchdog else left)
         self._notifier.alive()
 
 
-def _tell(tell: Callable[[_News], None], news: _News) -> None:
-    """Tell somebody; that he cannot be told is no reason to stop reporting."""
+def _tell(tell: Callable[[_Event], None], event: _Event) -> None:
+    """Pass an event on; the agent goes on reporting if that fails."""
     try:
-        tell(news)
+        tell(event)
     except Exception:
-        LOG.exception("What happened could not be told")
+        LOG.exception("An event of the agent could not be told")
 
 
 def _in_words(error: Exception) -> str:

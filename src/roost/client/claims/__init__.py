@@ -1,4 +1,4 @@
-"""The scheduler's side: who has what, claimed, moved, grown and given back."""
+"""Claims: the allocations of consumers, as a scheduler writes them."""
 
 from roost.client.claims.claims import Claims
 

@@ -1,12 +1,12 @@
-"""Claims: consumers get, keep, move and give back the resources of providers.
+"""Claims: writes the allocations of consumers.
 
-Methods that write try again, at most three times, when somebody else changed a provider at the
-same moment. True means that the allocations are as asked for; False that they are not, and that
-nothing of the call is under way any more. The log says why.
+Methods that write try again, at most three times, if another writer changed a provider at the
+same time. True means that the consumers have the allocations. False means that they do not, and
+that no request of the call is under way; the log has the reason.
 
-Claims, moves, swaps and deletions are False as well if the server cannot be reached; the other
-methods raise `PlacementAPIConnectFailure` then. When an answer is lost, the rule at the top of
-`roost.client.claims.writing` applies; what cannot be settled by it raises `AnswerLost`.
+If the server cannot be reached, claims, moves, swaps and deletions return False as well; all
+further methods raise `PlacementAPIConnectFailure`. `roost.client.claims.allocation_writer` has the
+rules for a lost answer; an outcome that stays unknown is raised as `AnswerLost`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from roost.client.claims.requests import (
+from roost.client.claims.allocation_change import (
+    AllocationChange,
+    delete_change,
+    post_change,
+    put_change,
+)
+from roost.client.claims.allocation_writer import (
+    DONE_BEFORE,
+    AllocationWriter,
+    no_allocations,
+)
+from roost.client.claims.consumer_state import (
     GENERATION_VERSION,
     OBJECT_VERSION,
     Body,
-    Holding,
+    ConsumerState,
     ResourcesByProvider,
     claim_body,
     move_bodies,
@@ -34,35 +45,24 @@ from roost.client.claims.requests import (
     without_providers,
     without_resources,
 )
-from roost.client.claims.writing import (
-    DONE_BEFORE,
-    RETRIES,
-    AllocationWriter,
-    Change,
-    delete_change,
-    is_conflict,
-    nothing_held,
-    post_change,
-    put_change,
-    refusal,
-)
+from roost.client.claims.host_aggregates import HostAggregates
+from roost.client.claims.retries import Retries
 from roost.client.errors import (
     AllocationDeleteFailed,
     AllocationMoveFailed,
     AllocationUpdateFailed,
-    ResourceProviderRetrievalFailed,
-    ResourceProviderUpdateConflict,
     TransportFailed,
-    WriteLost,
 )
-from roost.client.reporting.placement import Placement
-from roost.client.transport import Request, Response, Transport
+from roost.client.outcome import Outcome, outcome_of
+from roost.client.placement import Placement
+from roost.client.placement.answers import is_concurrent_update, refusal
+from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 
 CANDIDATES_VERSION = "1.36"
 CANDIDATES_LIMIT = 1000
 
 QueryValue = str | int | Sequence[str]
-"""One value of a query parameter, or several of one that may be repeated."""
+"""One value of a query parameter, or the values of a repeated one."""
 Candidates = tuple[list[Body], dict[str, Body], str] | tuple[None, None, None]
 """Allocation requests, provider summaries, and the version to claim one of them with."""
 
@@ -79,17 +79,18 @@ class Claims:
         sleep: Callable[[float], None] = time.sleep,
         random: Callable[[float, float], float] = random_numbers.uniform,
     ) -> None:
-        self._transport = transport
         self._placement = Placement(transport)
-        self._writer = AllocationWriter(transport, sleep, random)
+        retries = Retries(sleep, random)
+        self._writer = AllocationWriter(self._placement, retries)
+        self._host_aggregates = HostAggregates(self._placement, retries)
 
     def allocation_candidates(self, query: Mapping[str, QueryValue]) -> Candidates:
-        """Where a request could be placed; three times None if the server does not tell."""
+        """The allocation candidates of a query; three times `None` if there is no usable answer."""
         parameters = sorted({"limit": CANDIDATES_LIMIT, **query}.items())
         path = f"/allocation_candidates?{urlencode(parameters, doseq=True)}"
-        request = Request("GET", path, version=CANDIDATES_VERSION, repeatable=True)
+        request = PlacementRequest("GET", path, version=CANDIDATES_VERSION, repeatable=True)
         try:
-            answer = self._transport.send(request)
+            answer = self._placement.send(request)
         except TransportFailed as error:
             _LOG.warning("No allocation candidates: %s", error)
             return None, None, None
@@ -112,10 +113,10 @@ class Claims:
         version: str = CANDIDATES_VERSION,
         consumer_generation: int | None = None,
     ) -> bool:
-        """Claim an allocation request for a consumer, which keeps what it holds already.
+        """Claim an allocation request for a consumer, which keeps its present allocations.
 
-        `consumer_generation`, here or in the request, is the one that the caller has seen; if the
-        consumer has changed since then, or changes meanwhile, `AllocationUpdateFailed` is raised.
+        `consumer_generation`, here or in the request, is the generation that the caller has read.
+        If the consumer has changed since, `AllocationUpdateFailed` is raised.
         """
         require_version(version, OBJECT_VERSION, "its allocation requests are lists")
         seen = consumer_generation
@@ -124,12 +125,12 @@ class Claims:
         if seen is not None:
             require_version(version, GENERATION_VERSION, "it knows no consumer generations")
 
-        def prepare() -> Change:
-            held = self._writer.read(consumer_uuid)
-            generation = held.generation if seen is None else seen
+        def prepare() -> AllocationChange:
+            present = self._writer.read(consumer_uuid)
+            generation = present.generation if seen is None else seen
             body = claim_body(
                 allocation_request,
-                held,
+                present,
                 project_id=project_id,
                 user_id=user_id,
                 version=version,
@@ -145,7 +146,7 @@ class Claims:
     def put_allocations(
         self, consumer_uuid: str, body: Body, *, version: str = GENERATION_VERSION
     ) -> bool:
-        """Replace all that a consumer holds with what a body says.
+        """Replace all allocations of a consumer with those of a body.
 
         Raises `AllocationUpdateFailed` if the consumer is not at the body's generation, and
         `PlacementAPIConnectFailure` if there is no connection.
@@ -162,17 +163,17 @@ class Claims:
     def move_allocations(
         self, source_uuid: str, target_uuid: str, *, version: str = GENERATION_VERSION
     ) -> bool:
-        """Give all that one consumer holds to another one, in place of what that one holds.
+        """Replace the allocations of the target with those of the source, which loses them.
 
-        Also true if it was moved before. From version 1.38 on the consumer's type moves as well.
+        True as well if they were moved before. From version 1.38 on the consumer's type moves too.
         """
         require_version(version, GENERATION_VERSION, "it knows no consumer generations")
 
-        def prepare() -> Change | Response:
+        def prepare() -> AllocationChange | PlacementResponse:
             source = self._writer.read(source_uuid, version)
             target = self._writer.read(target_uuid, version)
             if not source.resources:
-                return DONE_BEFORE if target.resources else nothing_held(source_uuid)
+                return DONE_BEFORE if target.resources else no_allocations(source_uuid)
             bodies = move_bodies(source_uuid, source, target_uuid, target)
             return post_change(bodies, move_version(version, source))
 
@@ -182,16 +183,18 @@ class Claims:
         return _false_if_unreachable(f"move from {source_uuid} to {target_uuid}", move)
 
     def swap_allocations(self, first_uuid: str, second_uuid: str) -> bool:
-        """Give to each of two consumers what the other one holds, in one step.
+        """Exchange the allocations of two consumers in one step.
 
-        Raises `AllocationMoveFailed` if one of them holds nothing: that would be a move.
+        Raises `AllocationMoveFailed` if a consumer has none: use `move_allocations` then.
         """
 
-        def prepare() -> Change:
+        def prepare() -> AllocationChange:
             first, second = self._writer.read(first_uuid), self._writer.read(second_uuid)
-            for consumer, holding in ((first_uuid, first), (second_uuid, second)):
-                if not holding.resources:
-                    raise AllocationMoveFailed(f"consumer {consumer} has nothing to swap")
+            for consumer, found in ((first_uuid, first), (second_uuid, second)):
+                if not found.resources:
+                    raise AllocationMoveFailed(
+                        f"consumer {consumer} has no allocations to swap: move them instead"
+                    )
             return post_change(
                 swap_bodies(first_uuid, first, second_uuid, second), GENERATION_VERSION
             )
@@ -202,17 +205,17 @@ class Claims:
         return _false_if_unreachable(f"swap of {first_uuid} and {second_uuid}", swap)
 
     def delete_allocations(self, consumer_uuid: str, force: bool = False) -> bool:
-        """Take from a consumer all that it holds; False if it holds nothing.
+        """Delete all allocations of a consumer; False if it has none.
 
-        Without `force` it fails if the consumer changes between reading and writing.
+        Without `force` the call fails if the consumer changes between the read and the write.
         """
-        nothing = nothing_held(consumer_uuid)
+        nothing = no_allocations(consumer_uuid)
 
-        def prepare() -> Change | Response:
+        def prepare() -> AllocationChange | PlacementResponse:
             if force:
                 return delete_change(consumer_uuid)
-            held = self._writer.read(consumer_uuid)
-            return _put(consumer_uuid, held, {}) if held.resources else nothing
+            present = self._writer.read(consumer_uuid)
+            return _put(consumer_uuid, present, {}) if present.resources else nothing
 
         def delete() -> bool:
             answer = self._writer.write(prepare, AllocationDeleteFailed, retry=_never)
@@ -226,106 +229,83 @@ class Claims:
         return _false_if_unreachable(f"deletion for consumer {consumer_uuid}", delete)
 
     def add_resources(self, consumer_uuid: str, resources: ResourcesByProvider) -> bool:
-        """Add resources to what a consumer holds; it has to hold something."""
+        """Add resources to the allocations of a consumer, which must have some."""
         require_amounts(resources)
-        return self._edit(consumer_uuid, lambda held: with_resources(held, resources))
+        return self._edit(consumer_uuid, lambda present: with_resources(present, resources))
 
     def remove_resources(self, consumer_uuid: str, resources: ResourcesByProvider) -> bool:
-        """Take resources from what a consumer holds, which has to be as much at least."""
+        """Remove resources from the allocations of a consumer, which must have them."""
         require_amounts(resources)
-        return self._edit(consumer_uuid, lambda held: without_resources(held, resources))
+        return self._edit(consumer_uuid, lambda present: without_resources(present, resources))
 
     def remove_provider_tree(self, consumer_uuid: str, root_uuid: str) -> bool:
-        """Take from a consumer all that it holds in one tree of providers, if anything."""
+        """Remove all allocations of a consumer in one tree of providers."""
         return self._edit(
-            consumer_uuid, lambda held: without_providers(held, self._tree(root_uuid))
+            consumer_uuid, lambda present: without_providers(present, self._tree(root_uuid))
         )
 
     def _edit(
         self, consumer_uuid: str, edit: Callable[[ResourcesByProvider], ResourcesByProvider]
     ) -> bool:
-        def prepare() -> Change | Response:
-            held = self._writer.read(consumer_uuid)
-            resources = edit(held.resources)
-            if resources == held.resources:
+        def prepare() -> AllocationChange | PlacementResponse:
+            present = self._writer.read(consumer_uuid)
+            resources = edit(present.resources)
+            if resources == present.resources:
                 return DONE_BEFORE
-            if not held.resources:
+            if not present.resources:
                 raise AllocationUpdateFailed(
-                    f"consumer {consumer_uuid} holds nothing that could be changed: claim first"
+                    f"consumer {consumer_uuid} has no allocations to change: claim first"
                 )
-            return _put(consumer_uuid, held, resources)
+            return _put(consumer_uuid, present, resources)
 
-        # The edit is made again on what is then there, so any conflict may be retried.
-        answer = self._writer.write(prepare, AllocationUpdateFailed, retry=is_conflict)
-        if not answer.ok and not is_conflict(answer):
+        # Each try edits the allocations as they are then, so any conflict may be retried.
+        answer = self._writer.write(prepare, AllocationUpdateFailed, retry=is_concurrent_update)
+        if not answer.ok and not is_concurrent_update(answer):
             message = f"the allocations of consumer {consumer_uuid} could not be changed"
             raise refusal(AllocationUpdateFailed, message, answer)
         return _accepted(answer)
 
     def aggregate_add_host(self, aggregate_uuid: str, host_name: str) -> None:
         """Put the provider of a host into an aggregate."""
-        self._edit_aggregates(host_name, lambda there: there | {aggregate_uuid})
+        self._host_aggregates.edit(host_name, lambda present: present | {aggregate_uuid})
 
     def aggregate_remove_host(self, aggregate_uuid: str, host_name: str) -> None:
         """Take the provider of a host out of an aggregate."""
-        self._edit_aggregates(host_name, lambda there: there - {aggregate_uuid})
-
-    def _edit_aggregates(
-        self, host_name: str, edit: Callable[[frozenset[str]], frozenset[str]]
-    ) -> None:
-        uuid = self._provider_named(host_name)
-        for number in self._writer.tries():
-            generation, there = self._placement.aggregates(uuid)
-            wanted = edit(there)
-            if wanted == there:
-                return
-            try:
-                self._placement.put_aggregates(uuid, generation, wanted)
-            except (ResourceProviderUpdateConflict, WriteLost):
-                # What is there now tells whether there is anything left to do.
-                if number == RETRIES:
-                    raise
-            else:
-                return
-
-    def _provider_named(self, name: str) -> str:
-        for provider in self._placement.providers_named(name):
-            return str(provider["uuid"])
-        raise ResourceProviderRetrievalFailed(
-            f"there is no provider named {name!r}: a host's provider bears its exact name"
-        )
+        self._host_aggregates.edit(host_name, lambda present: present - {aggregate_uuid})
 
     def _tree(self, root_uuid: str) -> list[str]:
         return [provider["uuid"] for provider in self._placement.tree(root_uuid)]
 
 
-def _put(consumer_uuid: str, held: Holding, resources: ResourcesByProvider) -> Change:
-    """The change that makes a consumer hold other resources than it did when it was read."""
-    body = held.body(resources, held.generation)
-    return put_change(consumer_uuid, body, GENERATION_VERSION, held.generation)
+def _put(
+    consumer_uuid: str, present: ConsumerState, resources: ResourcesByProvider
+) -> AllocationChange:
+    """The change of the resources of a consumer that was read."""
+    body = present.body(resources, present.generation)
+    return put_change(consumer_uuid, body, GENERATION_VERSION, present.generation)
 
 
-def _accepted(answer: Response) -> bool:
-    """Whether the server took it; if not, the log says why."""
+def _accepted(answer: PlacementResponse) -> bool:
+    """Whether the server accepted; the reason of a refusal is logged."""
     if not answer.ok:
         _LOG.warning("Allocations were refused: %s [%s]", answer.detail, answer.request_id)
     return answer.ok
 
 
 def _false_if_unreachable(what: str, act: Callable[[], bool]) -> bool:
-    """False instead of an error when nothing was written because the server cannot be asked."""
+    """Call `act`; returns False if nothing was written because the server cannot be reached."""
     try:
         return act()
     except TransportFailed as error:
-        if error.maybe_done:
+        if outcome_of(error) is not Outcome.NOT_DONE:
             raise
         _LOG.warning("No %s: %s", what, error)
         return False
 
 
-def _never(_answer: Response) -> bool:
+def _never(_answer: PlacementResponse) -> bool:
     return False
 
 
-def _described(request: Request, answer: Response) -> str:
+def _described(request: PlacementRequest, answer: PlacementResponse) -> str:
     return f"{request} was answered with {answer.status} [{answer.request_id}]: {answer.detail}"

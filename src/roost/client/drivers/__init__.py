@@ -1,1 +1,1 @@
-"""Drivers: what finds out how a host looks. Each has `update_provider_tree`."""
+"""Drivers: each describes a host, by `update_provider_tree` or by `declare`."""

@@ -1,4 +1,4 @@
-"""What a driver is: a method that brings a tree up to date, or a description of what is there."""
+"""The two kinds of drivers: a `Driver` edits a tree, a `DeclaringDriver` declares the host."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from roost.client.declaration import Declaration
 from roost.client.provider_tree import ProviderTree
 
 Allocations = dict[str, dict[str, Any]]
-"""Consumer -> what `GET /allocations/{consumer}` says of it; a reshaping driver edits it."""
+"""Consumer -> the body of `GET /allocations/{consumer}`; a driver that reshapes edits it."""
 
 
 class Driver(Protocol):
-    """Anything that has the method which compute services know.
+    """A driver with the method that compute services call.
 
-    It edits the tree in place. If a change would move inventory that is in use it raises
-    `ReshapeNeeded`; it is then called with `allocations=` and moves these as well.
+    The driver edits the tree in place. If a change would move inventory that is in use, the
+    driver raises `ReshapeNeeded`. The caller then passes `allocations=`, and the driver moves
+    these allocations as well.
     """
 
     def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
-        """Make the tree what the host is."""
+        """Make the tree equal to the host."""
         ...
 
 
 @runtime_checkable
 class DeclaringDriver(Protocol):
-    """A driver that says what there is; who owns what is not its concern.
+    """A driver that declares the providers of the host.
 
-    The difference to what the server has, and what of it this writer may remove, is worked out
-    by whoever runs the driver.
+    The caller compares the declaration with the server, and decides what of the difference its
+    owner may write and remove.
     """
 
     def declare(self, nodename: str) -> Declaration:

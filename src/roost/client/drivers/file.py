@@ -1,4 +1,4 @@
-"""The driver `file`: the host is what a tree file says it is."""
+"""The driver `file`: a tree file describes the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roost.client.drivers.driver import DeclaringDriver
 from roost.client.tree_file import STANDARD_INPUT, TreeFile, TreeFileError, read_tree_file
 
 PLACEHOLDER = "{node}"
-"""Stands for the name of the host in names, so that one file serves many hosts."""
+"""The placeholder for the name of the host in names: one file serves many hosts."""
 
 _ROOTS_SHOWN = 10
 _LOG = logging.getLogger(__name__)
@@ -21,17 +21,20 @@ _LOG = logging.getLogger(__name__)
 class FileDriver(DeclaringDriver):
     """Declares the tree of a tree file whose root is named like the host.
 
-    The file is read anew whenever it has changed. One that cannot be used raises `TreeFileError`.
+    The driver reads the file again when the file has changed. A file with problems raises
+    `TreeFileError`.
     """
 
     def __init__(self, path: str) -> None:
         if path == STANDARD_INPUT:
-            raise ValueError("the file is read again and again, so that it cannot be -")
+            raise ValueError(
+                "the driver reads the file again and again; give the path of a file instead of -"
+            )
         self._path = Path(path).absolute()
         self._read: tuple[object, TreeFile] | None = None
 
     def declare(self, nodename: str) -> Declaration:
-        """The host's tree as the file has it now."""
+        """The host's tree in the present file."""
         tree_file = self._tree_file()
         for warning in tree_file.warnings:
             _LOG.warning("%s", warning)
@@ -49,7 +52,7 @@ class FileDriver(DeclaringDriver):
         return trees[nodename]
 
     def _tree_file(self) -> TreeFile:
-        """What the file says; it is not read again as long as it is the same."""
+        """The content of the file, which is read again only if the file has changed."""
         try:
             status = self._path.stat()
         except OSError:

@@ -1,4 +1,4 @@
-"""From the name of a driver to the driver."""
+"""Loading a driver by its name or by its class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILT_IN = {
     "libvirt": "roost.client.drivers.libvirt:LibvirtDriver",
     "linux": "roost.client.drivers.linux:LinuxDriver",
 }
-"""Drivers that have a name, and where they are. A driver is imported only when it is asked for."""
+"""The classes of the drivers that have a name. `load_driver` imports only the one it needs."""
 
 _METHODS = ("update_provider_tree", "declare")
 _BY_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -26,8 +26,8 @@ _BY_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 def load_driver(spec: str, options: Mapping[str, str]) -> Driver | DeclaringDriver:
     """A driver by its name, or as `package.module:Class`, made with the options.
 
-    A module is looked for where Python looks for modules. The directory in which the program
-    happens to run is not among these places: what lies there might be anybody's.
+    Python finds the module on its path. The working directory is not on that path, because any
+    user may have put files there.
     """
     driver_class = _driver_class(spec)
     _check_options(spec, driver_class, options)
@@ -70,11 +70,10 @@ def _imported(spec: str, module_name: str) -> ModuleType:
                 " the directory that has it to PYTHONPATH."
             ) from error
         raise NotConfigured(
-            f"Driver {spec}: {module_name} is there, but needs the module {missing}, which is not;"
-            " install it."
+            f"Driver {spec}: {module_name} needs the missing module {missing}; install it."
         ) from error
     except Exception as error:
-        # Whatever a module does while it is imported may go wrong.
+        # A module runs code of its own while Python imports it, so any exception is possible.
         raise NotConfigured(
             f"Driver {spec}: {module_name} cannot be imported; {type(error).__name__}: {error}"
         ) from error

@@ -1,4 +1,4 @@
-"""A forest of providers, in which each is found by uuid or by name without a walk."""
+"""A forest of providers with an index by uuid and by name."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from roost.client.provider_tree.node import ProviderData, ProviderNode
 
 
 class ProviderForest:
-    """Any number of trees, made of snapshots of which parents come before their children.
+    """Any number of trees, made of snapshots in which parents come before their children.
 
-    Uuids are unique, names need not be. Nothing in here recurses: trees may be of any depth.
+    Uuids are unique, names need not be. No method recurses, so a tree may have any depth.
     """
 
     def __init__(self, providers: Iterable[ProviderData] = ()) -> None:
         self.roots: dict[str, ProviderNode] = {}
-        # Both have providers in the order in which they came, hence parents before children.
+        # Both indexes keep the order of additions, so parents come before their children.
         self._by_uuid: dict[str, ProviderNode] = {}
         self._by_name: dict[str, dict[str, ProviderNode]] = {}
         self._numbers = count()
@@ -28,7 +28,7 @@ class ProviderForest:
         return ProviderForest(self.snapshot(memo))
 
     def snapshot(self, memo: dict[int, Any] | None = None) -> list[ProviderData]:
-        """All that is to be known of the forest, parents before their children."""
+        """Snapshots of all providers, parents before their children."""
         return [provider.data(memo) for provider in self._by_uuid.values()]
 
     def tree(self, root: ProviderNode) -> ProviderForest:
@@ -42,10 +42,10 @@ class ProviderForest:
     # -- finding
 
     def find(self, name_or_uuid: str | None) -> ProviderNode | None:
-        """The provider that is meant, if there is any; if there are several, one of them.
+        """The provider with this uuid or name; `None` if there is none.
 
-        A root counts before others, by its uuid, then by its name, of which the youngest root
-        is meant. Other providers are taken in the order of `_turn`.
+        A root with the uuid comes first, then the youngest root with the name, then the first
+        child in the order of `_turn`.
         """
         if name_or_uuid is None:
             return None
@@ -75,10 +75,9 @@ class ProviderForest:
             yield provider
 
     def _turn(self, provider: ProviderNode, by_uuid: ProviderNode | None) -> list[int]:
-        """When a search would come to the provider: roots by age, then each tree depth first.
+        """The turn of a provider in a search: roots by age, then each tree depth first.
 
-        Before it looks at the children of a provider one by one, siblings by age, such a search
-        asks whether one of them has the uuid: that one comes before its siblings.
+        The search visits siblings by age, except that a sibling with the uuid comes first.
         """
         numbers = [ancestor.number for ancestor in self._upwards(provider)]
         if provider is by_uuid:
@@ -88,7 +87,7 @@ class ProviderForest:
     # -- changing
 
     def add(self, provider: ProviderNode) -> None:
-        """Take in a provider without children; its parent is there already."""
+        """Add a provider without children, whose parent is in the forest."""
         uuid, parent_uuid = provider.uuid, provider.parent_uuid
         if uuid in self._by_uuid:
             raise ValueError(f"There is a provider with the uuid {uuid} already")
@@ -98,22 +97,22 @@ class ProviderForest:
         self._by_name.setdefault(provider.name, {})[uuid] = provider
 
     def remove(self, provider: ProviderNode) -> None:
-        """Drop a provider and all below it."""
+        """Remove a provider and all below it."""
         parent_uuid = provider.parent_uuid
         siblings = self.roots if parent_uuid is None else self._by_uuid[parent_uuid].children
         del siblings[provider.uuid]
-        for dropped in top_down(provider):
-            del self._by_uuid[dropped.uuid]
-            namesakes = self._by_name[dropped.name]
-            del namesakes[dropped.uuid]
+        for removed in top_down(provider):
+            del self._by_uuid[removed.uuid]
+            namesakes = self._by_name[removed.name]
+            del namesakes[removed.uuid]
             if not namesakes:
-                del self._by_name[dropped.name]
+                del self._by_name[removed.name]
 
     def replace(self, arriving: Mapping[str, ProviderNode]) -> None:
-        """Take in providers, each instead of the one with its uuid and all below that.
+        """Add providers. Each replaces the provider with its uuid and all below that.
 
-        If a parent is missing nothing happens. If some are each other's ancestors the others
-        are taken in.
+        A missing parent is an error, and the forest stays as it is. Providers that are each
+        other's ancestors are an error, too, after the remaining providers are added.
         """
         self._demand_parents(arriving)
         in_order = _parents_first(arriving)
@@ -159,7 +158,7 @@ def top_down(provider: ProviderNode) -> Iterator[ProviderNode]:
 
 
 def _parents_first(providers: Mapping[str, ProviderNode]) -> list[ProviderNode]:
-    """The providers below those whose parents are elsewhere, these included."""
+    """The providers in an order in which parents come first; members of a cycle are left out."""
     found: list[ProviderNode] = []
     children: dict[str, list[ProviderNode]] = {}
     for provider in providers.values():
@@ -167,7 +166,7 @@ def _parents_first(providers: Mapping[str, ProviderNode]) -> list[ProviderNode]:
             children.setdefault(provider.parent_uuid, []).append(provider)
         else:
             found.append(provider)
-    for provider in found:  # which grows meanwhile
+    for provider in found:  # the loop extends `found`
         found.extend(children.get(provider.uuid, ()))
     return found
 

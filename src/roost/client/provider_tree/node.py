@@ -1,4 +1,4 @@
-"""One provider in its place in a forest, and the snapshot that is handed out of it."""
+"""A provider in a forest, and its snapshot."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Inventory: TypeAlias = dict[str, dict[str, Any]]
 """Resource class -> fields of the inventory, as the API names them."""
 
 Resources: TypeAlias = dict[str, set[Any]]
-"""Resource class -> what the driver assigns of it; the server never hears of these."""
+"""Resource class -> objects that the driver assigns; the client never sends these."""
 
-# Copies of these are the same object, so a dict that holds nothing else needs no deep copy.
+# Copying a value of these types returns the same object. A dict of them needs no deep copy.
 _PLAIN = frozenset({bool, float, int, str, type(None)})
 
 
 class ProviderData(NamedTuple):
-    """What was known of a provider at one moment; whoever got it may change what is inside."""
+    """A snapshot of a provider. The caller may change the values in it."""
 
     uuid: str
     name: str
@@ -32,7 +32,7 @@ class ProviderData(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ProviderNode:
-    """A provider that belongs to a forest. Only the forest changes its place."""
+    """A provider in a forest. Only the forest moves it."""
 
     uuid: str
     name: str
@@ -43,7 +43,7 @@ class ProviderNode:
     aggregates: set[str] = field(default_factory=set)
     resources: Resources = field(default_factory=dict)
     children: dict[str, ProviderNode] = field(default_factory=dict, repr=False)
-    # Grows with each provider that a forest takes in, so it orders siblings, and roots.
+    # The forest counts the providers that it adds. The number orders siblings, and roots.
     number: int = field(default=0, repr=False)
 
     @property
@@ -52,7 +52,7 @@ class ProviderNode:
         return self.parent_uuid is None
 
     def data(self, memo: dict[int, Any] | None = None) -> ProviderData:
-        """A snapshot that shares nothing with the provider; `memo` is that of a deep copy."""
+        """A snapshot that shares no object with the provider; `memo` is that of a deep copy."""
         return ProviderData(
             self.uuid,
             self.name,
@@ -65,9 +65,9 @@ class ProviderNode:
         )
 
     def has_inventory_changed(self, inventory: Inventory) -> bool:
-        """Whether the inventory has other classes than the provider's, or says otherwise of one.
+        """Whether the inventory has other classes or other values than the provider's.
 
-        Fields that it leaves out say nothing: the server has filled them in.
+        A field that the inventory leaves out counts as equal, because the server fills it in.
         """
         if not isinstance(inventory, Mapping):
             raise TypeError(
@@ -83,7 +83,7 @@ class ProviderNode:
 
 
 def copied_inventory(inventory: Inventory, memo: dict[int, Any] | None = None) -> Inventory:
-    """A deep copy, which for the usual fields (numbers) is much cheaper than the general one."""
+    """A deep copy, which is much cheaper than the general one if all fields are numbers."""
     return {
         resource_class: fields.copy() if _is_plain(fields) else copy.deepcopy(fields, memo)
         for resource_class, fields in inventory.items()

@@ -1,6 +1,6 @@
-"""The forest of providers that a driver edits: in memory, addressed by name or by uuid.
+"""The forest of providers that a driver edits, in memory, by name or by uuid.
 
-It has the interface of the class of the same name that compute services hand to their drivers.
+The class has the interface of the class of the same name in Nova.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from roost.model.identifiers import new_uuid
 __all__ = ["SHARING_TRAIT", "ProviderData", "ProviderSubTree", "ProviderTree"]
 
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
-"""Has what the provider offers be used by members of its aggregates."""
+"""The trait of a sharing provider: the members of its aggregates may use its inventories."""
 
 
 class ProviderTree:
-    """Any number of provider trees. Nothing in it is validated, and no server is asked.
+    """Any number of provider trees. The class validates no values and asks no server.
 
-    `name_or_uuid` finds a root by uuid, then a root by name, then any other provider by either.
-    Of several roots with a name the youngest is meant, of other providers that which comes first
-    from the top down; a child with that uuid comes before its siblings. Methods raise ValueError
-    if there is no such provider. Generations are stored as they are given, never compared.
+    `name_or_uuid` finds a root by uuid, then the youngest root with the name. After the roots it
+    finds the first provider with the uuid or the name from the top down; a child with the uuid
+    comes before its siblings. Methods raise ValueError if there is no such provider. The class
+    stores generations without comparing them.
     """
 
-    # One for all trees of the process, as users of the interface expect. It belongs to the class
-    # and not to the trees, so neither copying nor pickling a tree touches it. Reentrant because
-    # comparing and copying run the code of whatever objects are stored.
+    # All trees of the process share one lock, as in Nova. The lock belongs to the class, so a copy
+    # or a pickle of a tree does not contain it. It is reentrant because comparing and copying run
+    # code of the stored objects.
     lock: ClassVar = threading.RLock()
 
     origin: str | None = None
-    """Which reading of a server this is a copy of; copies of it are, too."""
+    """The id of the reading of a server that the tree came from; copies keep it."""
 
     def __init__(self) -> None:
         self._forest = ProviderForest()
@@ -65,7 +65,7 @@ class ProviderTree:
         self._forest = ProviderForest(state["_forest"])
 
     def subtree(self, name_or_uuid: str) -> ProviderSubTree:
-        """A copy of one tree, told by its root; ValueError if the provider is no root."""
+        """A copy of the tree with this root; ValueError if the provider is not a root."""
         with self.lock:
             provider = self._find_with_lock(name_or_uuid)
             if not provider.is_root:
@@ -82,33 +82,33 @@ class ProviderTree:
 
     @property
     def roots(self) -> ValuesView[ProviderNode]:
-        """The roots themselves, no snapshots: for whoever holds the lock."""
+        """The roots themselves, not snapshots; the caller holds the lock."""
         return self._forest.roots.values()
 
     def get_provider_uuids(self, name_or_uuid: str | None = None) -> list[str]:
-        """The uuids of a provider and all below it, or of all there are, from the top down."""
+        """The uuids of a provider and all below it, or of all providers, from the top down."""
         with self.lock:
             if name_or_uuid is None:
                 return [provider.uuid for provider in self._forest]
             return _uuids(self._find_with_lock(name_or_uuid))
 
     def get_provider_uuids_in_tree(self, name_or_uuid: str) -> list[str]:
-        """The uuids of the whole tree that the provider is in, from the top down."""
+        """The uuids of the whole tree of the provider, from the top down."""
         with self.lock:
             return _uuids(self._find_with_lock(name_or_uuid, return_root=True))
 
     def exists(self, name_or_uuid: str) -> bool:
-        """Whether there is such a provider."""
+        """Whether the forest has the provider."""
         with self.lock:
             return self._forest.find(name_or_uuid) is not None
 
     def data(self, name_or_uuid: str) -> ProviderData:
-        """A snapshot of a provider; changing it changes nothing here."""
+        """A snapshot of a provider; changes of the snapshot do not change the tree."""
         with self.lock:
             return self._find_with_lock(name_or_uuid).data()
 
     def _find_with_lock(self, name_or_uuid: str, return_root: bool = False) -> ProviderNode:
-        """The provider itself, or the root of its tree; for whoever holds the lock."""
+        """The provider itself, or the root of its tree; the caller holds the lock."""
         provider = self._forest.find(name_or_uuid)
         if provider is None:
             raise ValueError(f"No such provider {name_or_uuid}")
@@ -117,7 +117,7 @@ class ProviderTree:
     # -- adding and removing providers
 
     def new_root(self, name: str, uuid: str, generation: int | None = None) -> str:
-        """Add a root; ValueError if the uuid is the uuid or name of any provider."""
+        """Add a root; ValueError if the uuid is the uuid or the name of a provider."""
         with self.lock:
             self._demand_unknown(uuid)
             self._forest.add(ProviderNode(uuid, name, generation))
@@ -126,14 +126,15 @@ class ProviderTree:
     def new_child(
         self, name: str, parent: str, uuid: str | None = None, generation: int | None = None
     ) -> str:
-        """Add a child of the parent, which is told by name or uuid, and give the child's uuid.
+        """Add a child below `parent`, a name or a uuid, and return the child's uuid.
 
-        ValueError if the uuid, or without one the name, is the uuid or name of any provider.
+        ValueError if the uuid is the uuid or the name of a provider. Without a uuid the same
+        holds for the name.
         """
         with self.lock:
             self._demand_unknown(name if uuid is None else uuid)
             parent_uuid = self._find_with_lock(parent).uuid
-            # Whatever the types say, a root may have been added with None for a uuid.
+            # Nova accepts a root whose uuid is `None`, in spite of the types.
             if parent_uuid is None:
                 raise ValueError(
                     f"Provider {parent} cannot have children because it was added without uuid; "
@@ -150,10 +151,11 @@ class ProviderTree:
             self._forest.remove(self._find_with_lock(name_or_uuid))
 
     def populate_from_iterable(self, provider_dicts: Iterable[Mapping[str, Any]] | None) -> None:
-        """Add providers as the server lists them, in any order; those that are there start anew.
+        """Add providers as the server lists them, in any order.
 
-        A provider with a uuid that is there replaces it and all below it. ValueError if a parent
-        is neither here nor given, or if some are each other's ancestors.
+        A given provider replaces the provider with its uuid and all below that, and starts
+        without inventory, traits and aggregates. ValueError if a parent is neither in the tree
+        nor given, or if some of the given are each other's ancestors.
         """
         with self.lock:
             arriving = [_arriving(provider) for provider in provider_dicts or ()]
@@ -169,14 +171,14 @@ class ProviderTree:
     # -- inventory
 
     def has_inventory(self, name_or_uuid: str) -> bool:
-        """Whether the provider has any inventory."""
+        """Whether the provider has an inventory."""
         with self.lock:
             return bool(self._find_with_lock(name_or_uuid).inventory)
 
     def has_inventory_changed(self, name_or_uuid: str, inventory: Inventory) -> bool:
-        """Whether the inventory says anything else than what is stored.
+        """Whether the inventory differs from the stored one.
 
-        Fields that it leaves out say nothing; all classes have to be there.
+        A missing field counts as equal, a missing class as different.
         """
         with self.lock:
             return self._find_with_lock(name_or_uuid).has_inventory_changed(inventory)
@@ -184,17 +186,17 @@ class ProviderTree:
     def update_inventory(
         self, name_or_uuid: str, inventory: Inventory, generation: int | None = None
     ) -> bool:
-        """Replace the inventory if it has changed, and tell whether it has."""
+        """Replace the inventory if it has changed; whether it has."""
         with self.lock:
             provider = self._find_with_lock(name_or_uuid)
             changed = provider.has_inventory_changed(inventory)
             if changed:
                 provider.inventory = copied_inventory(inventory)
-            _learn(provider, generation)
+            _store_generation(provider, generation)
             return changed
 
     def has_sharing_provider(self, resource_class: str) -> bool:
-        """Whether any provider shares inventory of the class."""
+        """Whether a sharing provider has inventory of the class."""
         with self.lock:
             return any(
                 resource_class in provider.inventory and SHARING_TRAIT in provider.traits
@@ -209,28 +211,28 @@ class ProviderTree:
             return self._find_with_lock(name_or_uuid).traits.issuperset(traits)
 
     def have_traits_changed(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
-        """Whether the provider has others than these traits, or not all of them."""
+        """Whether the traits of the provider differ from these."""
         with self.lock:
             return self._find_with_lock(name_or_uuid).traits != set(traits)
 
     def update_traits(
         self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None
     ) -> bool:
-        """Replace the traits, and tell whether that changed them."""
+        """Replace the traits; whether that changed them."""
         with self.lock:
             provider = self._find_with_lock(name_or_uuid)
             before, provider.traits = provider.traits, set(traits)
-            _learn(provider, generation)
+            _store_generation(provider, generation)
             return provider.traits != before
 
     def add_traits(self, name_or_uuid: str, *traits: str) -> None:
-        """Add traits. Without any, nothing happens, even if there is no such provider."""
+        """Add traits. A call without traits does nothing, even if the provider does not exist."""
         with self.lock:
             if traits:
                 self._find_with_lock(name_or_uuid).traits.update(traits)
 
     def remove_traits(self, name_or_uuid: str, *traits: str) -> None:
-        """Remove those of the traits that the provider has; without any, like `add_traits`."""
+        """Remove traits, if the provider has them. A call without traits does nothing."""
         with self.lock:
             if traits:
                 self._find_with_lock(name_or_uuid).traits.difference_update(traits)
@@ -243,18 +245,18 @@ class ProviderTree:
             return self._find_with_lock(name_or_uuid).aggregates.issuperset(aggregates)
 
     def have_aggregates_changed(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
-        """Whether the provider is in others than these aggregates, or not in all of them."""
+        """Whether the aggregates of the provider differ from these."""
         with self.lock:
             return self._find_with_lock(name_or_uuid).aggregates != set(aggregates)
 
     def update_aggregates(
         self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None
     ) -> bool:
-        """Replace the aggregates, and tell whether that changed them."""
+        """Replace the aggregates; whether that changed them."""
         with self.lock:
             provider = self._find_with_lock(name_or_uuid)
             before, provider.aggregates = provider.aggregates, set(aggregates)
-            _learn(provider, generation)
+            _store_generation(provider, generation)
             return provider.aggregates != before
 
     def add_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
@@ -263,14 +265,14 @@ class ProviderTree:
             self._find_with_lock(name_or_uuid).aggregates.update(aggregates)
 
     def remove_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
-        """Take the provider out of those of the aggregates that it is in."""
+        """Take the provider out of aggregates, if it is in them."""
         with self.lock:
             self._find_with_lock(name_or_uuid).aggregates.difference_update(aggregates)
 
     # -- resources
 
     def update_resources(self, name_or_uuid: str, resources: Resources) -> bool:
-        """Replace the assigned resources, and tell whether that changed them."""
+        """Replace the assigned resources; whether that changed them."""
         with self.lock:
             provider = self._find_with_lock(name_or_uuid)
             changed = provider.resources != resources
@@ -280,7 +282,7 @@ class ProviderTree:
 
 
 class ProviderSubTree(ProviderTree):
-    """A tree on its own, which says nothing about any provider outside of it."""
+    """A copy of one tree. A flush of it concerns the providers of this tree only."""
 
     def __init__(self, scope_rp_uuid: str) -> None:
         super().__init__()
@@ -288,7 +290,7 @@ class ProviderSubTree(ProviderTree):
 
     @property
     def scope_rp_uuid(self) -> str:
-        """The root, as `ProviderTree.subtree` was told it."""
+        """The name or uuid of the root that `ProviderTree.subtree` was called with."""
         return self._scope_rp_uuid
 
 
@@ -296,8 +298,8 @@ def _uuids(top: ProviderNode) -> list[str]:
     return [provider.uuid for provider in top_down(top)]
 
 
-def _learn(provider: ProviderNode, generation: int | None) -> None:
-    """Store a generation that is known, whether or not anything else has changed."""
+def _store_generation(provider: ProviderNode, generation: int | None) -> None:
+    """Store a known generation, even if the update changed nothing."""
     if generation is not None:
         provider.generation = generation
 

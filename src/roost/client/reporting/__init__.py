@@ -1,1 +1,1 @@
-"""From a driver to the server: read a tree, have it brought up to date, write the difference."""
+"""Reporting: read a tree, have a driver update it, write the difference."""

@@ -12,20 +12,20 @@ from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.model.inventory import DEFAULTS
 
 
-class Kind(Enum):
-    """What can hang on a provider, in the order in which a flush writes it."""
+class AssociationKind(Enum):
+    """The kinds of associations of a provider, in the order in which a flush writes them."""
 
     INVENTORY = "inventory"
     AGGREGATES = "aggregates"
     TRAITS = "traits"
 
     def of(self, provider: ProviderData) -> Any:
-        """What of this kind hangs on the provider."""
+        """The associations of this kind that a provider has."""
         return getattr(provider, self.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Creation:
+class ProviderCreation:
     """A provider that the server does not know yet."""
 
     uuid: str
@@ -40,8 +40,8 @@ class Creation:
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
-    """A provider that is no longer there."""
+class ProviderDeletion:
+    """A provider that the tree no longer has."""
 
     uuid: str
     name: str
@@ -52,25 +52,25 @@ class Deletion:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """All that hangs on a provider of one kind, before and after."""
+class ProviderChange:
+    """All associations of one kind that a provider has, before and after."""
 
     uuid: str
     name: str
-    kind: Kind
+    kind: AssociationKind
     before: Any
     after: Any
 
     def lines(self) -> Iterator[str]:
         """The change in words, a line for each inventory and for what was added or removed."""
-        describe = _inventory_lines if self.kind is Kind.INVENTORY else _set_lines
+        describe = _inventory_lines if self.kind is AssociationKind.INVENTORY else _set_lines
         for line in describe(self):
             yield f"{self.name}: {line}"
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
-    """A name or a parent that was changed: providers are neither renamed nor moved."""
+class IgnoredChange:
+    """A new name or parent, which is not written: a reporter neither renames nor moves."""
 
     uuid: str
     name: str
@@ -85,18 +85,18 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What has to be done: creations parents first, deletions and changes leaves first."""
+    """What a flush has to do: creations parents first, deletions and changes leaves first."""
 
-    creations: tuple[Creation, ...] = ()
-    deletions: tuple[Deletion, ...] = ()
-    changes: tuple[Change, ...] = ()
-    ignored: tuple[Ignored, ...] = ()
+    creations: tuple[ProviderCreation, ...] = ()
+    deletions: tuple[ProviderDeletion, ...] = ()
+    changes: tuple[ProviderChange, ...] = ()
+    ignored: tuple[IgnoredChange, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.creations or self.deletions or self.changes)
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The difference as a JSON value."""
         return {
             "creations": [asdict(creation) for creation in self.creations],
             "changes": [
@@ -118,32 +118,32 @@ class Difference:
         parts = (self.creations, self.ignored, self._top_down(), self.deletions)
         return [line for part in parts for item in part for line in item.lines()]
 
-    def _top_down(self) -> tuple[Change, ...]:
+    def _top_down(self) -> tuple[ProviderChange, ...]:
         """The changes from the root to the leaves, those of one provider in their order."""
         groups = [list(group) for _, group in groupby(self.changes, lambda change: change.uuid)]
         return tuple(change for group in reversed(groups) for change in group)
 
 
 def difference(before: ProviderTree, after: ProviderTree) -> Difference:
-    """What turns one state into the other."""
+    """The difference from one state of a tree to a later one."""
     old = _providers(before)
     new = _providers(after)
     return Difference(
         creations=tuple(_creations(old, new)),
         deletions=tuple(
-            Deletion(uuid, old[uuid].name) for uuid in reversed(old) if uuid not in new
+            ProviderDeletion(uuid, old[uuid].name) for uuid in reversed(old) if uuid not in new
         ),
         changes=tuple(_changes(before, old, new)),
         ignored=tuple(_ignored(old, new)),
     )
 
 
-def has_changed(tree: ProviderTree, uuid: str, kind: Kind, after: Any) -> bool:
-    """Whether this is not what hangs on a provider; fields that are left out are no change."""
+def has_changed(tree: ProviderTree, uuid: str, kind: AssociationKind, after: Any) -> bool:
+    """Whether a provider has other associations of a kind; a field left out is no change."""
     compare = {
-        Kind.INVENTORY: tree.has_inventory_changed,
-        Kind.AGGREGATES: tree.have_aggregates_changed,
-        Kind.TRAITS: tree.have_traits_changed,
+        AssociationKind.INVENTORY: tree.has_inventory_changed,
+        AssociationKind.AGGREGATES: tree.have_aggregates_changed,
+        AssociationKind.TRAITS: tree.have_traits_changed,
     }
     return compare[kind](uuid, after)
 
@@ -154,30 +154,32 @@ def _providers(tree: ProviderTree) -> dict[str, ProviderData]:
 
 def _creations(
     old: Mapping[str, ProviderData], new: Mapping[str, ProviderData]
-) -> Iterator[Creation]:
+) -> Iterator[ProviderCreation]:
     for uuid, provider in new.items():
         if uuid not in old:
             parent = new.get(provider.parent_uuid or "")
-            yield Creation(
+            yield ProviderCreation(
                 uuid, provider.name, provider.parent_uuid, parent.name if parent else None
             )
 
 
 def _changes(
     before: ProviderTree, old: Mapping[str, ProviderData], new: dict[str, ProviderData]
-) -> Iterator[Change]:
+) -> Iterator[ProviderChange]:
     for uuid in reversed(new):
         provider = new[uuid]
-        for kind in Kind:
+        for kind in AssociationKind:
             after = kind.of(provider)
             if uuid not in old:
                 if after:
-                    yield Change(uuid, provider.name, kind, type(after)(), after)
+                    yield ProviderChange(uuid, provider.name, kind, type(after)(), after)
             elif has_changed(before, uuid, kind, after):
-                yield Change(uuid, provider.name, kind, kind.of(old[uuid]), after)
+                yield ProviderChange(uuid, provider.name, kind, kind.of(old[uuid]), after)
 
 
-def _ignored(old: Mapping[str, ProviderData], new: Mapping[str, ProviderData]) -> Iterator[Ignored]:
+def _ignored(
+    old: Mapping[str, ProviderData], new: Mapping[str, ProviderData]
+) -> Iterator[IgnoredChange]:
     for uuid, provider in new.items():
         known = old.get(uuid)
         if known is None:
@@ -185,10 +187,10 @@ def _ignored(old: Mapping[str, ProviderData], new: Mapping[str, ProviderData]) -
         for field in ("name", "parent_uuid"):
             was, is_ = getattr(known, field), getattr(provider, field)
             if was != is_:
-                yield Ignored(uuid, known.name, field, was, is_)
+                yield IgnoredChange(uuid, known.name, field, was, is_)
 
 
-def _inventory_lines(change: Change) -> Iterator[str]:
+def _inventory_lines(change: ProviderChange) -> Iterator[str]:
     before, after = change.before, change.after
     for name in sorted(before.keys() - after.keys()):
         yield f"inventory {name} removed"
@@ -207,13 +209,13 @@ def _inventory_lines(change: Change) -> Iterator[str]:
 
 
 def _remarkable(fields: Mapping[str, Any]) -> str:
-    """The fields that are not what the server would take anyway."""
+    """The fields that differ from the server's defaults."""
     return ", ".join(
         f"{key} {value}" for key, value in fields.items() if DEFAULTS.get(key) != value
     )
 
 
-def _set_lines(change: Change) -> Iterator[str]:
+def _set_lines(change: ProviderChange) -> Iterator[str]:
     for verb, names in (
         ("added", change.after - change.before),
         ("removed", change.before - change.after),

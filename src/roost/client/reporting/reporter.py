@@ -1,18 +1,17 @@
-"""The reporter: hands a host's tree to a driver, and writes what the driver made of it."""
+"""The reporter: gives the tree of a host to a driver, and writes what the driver changed."""
 
 from __future__ import annotations
 
-import copy
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from roost.client.drivers.driver import Allocations, Driver
 from roost.client.errors import (
     InvalidResourceClass,
     PlacementError,
     PlacementReshapeConflict,
+    ProviderExists,
     ReshapeNeeded,
     ResourceProviderCreationFailed,
     ResourceProviderDeletionFailed,
@@ -24,24 +23,24 @@ from roost.client.errors import (
     TraitRetrievalFailed,
     WriteLost,
 )
+from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderSubTree, ProviderTree
 from roost.client.reporting.difference import Difference, difference
-from roost.client.reporting.placement import Placement, ProviderBody, ProviderExists
-from roost.client.reporting.reading import TreeReader, demanding_existence
-from roost.client.reporting.writing import StepwiseWriter, TreeWriter
+from roost.client.reporting.host_cache import HostCache
+from roost.client.reporting.tree_reader import TreeReader, demanding_existence
+from roost.client.reporting.tree_writer import StepwiseWriter, TreeWriter
 from roost.client.transport import Transport
 from roost.model.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
 
-# After these the tree is read again, the driver asked again and the difference written again.
-CONFLICTS = (ResourceProviderUpdateConflict, PlacementReshapeConflict, WriteLost)
+REDRIVEN = (ResourceProviderUpdateConflict, PlacementReshapeConflict, WriteLost)
+"""After these errors the reporter reads the tree, calls the driver and flushes again."""
 
 FlushFailed = Callable[[ProviderTree, Exception], None]
-"""Is told what the server has as far as it was written, and what ended the flush."""
+"""Gets the tree with the steps that a flush has written, and the error that ended the flush."""
 
-# These become `ResourceProviderSyncFailed`: repeating them at once would not help.
-FAILURES = (
+SYNC_FAILURES = (
     InvalidResourceClass,
     ResourceProviderDeletionFailed,
     ResourceProviderRetrievalFailed,
@@ -49,42 +48,18 @@ FAILURES = (
     TraitCreationFailed,
     TraitRetrievalFailed,
 )
-
-
-# A generation that no provider has, so that it is read again.
-NO_GENERATION = -1
-
-
-@dataclass(slots=True)
-class _Host:
-    """What the server was last known to have, and when that was read.
-
-    What is `stale` is compared with the server before it is used again.
-    """
-
-    known: ProviderTree
-    read_at: float
-    reread_at: float
-    stale: bool = False
-
-    def doubt(self, provider_uuid: str | None = None) -> None:
-        """Trust what is known no longer, and what is known of this provider not at all."""
-        self.stale = True
-        self.known.origin = new_uuid()
-        if provider_uuid is not None and self.known.exists(provider_uuid):
-            inventory = self.known.data(provider_uuid).inventory
-            self.known.update_inventory(provider_uuid, inventory, NO_GENERATION)
+"""These errors become `ResourceProviderSyncFailed`: an immediate repetition would fail as well."""
 
 
 class Reporter:
-    """Keeps the server's picture of hosts equal to what their drivers say.
+    """Keeps the server's trees equal to what the drivers of the hosts report.
 
         reporter = Reporter(connect())
         reporter.report(MyDriver(), "compute-1").lines()
 
-    What was read is believed for `refresh_seconds`; then generations are compared, and what has
-    moved is read again; everything is after `reread_seconds`, because clients before 1.19 change
-    aggregates without moving a generation.
+    The reporter caches trees for `refresh_seconds`. Then it compares generations, and reads the
+    providers that have changed. After `reread_seconds` it reads the whole tree, because clients
+    before 1.19 change aggregates without a new generation.
     """
 
     def __init__(
@@ -98,16 +73,15 @@ class Reporter:
         writer: TreeWriter | None = None,
     ) -> None:
         self.placement = Placement(transport)
-        self._reader = TreeReader(self.placement)
-        self._writer = writer or StepwiseWriter(self.placement, self._reader)
-        self._refresh_seconds = refresh_seconds
-        self._reread_seconds = reread_seconds
+        reader = TreeReader(self.placement)
+        self._writer = writer or StepwiseWriter(self.placement, reader)
+        self._cache = HostCache(
+            reader, refresh_seconds=refresh_seconds, reread_seconds=reread_seconds, clock=clock
+        )
         self._attempts = attempts
-        self._clock = clock
-        self._hosts: dict[str, _Host] = {}
         self._uuids: dict[str, str] = {}
 
-    # -- the whole way
+    # -- a whole report
 
     def report(
         self,
@@ -118,24 +92,24 @@ class Reporter:
         reshape: bool = True,
         failed: FlushFailed | None = None,
     ) -> Difference:
-        """Ask the driver how the host looks and make the server's picture the same.
+        """Have the driver update the tree of a host, and write what has changed.
 
-        The host is found by uuid, or by name; it is created if it is not there. Returns what
-        was changed. A driver's `ReshapeNeeded` is let through if `reshape` is false. `failed` is
-        told of each flush that ends half way, also if another attempt follows.
+        The host is found by uuid or by name, and is created if it does not exist. Returns what
+        was written. If `reshape` is false, a driver's `ReshapeNeeded` is raised. `failed` is
+        called for each flush that ends half way, also if another attempt follows.
         """
         uuid = uuid or self.uuid_of(nodename)
         for attempt in range(1, self._attempts + 1):
             try:
                 tree, allocations = self._drive(driver, nodename, uuid, reshape)
                 return self._flush(uuid, tree, allocations, failed)
-            except CONFLICTS as error:
+            except REDRIVEN as error:
                 LOG.info("%s: attempt %d of %d: %s", nodename, attempt, self._attempts, error)
-                self._doubt(uuid, error)
+                self._invalidate(uuid, error)
                 if attempt == self._attempts:
                     raise
             except ResourceProviderCreationFailed:
-                # The name may belong to another provider by now.
+                # Another provider may have the name by now.
                 self._uuids.pop(nodename, None)
                 raise
         raise AssertionError("the last attempt returns or raises")
@@ -146,75 +120,78 @@ class Reporter:
         """What `report` would change; nothing is written."""
         uuid = uuid or self.uuid_of(nodename)
         tree, _ = self._drive(driver, nodename, uuid, reshape)
-        return difference(self._hosts[uuid].known, tree)
+        host = self._cache.get(uuid)
+        assert host is not None, "the tree was fetched for the driver"
+        return difference(host.tree, tree)
 
     def find(self, name: str) -> str | None:
-        """The uuid of the provider with this name."""
+        """The uuid of the provider with this name; `None` if there is none."""
         found = self.placement.providers_named(name)
         return found[0]["uuid"] if found else None
 
     def uuid_of(self, name: str) -> str:
-        """The uuid of a host: that under which it is known, or there, or will be created."""
+        """The uuid of a host: that of the provider with its name, or a new one."""
         if name not in self._uuids:
             self._uuids[name] = self.find(name) or new_uuid()
         return self._uuids[name]
 
-    # -- its parts
+    # -- the steps of a report
 
     def fetch(
         self, uuid: str, name: str | None = None, parent_uuid: str | None = None
     ) -> ProviderTree:
-        """A private copy of the tree of a provider, which is created if it is not there.
+        """A private copy of the tree of a provider, which is created if it does not exist.
 
-        With the tree come the providers that share something with its members, as lone roots.
+        The sharing providers of the tree are lone roots in the copy.
         """
-        tree = self._fetch(uuid)
+        tree = self._cache.fetch(uuid)
         if tree.exists(uuid):
             return tree
         self.forget(uuid)
         try:
             body = self.placement.create_provider(uuid, name or uuid, parent_uuid)
         except ProviderExists:
-            LOG.info("provider %s was created by somebody else just now", uuid)
+            LOG.info("provider %s was created by another writer just now", uuid)
         else:
             if parent_uuid is None:
-                self._begin(uuid, body)
-        tree = self._fetch(uuid)
+                # A new root has no associations, so nothing is read.
+                created = ProviderTree()
+                created.new_root(body["name"], uuid, body["generation"])
+                self._cache.put(uuid, created)
+        tree = self._cache.fetch(uuid)
         if not tree.exists(uuid):
             raise ResourceProviderCreationFailed(
-                f"Provider {uuid} was there just now and is gone: try again", provider_uuid=uuid
+                f"Provider {uuid} was deleted by another writer just now: try again",
+                provider_uuid=uuid,
             )
         return tree
 
     def flush(
         self, uuid: str, wanted: ProviderTree, allocations: Allocations | None = None
     ) -> Difference:
-        """Write what differs from what the last `fetch` of this host gave; returns that.
+        """Write the difference to the tree that the last `fetch` of this host returned.
 
-        Not atomic: the first error ends it, and what was written stays. The next fetch finds
-        out what that was, and only the tree that it gives can be flushed then.
+        Not atomic: the first error ends the flush, and the steps before stay. Fetch the tree
+        again after an error; the tree before cannot be flushed any more.
         """
         return self._flush(uuid, wanted, allocations, None)
 
     def allocations(self, uuid: str) -> Allocations:
-        """All allocations of those who use the host's tree: consumer -> what it has, anywhere."""
-        host = self._hosts.get(uuid)
-        tree = host.known if host is not None else self._fetch(uuid)
+        """All allocations of the consumers of a host's tree, those of other trees included."""
+        host = self._cache.get(uuid)
+        tree = host.tree if host is not None else self._cache.fetch(uuid)
         consumers = dict.fromkeys(
             consumer
             for member in (tree.get_provider_uuids_in_tree(uuid) if tree.exists(uuid) else ())
             for consumer in self._consumers_of(member)
         )
         found = {consumer: self.placement.allocations_of(consumer) for consumer in consumers}
-        # Who has ended since has nothing to be moved.
+        # A consumer that was deleted meanwhile has no allocations.
         return {consumer: body for consumer, body in found.items() if body.get("allocations")}
 
     def forget(self, uuid: str | None = None) -> None:
-        """Forget what is known of a host, or of all, so that it will be read again."""
-        if uuid is None:
-            self._hosts.clear()
-        else:
-            self._hosts.pop(uuid, None)
+        """Drop the cached tree of a host, or of all hosts: it is read again when needed."""
+        self._cache.forget(uuid)
 
     # -- inside
 
@@ -229,37 +206,37 @@ class Reporter:
         allocations: Allocations | None,
         failed: FlushFailed | None,
     ) -> Difference:
-        host = self._hosts.get(uuid)
-        if host is None or wanted.origin != host.known.origin:
+        host = self._cache.get(uuid)
+        if host is None or wanted.origin != host.tree.origin:
             raise ResourceProviderUpdateConflict(
-                f"The tree of {uuid} has to be fetched before it is flushed, and this is not what "
-                "the last fetch gave",
+                f"The tree of {uuid} is not the one that the last fetch returned: fetch it again",
                 provider_uuid=uuid,
             )
-        plan = _plan(host.known, wanted)
+        plan = _plan(host.tree, wanted)
         if not plan and allocations is None:
             return plan
         try:
-            self._writer.write(host.known, wanted, plan, allocations)
+            self._writer.write(host.tree, wanted, plan, allocations)
         except BaseException as error:
-            self._doubt(uuid, error)
+            self._invalidate(uuid, error)
             if failed is not None and isinstance(error, Exception):
-                failed(host.known, error)
-            if isinstance(error, FAILURES):
+                failed(host.tree, error)
+            if isinstance(error, SYNC_FAILURES):
                 raise _sync_failure(error) from error
             raise
-        host.known.origin = wanted.origin = new_uuid()
-        _take_generations(wanted, host.known, plan)
+        host.tree.origin = wanted.origin = new_uuid()
+        _take_generations(wanted, host.tree, plan)
         if allocations is not None:
-            # It moved generations of providers far and wide.
-            host.doubt()
+            # A reshape moves the generations of providers in other trees as well.
+            host.mark_stale()
         return plan
 
-    def _doubt(self, uuid: str, error: BaseException) -> None:
+    def _invalidate(self, uuid: str, error: BaseException) -> None:
+        """Have the tree read again after an error; all trees after a conflict of a reshape."""
         if isinstance(error, PlacementReshapeConflict):
             self.forget()
-        elif uuid in self._hosts:
-            self._hosts[uuid].doubt(getattr(error, "provider_uuid", None))
+        else:
+            self._cache.mark_stale(uuid, getattr(error, "provider_uuid", None))
 
     def _drive(
         self, driver: Driver, nodename: str, uuid: str, reshape: bool
@@ -272,44 +249,24 @@ class Reporter:
                 raise
         else:
             return tree, None
-        # Whatever it did to the tree before it asked is not what it does now.
+        # The driver may have edited the tree before it asked for the reshape.
         tree = self._fetch_or_begin(uuid, nodename)
         allocations = self.allocations(uuid)
-        # Drivers that never reshape need not take this argument, so the protocol does not have it.
+        # A driver that never reshapes need not have this argument, so the protocol lacks it.
         driver.update_provider_tree(tree, nodename, allocations=allocations)  # type: ignore[call-arg]
         return tree, allocations
 
     def _fetch_or_begin(self, uuid: str, name: str) -> ProviderTree:
-        """The host's tree, or the first provider of one that the flush will create."""
-        tree = self._fetch(uuid)
+        """The host's tree, or a new one with a root that the flush will create."""
+        tree = self._cache.fetch(uuid)
         if not tree.exists(uuid):
             tree.new_root(name, uuid)
         return tree
 
-    def _begin(self, uuid: str, body: ProviderBody) -> None:
-        """Know a root that was created just now: nothing hangs on it, so nothing is read."""
-        known = ProviderTree()
-        known.new_root(body["name"], uuid, body["generation"])
-        self._know(uuid, known)
-
-    def _fetch(self, uuid: str) -> ProviderTree:
-        now = self._clock()
-        host = self._hosts.get(uuid)
-        if host is None or now - host.reread_at >= self._reread_seconds > 0:
-            self._know(uuid, self._reader.read(uuid))
-        elif host.stale or now - host.read_at >= self._refresh_seconds > 0:
-            self._know(uuid, self._reader.read(uuid, host.known), host.reread_at)
-        return copy.deepcopy(self._hosts[uuid].known)
-
-    def _know(self, uuid: str, tree: ProviderTree, reread_at: float | None = None) -> None:
-        now = self._clock()
-        tree.origin = new_uuid()
-        self._hosts[uuid] = _Host(tree, now, now if reread_at is None else reread_at)
-
 
 def _plan(known: ProviderTree, wanted: ProviderTree) -> Difference:
     if isinstance(wanted, ProviderSubTree):
-        # It says nothing about the providers that share with the tree.
+        # A subtree has no sharing providers; their absence is no deletion.
         known = known.subtree(wanted.scope_rp_uuid)
     plan = difference(known, wanted)
     for ignored in plan.ignored:
@@ -319,14 +276,14 @@ def _plan(known: ProviderTree, wanted: ProviderTree) -> Difference:
 
 
 def _take_generations(wanted: ProviderTree, known: ProviderTree, plan: Difference) -> None:
-    """Let a tree that was flushed be edited and flushed again."""
+    """Set the new generations, so that a flushed tree can be edited and flushed again."""
     for change in plan.changes:
         generation = known.data(change.uuid).generation
         wanted.update_inventory(change.uuid, wanted.data(change.uuid).inventory, generation)
 
 
 def _asks_for_reshape(error: BaseException) -> bool:
-    """Whether this is `ReshapeNeeded`, ours or that of the service the driver was written for."""
+    """Whether this is a `ReshapeNeeded`: the client's, or Nova's in a driver that Nova has too."""
     return isinstance(error, ReshapeNeeded) or any(
         kind.__name__ == ReshapeNeeded.__name__ for kind in type(error).__mro__
     )

@@ -1,5 +1,5 @@
-"""What carries requests to a placement server, and answers back."""
+"""Transports, which send requests to a placement server and return its answers."""
 
-from roost.client.transport.messages import Request, Response, Transport
+from roost.client.transport.messages import PlacementRequest, PlacementResponse, Transport
 
-__all__ = ["Request", "Response", "Transport"]
+__all__ = ["PlacementRequest", "PlacementResponse", "Transport"]

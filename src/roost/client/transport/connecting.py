@@ -1,4 +1,4 @@
-"""How commands and programs find the server that they are to talk to."""
+"""How commands and programs find the placement server."""
 
 from __future__ import annotations
 
@@ -25,19 +25,22 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8778"
 DEFAULT_TOKEN = "admin"
-"""An administrator to a server without configuration, which listens to its own machine only."""
+"""The token of an administrator on a server without configuration.
 
-# These say which cloud and where it is described; they do not describe one.
+Such a server listens on its own machine only.
+"""
+
+# These variables select a cloud and its files. They do not describe a cloud.
 _SELECTORS = frozenset(
     {"OS_CLOUD", "OS_CLOUD_NAME", "OS_CLIENT_CONFIG_FILE", "OS_CLIENT_SECURE_FILE"}
 )
-# The SDK leaves these to test runners as well.
-_FOREIGN = ("OS_TEST", "OS_STD", "OS_LOG")
+# The SDK skips these variables of test runners, too.
+_OTHER_PROGRAMS = ("OS_TEST", "OS_STD", "OS_LOG")
 
 
 @dataclass(frozen=True, slots=True)
-class _Manner:
-    """How to talk, wherever that is."""
+class _TransportOptions:
+    """The options of a transport, whatever its server is."""
 
     ca_file: str | None
     insecure: bool
@@ -47,8 +50,8 @@ class _Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Which of the endpoints in a catalog is meant, as far as that was said."""
+class _EndpointFilter:
+    """The region and the interface that choose among the endpoints of a catalog."""
 
     region: str | None
     interface: str | None
@@ -68,52 +71,52 @@ def connect(
     retries: RetryPolicy | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> RetryingTransport:
-    """A transport to the server that is meant. Nothing is sent yet; close it when done.
+    """A transport to the placement server, which sends nothing yet. The caller closes it.
 
     The first of these that is given decides: `url`; `cloud`, a name in clouds.yaml; `token`,
-    which goes to `ROOST_URL` or the last of these; `ROOST_URL`; `OS_CLOUD`; the variables
-    `OS_AUTH_URL` and so on; the server that `roost serve` starts without configuration.
+    which goes to `ROOST_URL` or to the default; `ROOST_URL`; `OS_CLOUD`; `OS_AUTH_URL` and the
+    variables beside it; the default, which is the server of `roost serve` on this machine.
     """
-    manner = _Manner(ca_file, insecure, timeout, global_request_id, retries)
-    place = _Place(region, interface)
+    options = _TransportOptions(ca_file, insecure, timeout, global_request_id, retries)
+    endpoint = _EndpointFilter(region, interface)
     given = {name: value for name, value in environ.items() if value}
     if cloud is not None:
         _refuse_beside("cloud", "clouds.yaml describes the whole cloud", url=url, token=token)
-        return _to_cloud(cloud, place, given, manner)
+        return _to_cloud(cloud, endpoint, given, options)
     if url is None and token is None and "ROOST_URL" not in given:
         if "OS_CLOUD" in given:
-            return _to_cloud(given["OS_CLOUD"], _place_named(place, given), given, manner)
+            return _to_cloud(given["OS_CLOUD"], _with_environment(endpoint, given), given, options)
         if _describe_a_cloud(given):
-            return _to_described_cloud(_place_named(place, given), given, manner)
+            return _to_described_cloud(_with_environment(endpoint, given), given, options)
     _refuse_beside("URL", "it stands for one endpoint", region=region, interface=interface)
     address = given.get("ROOST_URL", DEFAULT_URL) if url is None else url
-    return _to_url(address, token, given, manner)
+    return _to_url(address, token, given, options)
 
 
-def _refuse_beside(what: str, reason: str, **others: str | None) -> None:
-    for name, value in others.items():
+def _refuse_beside(what: str, reason: str, **arguments: str | None) -> None:
+    for name, value in arguments.items():
         if value is not None:
             raise NotConfigured(f"{what} and {name} cannot be given together: {reason}")
 
 
 def _to_url(
-    url: str, token: str | None, environ: Mapping[str, str], manner: _Manner
+    url: str, token: str | None, environ: Mapping[str, str], options: _TransportOptions
 ) -> HttpTransport:
     if token is None:
         token = environ.get("ROOST_TOKEN", DEFAULT_TOKEN if is_loopback(url) else None)
     return HttpTransport(
         url,
         token,
-        timeout=manner.timeout,
-        ca_file=manner.ca_file,
-        insecure=manner.insecure,
-        global_request_id=manner.global_request_id,
-        retries=manner.retries,
+        timeout=options.timeout,
+        ca_file=options.ca_file,
+        insecure=options.insecure,
+        global_request_id=options.global_request_id,
+        retries=options.retries,
     )
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the URL is of this very machine, so that no stranger gets what is sent there.
+    """Whether the URL is an address of this machine, so that a token stays on it.
 
     >>> is_loopback("http://localhost:8778"), is_loopback("http://[::1]/placement")
     (True, True)
@@ -127,11 +130,11 @@ def is_loopback(url: str) -> bool:
         return host == "localhost"
 
 
-def _place_named(place: _Place, environ: Mapping[str, str]) -> _Place:
-    """The place, and what the environment says of it where nothing else was said."""
-    return _Place(
-        place.region or environ.get("OS_REGION_NAME"),
-        place.interface or environ.get("OS_INTERFACE"),
+def _with_environment(endpoint: _EndpointFilter, environ: Mapping[str, str]) -> _EndpointFilter:
+    """The filter, with the environment for a region or an interface that is not given."""
+    return _EndpointFilter(
+        endpoint.region or environ.get("OS_REGION_NAME"),
+        endpoint.interface or environ.get("OS_INTERFACE"),
     )
 
 
@@ -144,43 +147,43 @@ def _describe_a_cloud(environ: Mapping[str, str]) -> bool:
 
 
 def _to_described_cloud(
-    place: _Place, environ: Mapping[str, str], manner: _Manner
+    endpoint: _EndpointFilter, environ: Mapping[str, str], options: _TransportOptions
 ) -> RetryingTransport:
-    """To the cloud that the variables `OS_AUTH_URL`, `OS_USERNAME` and so on describe."""
+    """A transport to the cloud that `OS_AUTH_URL`, `OS_USERNAME` and so on describe."""
     what = "the cloud of the OS_* variables"
     with _explained(what):
         config = _configuration(load_yaml_config=False)
-        adapter = _adapter(config.get_one(**_settings(environ) | _wanted(place)), place)
-    return _through(adapter, what, manner)
+        adapter = _adapter(config.get_one(**_settings(environ) | _sdk_filter(endpoint)), endpoint)
+    return _session_transport(adapter, what, options)
 
 
 def _settings(environ: Mapping[str, str]) -> dict[str, Any]:
-    """The variables as the SDK names what they say.
+    """The `OS_*` variables under the names that the SDK gives their values.
 
-    The SDK could read them itself, but only those of its own process. Names with two underscores
-    are those of a placement server's options.
+    The SDK reads only the environment of its own process. Names with two underscores are options
+    of a placement server.
     """
     settings = {
         name.removeprefix("OS_").lower(): value
         for name, value in environ.items()
         if name.startswith("OS_")
-        and not name.startswith(_FOREIGN)
+        and not name.startswith(_OTHER_PROGRAMS)
         and name not in _SELECTORS
         and "__" not in name
     }
     if "token" in settings:
-        # The SDK would take a password for granted.
+        # Without `auth_type` the SDK expects a password.
         settings.setdefault("auth_type", "admin_token" if "endpoint" in settings else "token")
     return settings
 
 
 def _to_cloud(
-    name: str, place: _Place, environ: Mapping[str, str], manner: _Manner
+    name: str, endpoint: _EndpointFilter, environ: Mapping[str, str], options: _TransportOptions
 ) -> RetryingTransport:
-    """To a cloud that stands in clouds.yaml."""
+    """A transport to a cloud of clouds.yaml."""
     what = f"the cloud {name!r}"
     with _explained(what):
-        # The libraries of OpenStack are an extra, here and in the functions below.
+        # The libraries of OpenStack are an extra, so each function imports them itself.
         from openstack.config import loader  # noqa: PLC0415
 
         config_files = _with_override(loader.CONFIG_FILES, environ.get("OS_CLIENT_CONFIG_FILE"))
@@ -189,8 +192,8 @@ def _to_cloud(
         _check_first(secure_files)
         config = _configuration(config_files=config_files, secure_files=secure_files)
         _check_name(name, config)
-        adapter = _adapter(config.get_one(cloud=name, **_wanted(place)), place)
-    return _through(adapter, what, manner)
+        adapter = _adapter(config.get_one(cloud=name, **_sdk_filter(endpoint)), endpoint)
+    return _session_transport(adapter, what, options)
 
 
 def _with_override(files: Sequence[str], override: str | None) -> list[str]:
@@ -198,21 +201,21 @@ def _with_override(files: Sequence[str], override: str | None) -> list[str]:
 
 
 def _check_first(files: Sequence[str]) -> None:
-    """Look into the file that will be used: the SDK passes over one that it cannot parse."""
+    """Check the first file that exists: the SDK skips a file that it cannot parse."""
     for name in files:
         try:
             content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
         except OSError:
             continue
         except (yaml.YAMLError, ValueError) as error:
-            raise NotConfigured(f"{name} is not valid YAML{_line(error)}; mend it") from error
+            raise NotConfigured(f"{name} is not valid YAML{_line(error)}; correct it") from error
         if not isinstance(content, dict) or not isinstance(content.get("clouds"), dict):
             raise NotConfigured(f"{name} must have `clouds:` with the clouds by name below it")
         return
 
 
 def _line(error: Exception) -> str:
-    """Where in a file the trouble is. What stands there may be a secret."""
+    """The line of a YAML error, without its text: the text may be a secret."""
     mark = getattr(error, "problem_mark", None)
     return "" if mark is None else f" in line {mark.line + 1}"
 
@@ -220,7 +223,7 @@ def _line(error: Exception) -> str:
 def _check_name(name: str, config: OpenStackConfig) -> None:
     if config.config_filename is None and config.secure_config_filename is None:
         raise NotConfigured(
-            f"there is no clouds.yaml that could say what the cloud {name!r} is; write "
+            f"there is no clouds.yaml that describes the cloud {name!r}; write "
             "~/.config/openstack/clouds.yaml, or give the URL of the server instead of a cloud"
         )
     clouds = config.cloud_config["clouds"]
@@ -229,48 +232,53 @@ def _check_name(name: str, config: OpenStackConfig) -> None:
         known = ", ".join(sorted(map(str, clouds))) or "none"
         raise NotConfigured(f"the cloud {name!r} is not in {file}, which has: {known}")
     if not isinstance(clouds[name], dict):
-        raise NotConfigured(f"the cloud {name!r} in {file} is empty; say at least `auth:`")
+        raise NotConfigured(f"the cloud {name!r} in {file} is empty; give it at least `auth:`")
 
 
 def _configuration(**options: Any) -> OpenStackConfig:
+    # openstacksdk is an extra.
     from openstack.config.loader import OpenStackConfig  # noqa: PLC0415
 
     return OpenStackConfig(load_envvars=False, app_name="roost", app_version=__version__, **options)
 
 
-def _wanted(place: _Place) -> dict[str, Any]:
-    wanted = {"region_name": place.region, "interface": place.interface}
+def _sdk_filter(endpoint: _EndpointFilter) -> dict[str, Any]:
+    wanted = {"region_name": endpoint.region, "interface": endpoint.interface}
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _adapter(found: CloudRegion, place: _Place) -> Adapter:
+def _adapter(found: CloudRegion, endpoint: _EndpointFilter) -> Adapter:
+    # keystoneauth1 is an extra.
     from keystoneauth1.adapter import Adapter  # noqa: PLC0415
 
     return Adapter(
         found.get_session(),
         service_type=found.get_service_type("placement"),
         service_name=found.get_service_name("placement"),
-        region_name=place.region or found.get_region_name("placement"),
-        interface=place.interface or found.get_interface("placement"),
+        region_name=endpoint.region or found.get_region_name("placement"),
+        interface=endpoint.interface or found.get_interface("placement"),
         endpoint_override=found.get_endpoint("placement"),
     )
 
 
-def _through(adapter: Adapter, description: str, manner: _Manner) -> RetryingTransport:
+def _session_transport(
+    adapter: Adapter, description: str, options: _TransportOptions
+) -> RetryingTransport:
+    # This module imports keystoneauth1, which is an extra.
     from roost.client.transport.session import SessionTransport  # noqa: PLC0415
 
     session = adapter.session
-    if manner.insecure or manner.ca_file is not None:
-        trusting(manner.ca_file, manner.insecure)
-        session.verify = False if manner.insecure else manner.ca_file
-    # The session's own holds when it asks for a token; without one that might take for ever.
-    timeouts = Timeouts.of(session.timeout if manner.timeout is None else manner.timeout)
+    if options.insecure or options.ca_file is not None:
+        trusting(options.ca_file, options.insecure)
+        session.verify = False if options.insecure else options.ca_file
+    # The session uses its own timeout for a token. Without a timeout it may wait for ever.
+    timeouts = Timeouts.of(session.timeout if options.timeout is None else options.timeout)
     session.timeout = timeouts.read
     return SessionTransport(
         adapter,
         timeout=timeouts,
-        global_request_id=manner.global_request_id,
-        retries=manner.retries,
+        global_request_id=options.global_request_id,
+        retries=options.retries,
         description=description,
         owns_session=True,
     )
@@ -278,22 +286,23 @@ def _through(adapter: Adapter, description: str, manner: _Manner) -> RetryingTra
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Turns whatever the SDK has to say about a configuration into one kind of error.
+    """Turn the errors of the SDK about a configuration into `NotConfigured`.
 
-    It does not look at what it is given, so that a wrong type in clouds.yaml makes it stumble.
+    The SDK does not check types, so a wrong type in clouds.yaml raises any of `type_errors`.
     """
     try:
+        # Both libraries are an extra.
         from keystoneauth1.exceptions import ClientException  # noqa: PLC0415
         from openstack.exceptions import ConfigException  # noqa: PLC0415
     except ImportError as error:
         raise NotConfigured(
-            f"{what} can be reached with the libraries of OpenStack only; install them by "
+            f"{what} needs the libraries of OpenStack; install them with "
             "pip install 'roost[openstack]', or give the URL of the server"
         ) from error
-    stumbles = (AttributeError, LookupError, TypeError, ValueError)
+    type_errors = (AttributeError, LookupError, TypeError, ValueError)
     try:
         yield
-    except (ConfigException, ClientException, *stumbles) as error:
+    except (ConfigException, ClientException, *type_errors) as error:
         raise NotConfigured(
-            f"{what} cannot be used as it is described", detail=str(error)
+            f"{what} cannot be used; correct its description", detail=str(error)
         ) from error

@@ -1,4 +1,4 @@
-"""Requests over plain HTTP or HTTPS, with a token that is given and never renewed."""
+"""Requests over HTTP or HTTPS to a URL, with a fixed token."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.transport.messages import REQUEST_ID, Request, Response
+from roost.client.transport.messages import REQUEST_ID, PlacementRequest, PlacementResponse
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 KEPT_CONNECTIONS = 16
 
 IDLE_SECONDS = 1.0
-"""How long a connection may have been idle to be used again.
+"""After how many idle seconds the transport opens a new connection.
 
-Servers close idle connections, some after two seconds. urllib3 notices when that has happened,
-but not when it happens while the request is under way: then nobody can tell whether a claim was
-carried out. A new connection costs less than that doubt.
+Servers close idle connections, some after two seconds. urllib3 notices a closed connection, but
+not one that closes while the request is under way. The client cannot know then whether the server
+has carried out a claim. A new connection is the lower cost.
 """
 
 
@@ -50,18 +50,18 @@ class Timeouts:
 
     @classmethod
     def of(cls, timeout: Timeouts | float | None) -> Timeouts:
-        """What is meant: one number is for both, nothing for the defaults."""
+        """The timeouts: a number is for both, `None` for the defaults."""
         if timeout is None:
             return cls()
         return timeout if isinstance(timeout, Timeouts) else cls(timeout, timeout)
 
 
 class HttpTransport(RetryingTransport):
-    """Talks to the server at a URL, which may have a path before those of the API.
+    """Talks to the server at a URL, which may end in a path such as `/placement`.
 
-    Connections are kept and shared by threads. Proxies that the environment names are not used.
-    Without `ca_file` the certificate authorities of the system are trusted; `insecure` trusts
-    any certificate.
+    Threads share the open connections. The transport ignores the proxies of the environment.
+    Without `ca_file` it trusts the certificate authorities of the system; with `insecure` it
+    trusts any certificate.
     """
 
     def __init__(
@@ -92,19 +92,18 @@ class HttpTransport(RetryingTransport):
         return self._url
 
     def close(self) -> None:
-        """Close the connections that are kept; the next request would open one anew."""
-        # There is one pool, that of this server. `clear` alone would leave the closing to the
-        # garbage collector.
+        """Close the open connections; a later request opens a new one."""
+        # `clear` alone leaves the closing of the one pool to the garbage collector.
         self._pools.connection_from_url(self._url).close()
         self._pools.clear()
 
-    def _headers(self, request: Request) -> dict[str, str]:
+    def _headers(self, request: PlacementRequest) -> dict[str, str]:
         headers = super()._headers(request) | {"User-Agent": f"roost/{__version__}"}
         if self._token is not None:
             headers["X-Auth-Token"] = self._token
         return headers
 
-    def _attempt(self, request: Request) -> Response:
+    def _attempt(self, request: PlacementRequest) -> PlacementResponse:
         try:
             answer = self._pools.request(
                 request.method,
@@ -121,7 +120,7 @@ class HttpTransport(RetryingTransport):
             raise AnswerLost(f"no answer came from {self}", detail=_reason(error)) from error
         return self._read(answer)
 
-    def _read(self, answer: BaseHTTPResponse) -> Response:
+    def _read(self, answer: BaseHTTPResponse) -> PlacementResponse:
         headers = {name.lower(): value for name, value in answer.headers.itermerged()}
         try:
             content = answer.read()
@@ -131,7 +130,7 @@ class HttpTransport(RetryingTransport):
                 detail=_reason(error),
                 request_id=headers.get(REQUEST_ID),
             ) from error
-        return Response(answer.status, headers, content)
+        return PlacementResponse(answer.status, headers, content)
 
     def _not_connected(self, error: _NotConnected) -> TransportFailed | NotConfigured:
         cause = error.__cause__
@@ -147,14 +146,14 @@ class HttpTransport(RetryingTransport):
 
 
 class _NotConnected(HTTPError):
-    """A connection could not be made, whatever the reason: nothing was sent."""
+    """No connection could be made, and so the request was not sent."""
 
 
 class _Connection(HTTPConnection):
-    """Tells failures to connect from all others, and does not outstay its welcome.
+    """A connection whose failure to connect is a `_NotConnected`, and which knows its idle time.
 
-    urllib3 reports a TLS handshake that fails or takes too long as it reports an answer that
-    does, so the difference must be noted where it is made.
+    urllib3 reports a failed or slow TLS handshake like a failed or slow answer. Only `connect`
+    can tell them apart.
     """
 
     _last_used = 0.0
@@ -166,7 +165,7 @@ class _Connection(HTTPConnection):
             raise _NotConnected(_reason(error)) from error
         self._last_used = time.monotonic()
 
-    # urllib3 declares the response of the standard library's base class, and returns its own.
+    # urllib3 declares the response of its base class in the standard library, and returns its own.
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
         response = super().getresponse()
         self._last_used = time.monotonic()
@@ -190,7 +189,7 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost cause in its own words: those around it name objects of the library."""
+    """The text of the innermost cause; the outer errors name objects of urllib3."""
     while error.__cause__ is not None:
         error = error.__cause__
     if isinstance(error, HTTPError) and error.args and isinstance(error.args[-1], Exception):
@@ -199,7 +198,7 @@ def _reason(error: BaseException) -> str:
 
 
 def server_url(url: str) -> str:
-    """The URL without slash at its end, if requests can be sent there.
+    """The URL without a slash at its end, if it is the URL of a server.
 
     >>> server_url("http://controller/placement/")
     'http://controller/placement'
@@ -207,16 +206,18 @@ def server_url(url: str) -> str:
     parts = http_address(url)
     if parts.username is not None:
         raise NotConfigured(
-            f"the URL of {parts.hostname} contains a user or a password, which are not sent; "
-            "give a token instead, or use auth_type http_basic in clouds.yaml"
+            f"the URL of {parts.hostname} contains a user or a password, which the client does not "
+            "send; give a token instead, or use auth_type http_basic in clouds.yaml"
         )
     if parts.query or parts.fragment:
-        raise NotConfigured(f"the URL {without_user(url)!r} must end before its '?' or '#'")
+        raise NotConfigured(
+            f"the URL {without_user(url)!r} has a query or a fragment; end it before '?' or '#'"
+        )
     return parts.geturl().rstrip("/")
 
 
 def http_address(url: str) -> SplitResult:
-    """The parts of a URL, if it is the address of something that speaks HTTP."""
+    """The parts of a URL, if it is an HTTP address."""
     shown = without_user(url)
     try:
         parts = urlsplit(url.strip())
@@ -231,12 +232,12 @@ def http_address(url: str) -> SplitResult:
     if not parts.hostname:
         raise NotConfigured(f"the URL {shown!r} names no host; write for instance http://host:8778")
     if any(character.isspace() for character in url.strip()):
-        raise NotConfigured(f"the URL {shown!r} has a space in it")
+        raise NotConfigured(f"the URL {shown!r} contains a space; remove it")
     return parts
 
 
 def without_user(url: str) -> str:
-    """The URL as it may be shown to anybody.
+    """The URL without user and password, for messages.
 
     >>> without_user("http://admin:secret@controller/identity")
     '...@controller/identity'
@@ -246,25 +247,25 @@ def without_user(url: str) -> str:
 
 
 def checked_token(token: str | None) -> str | None:
-    """The token, if a header can hold it."""
+    """The token, if a header can contain it."""
     if token is None or (token and token.isascii() and token.isprintable()):
         return token
     raise NotConfigured(
-        "the token is empty or has characters that no token has; look for a line break at its end"
+        "the token is empty or has unprintable characters; look for a line break at its end"
     )
 
 
 def trusting(ca_file: str | None, insecure: bool) -> ssl.SSLContext:
-    """How certificates are judged."""
+    """The TLS context that checks certificates as the options say."""
     if insecure and ca_file is not None:
         raise NotConfigured(
-            f"either certificates are judged by {ca_file} or not at all (insecure), not both"
+            f"a CA file ({ca_file}) and insecure exclude each other; give one of them"
         )
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         raise NotConfigured(
-            f"the CA file {ca_file} cannot be used; it must hold certificates in PEM form",
+            f"the CA file {ca_file} cannot be used; it must contain certificates as PEM",
             detail=str(error),
         ) from error
     if insecure:

@@ -1,4 +1,4 @@
-"""Requests and answers, and what carries them: the one thing the rest of the client needs."""
+"""A request, its answer, and the interface of a transport."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ REQUEST_ID = "x-openstack-request-id"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request; `repeatable` if sending it twice does what sending it once does."""
+class PlacementRequest:
+    """One request; `repeatable` if sending it twice has the effect of sending it once."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Request:
         return f"{self.method} {self.path}"
 
     def headers(self) -> dict[str, str]:
-        """The headers that say what is asked; who asks is the transport's to add."""
+        """The headers of the request itself; the transport adds the credentials."""
         headers = {"Accept": "application/json"}
         if self.version is not None:
             headers["OpenStack-API-Version"] = f"placement {self.version}"
@@ -35,13 +35,13 @@ class Request:
         return headers
 
     def content(self) -> bytes | None:
-        """The body as it goes over the wire; a request without body has none at all."""
+        """The body as bytes; `None` for a request without body."""
         return None if self.body is None else json.dumps(self.body).encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """An answer of the server, good or bad. Header names are lower case."""
+class PlacementResponse:
+    """An answer of the server, whatever its status. Header names are lower case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -49,19 +49,19 @@ class Response:
 
     @property
     def ok(self) -> bool:
-        """Whether the server did what was asked."""
+        """Whether the status is below 400."""
         return self.status < 400
 
     @property
     def json(self) -> Any:
-        """The body as a value."""
+        """The body as a JSON value."""
         try:
             return json.loads(self.content)
         except (ValueError, RecursionError) as error:
             raise self.unreadable() from error
 
     def field(self, name: str, kind: type = object) -> Any:
-        """One field of a body that must have it, and of this type."""
+        """A field of the body, which must exist and have this type."""
         body = self.json
         if not isinstance(body, dict) or name not in body or not isinstance(body[name], kind):
             raise self.unreadable()
@@ -69,17 +69,17 @@ class Response:
 
     @property
     def request_id(self) -> str | None:
-        """The id under which the server's log knows the request."""
+        """The id of the request in the log of the server."""
         return self.headers.get(REQUEST_ID)
 
     @property
     def code(self) -> str | None:
-        """The machine-readable code of an error (1.23 and later)."""
+        """The code of an error (1.23 and later)."""
         return self._error().get("code")
 
     @property
     def detail(self) -> str:
-        """What the server said about an error, or the beginning of whatever it sent instead."""
+        """The detail of an error; the beginning of the body if it has no detail."""
         return self._error().get("detail") or self.content[:500].decode(errors="replace").strip()
 
     def _error(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Response:
             return {}
 
     def unreadable(self) -> UnreadableAnswer:
-        """The error for an answer in which something is not as it should be."""
+        """The error for an answer with an unexpected body."""
         return UnreadableAnswer(
             "The answer is not what a placement server sends; is the address right?",
             status=self.status,
@@ -99,16 +99,16 @@ class Response:
 
 
 class Transport(Protocol):
-    """Carries requests to one placement server; may be used by several threads at once.
+    """Sends requests to one placement server. Several threads may use it at once.
 
-    `send` gives whatever the server answered, errors included. It raises `TransportFailed` when
-    no answer came, after repeating what can be repeated safely.
+    `send` returns the answer of the server, errors included. Without an answer `send` repeats
+    the request as long as that is safe, and then raises `TransportFailed`.
     """
 
-    def send(self, request: Request) -> Response:
-        """Carry one request there and its answer back."""
+    def send(self, request: PlacementRequest) -> PlacementResponse:
+        """Send a request and return its answer."""
         ...
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         ...

@@ -1,4 +1,4 @@
-"""Which requests are sent again after a mishap, when, and how often."""
+"""Repeating requests: which, when and how often."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from types import TracebackType
 from typing import Self
 
 from roost.client.errors import AnswerLost, NotConfigured, TransportFailed
-from roost.client.transport.messages import Request, Response
+from roost.client.outcome import Outcome, outcome_of
+from roost.client.transport.messages import PlacementRequest, PlacementResponse
 from roost.model.identifiers import is_uuid
 
 PASSING_STATUSES = frozenset({502, 503, 504})
-"""What a server or a gateway before it answers while something is down or overloaded."""
+"""The statuses of a server or a gateway that is overloaded, or whose backend is down."""
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and after what delays a request is repeated.
+    """How often and after which delays a transport repeats a request.
 
-    The delay before each repeat is random between nothing and a bound that doubles each time, so
-    that clients which failed together do not come back together. What the server says in
-    `Retry-After` comes before it. No repeat begins later than `total_seconds` after the first
-    attempt; an answer that asks to wait longer is therefore the final one.
+    Each delay is random between 0 and a bound that doubles each time. So clients that failed at
+    the same time do not repeat at the same time. A `Retry-After` of the server adds to the delay.
+    No repeat begins later than `total_seconds` after the first attempt; an answer that asks for
+    a longer wait is final.
     """
 
     repeats: int = 3
@@ -43,12 +44,12 @@ class RetryPolicy:
 
     def delay(
         self,
-        request: Request,
-        outcome: Response | TransportFailed,
+        request: PlacementRequest,
+        outcome: PlacementResponse | TransportFailed,
         attempts: int,
         elapsed: float,
     ) -> float | None:
-        """How long to wait before sending again; None if the outcome is final."""
+        """The seconds to wait before the next attempt; `None` if the outcome is final."""
         if attempts > self.repeats or not may_be_repeated(request, outcome):
             return None
         bound = min(self.longest_delay, self.first_delay * 2 ** (attempts - 1))
@@ -56,35 +57,41 @@ class RetryPolicy:
         return delay if elapsed + delay <= self.total_seconds else None
 
 
-def is_repeatable(request: Request) -> bool:
-    """Whether sending the request twice does what sending it once does."""
+def is_repeatable(request: PlacementRequest) -> bool:
+    """Whether sending the request twice has the effect of sending it once."""
     return request.repeatable or request.method in ("GET", "HEAD")
 
 
-def may_be_repeated(request: Request, outcome: Response | TransportFailed) -> bool:
-    """Whether the request may be sent again after what came of it, and whether that may help.
+def may_be_repeated(
+    request: PlacementRequest, outcome: PlacementResponse | TransportFailed
+) -> bool:
+    """Whether a repeat of the request is safe after this outcome, and may succeed.
 
     >>> from roost.client.errors import PlacementAPIConnectFailure
-    >>> claim = Request("POST", "/allocations")
+    >>> claim = PlacementRequest("POST", "/allocations")
     >>> may_be_repeated(claim, PlacementAPIConnectFailure("refused"))
     True
-    >>> may_be_repeated(claim, AnswerLost("timed out")), may_be_repeated(claim, Response(503))
-    (False, False)
+    >>> may_be_repeated(claim, AnswerLost("timed out"))
+    False
+    >>> may_be_repeated(claim, PlacementResponse(503))
+    False
     """
-    if isinstance(outcome, Response):
+    if isinstance(outcome, PlacementResponse):
         return outcome.status in PASSING_STATUSES and is_repeatable(request)
-    return not outcome.maybe_done or is_repeatable(request)
+    return outcome_of(outcome) is Outcome.NOT_DONE or is_repeatable(request)
 
 
-def _asked_delay(outcome: Response | TransportFailed) -> float:
-    return retry_after(outcome) if isinstance(outcome, Response) else 0.0
+def _asked_delay(outcome: PlacementResponse | TransportFailed) -> float:
+    return retry_after(outcome) if isinstance(outcome, PlacementResponse) else 0.0
 
 
-def retry_after(response: Response) -> float:
-    """The seconds for which the server asks to be left alone; 0 if it says nothing readable.
+def retry_after(response: PlacementResponse) -> float:
+    """The seconds in `Retry-After`; 0 if the header is missing or unreadable.
 
-    >>> retry_after(Response(503, {"retry-after": "7"})), retry_after(Response(503))
-    (7.0, 0.0)
+    >>> retry_after(PlacementResponse(503, {"retry-after": "7"}))
+    7.0
+    >>> retry_after(PlacementResponse(503))
+    0.0
     """
     value = response.headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
@@ -94,16 +101,16 @@ def retry_after(response: Response) -> float:
     except ValueError:
         return 0.0
     if moment.tzinfo is None:
-        # "-0000" and no zone at all both mean UTC in HTTP.
+        # In HTTP both "-0000" and a missing zone mean UTC.
         moment = moment.replace(tzinfo=UTC)
     return max(0.0, math.ceil((moment - datetime.now(UTC)).total_seconds()))
 
 
 class RetryingTransport(ABC):
-    """A transport that repeats what can be repeated; how one attempt is made is left open.
+    """A transport that repeats requests; its subclasses make the single attempts.
 
-    Every request carries the caller's global request id, if he has one. An error carries the id
-    that the server gave the request, or the global one if no answer told.
+    Every request has the global request id, if the caller gave one. An error has the request id
+    of the server's answer; without an answer it has the global request id.
     """
 
     def __init__(
@@ -114,15 +121,15 @@ class RetryingTransport(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Where it talks to, without secrets."""
+        """The server that the transport talks to, without secrets."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
 
     @abstractmethod
-    def _attempt(self, request: Request) -> Response:
-        """Send once. Raises `TransportFailed` with the reason as its `detail`."""
+    def _attempt(self, request: PlacementRequest) -> PlacementResponse:
+        """Send the request once. Raises `TransportFailed` with the reason as its `detail`."""
 
     def __str__(self) -> str:
         return self.describe()
@@ -138,8 +145,8 @@ class RetryingTransport(ABC):
     ) -> None:
         self.close()
 
-    def send(self, request: Request) -> Response:
-        """Carry one request there and its answer back, repeating it as far as that is safe."""
+    def send(self, request: PlacementRequest) -> PlacementResponse:
+        """Send a request and return its answer. Repeats the request as long as that is safe."""
         began = self._retries.clock()
         attempts, maybe_done = 0, False
         while True:
@@ -149,31 +156,34 @@ class RetryingTransport(ABC):
             delay = self._retries.delay(request, outcome, attempts, elapsed)
             if delay is None:
                 break
-            maybe_done |= isinstance(outcome, Response) or outcome.maybe_done
+            maybe_done |= outcome_of(outcome) is not Outcome.NOT_DONE
             self._retries.sleep(delay)
-        if isinstance(outcome, Response):
+        if isinstance(outcome, PlacementResponse):
             return self._without_redirect(request, outcome)
         raise self._failure(request, outcome, attempts, maybe_done) from outcome.__cause__
 
-    def _headers(self, request: Request) -> dict[str, str]:
+    def _headers(self, request: PlacementRequest) -> dict[str, str]:
         headers = request.headers()
         if self._global_request_id is not None:
             headers["X-Openstack-Request-Id"] = self._global_request_id
         return headers
 
-    def _outcome(self, request: Request) -> Response | TransportFailed:
+    def _outcome(self, request: PlacementRequest) -> PlacementResponse | TransportFailed:
         try:
             return self._attempt(request)
         except TransportFailed as error:
             return error
 
-    def _without_redirect(self, request: Request, response: Response) -> Response:
-        """The answer, unless it sends elsewhere: that is neither success nor for us to follow.
+    def _without_redirect(
+        self, request: PlacementRequest, response: PlacementResponse
+    ) -> PlacementResponse:
+        """The answer; an error if the answer is a redirect.
 
-        The token is for this server only, and a status below 400 would pass for success.
+        The transport does not follow a redirect, because the token is for this server only. The
+        status of a redirect is below 400 and would pass for success.
         """
         if response.status in REDIRECT_STATUSES:
-            target = response.headers.get("location", "an address that it does not name")
+            target = response.headers.get("location", "an address that the answer does not name")
             raise NotConfigured(
                 f"{request}: {self} is not the server but redirects to {target}; "
                 "configure the address of the server itself",
@@ -183,18 +193,22 @@ class RetryingTransport(ABC):
         return response
 
     def _failure(
-        self, request: Request, last: TransportFailed, attempts: int, earlier_maybe_done: bool
+        self,
+        request: PlacementRequest,
+        last: TransportFailed,
+        attempts: int,
+        earlier_maybe_done: bool,
     ) -> TransportFailed:
-        """The last failure with all that is known about the request.
+        """The last failure, with the number of attempts.
 
-        If an earlier attempt may have been carried out, then the request may have been, even if
-        the last attempt did not get that far.
+        If the server may have carried out an earlier attempt, the failure is `AnswerLost`, even
+        if the last attempt did not reach the server.
         """
         kind = type(last)
         count = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-        if earlier_maybe_done and not last.maybe_done:
+        if earlier_maybe_done and outcome_of(last) is Outcome.NOT_DONE:
             kind = AnswerLost
-            count += ", an earlier one may have been carried out"
+            count += ", the server may have carried out an earlier one"
         return kind(
             f"{request}: {last.message} ({count})",
             detail=last.detail,
@@ -203,7 +217,7 @@ class RetryingTransport(ABC):
 
 
 def checked_request_id(request_id: str | None) -> str | None:
-    """The id, if it is one that servers take as a global request id: `req-` and a UUID."""
+    """The id, if it is a global request id: `req-` and a UUID."""
     if request_id is None or (
         request_id.startswith("req-") and len(request_id) == 40 and is_uuid(request_id[4:])
     ):

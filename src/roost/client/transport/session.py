@@ -1,6 +1,6 @@
-"""Requests through a keystoneauth session, which finds the server and renews tokens itself.
+"""Requests through a keystoneauth session, which finds the server and renews tokens.
 
-This module needs keystoneauth, which Roost works without: import it where it is used.
+keystoneauth is an extra of Roost: import this module only where it is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roost.client.errors import (
     TransportFailed,
 )
 from roost.client.transport.http import Timeouts, http_address, without_user
-from roost.client.transport.messages import Request, Response
+from roost.client.transport.messages import PlacementRequest, PlacementResponse
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 SERVICE_TYPE = "placement"
@@ -30,11 +30,11 @@ SERVICE_TYPE = "placement"
 class SessionTransport(RetryingTransport):
     """Talks to the `placement` service of a cloud, with a session or an adapter of keystoneauth.
 
-    What is given beside an adapter goes before what the adapter says. Without `timeout` that of
-    the session holds, and ours if it has none. `description` tells people where this talks to;
-    if it is not given, it is put together from what the session knows.
+    The arguments take precedence over the adapter. Without `timeout` the timeout of the session
+    applies, and without that the default of `Timeouts`. Messages call the server `description`;
+    its default is the endpoint or the identity service of the session.
 
-    A session that was handed in is its owner's to close, unless `owns_session`.
+    `close` closes the session only if `owns_session`.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class SessionTransport(RetryingTransport):
         self._owns_session = owns_session
 
     def describe(self) -> str:
-        """The endpoint, or the cloud whose catalog names it."""
+        """The endpoint, or the cloud whose catalog has the endpoint."""
         return self._description
 
     def close(self) -> None:
-        """Close the connections of a session of its own."""
+        """Close the session, if the transport owns it."""
         if self._owns_session:
             self._session.session.close()
 
-    def _attempt(self, request: Request) -> Response:
-        # Somebody may be handling another failure while he sends this; that one is not ours.
+    def _attempt(self, request: PlacementRequest) -> PlacementResponse:
+        # A caller may send while it handles another exception, which is no cause of a failure here.
         outside = sys.exception()
         try:
             self._make_ready()
@@ -85,19 +85,19 @@ class SessionTransport(RetryingTransport):
                 timeout=(self._timeouts.connect, self._timeouts.read),
                 raise_exc=False,
                 redirect=False,
-                # Those of a session repeat whatever timed out, claims included.
+                # Retries of keystoneauth repeat claims as well.
                 connect_retries=0,
             )
         except keystone.ClientException as error:
             raise self._failed(error, outside) from error
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Response(answer.status_code, headers, answer.content)
+        return PlacementResponse(answer.status_code, headers, answer.content)
 
     def _make_ready(self) -> None:
-        """Get a token and the endpoint, if there are none yet.
+        """Get a token and the endpoint, if the session has none yet.
 
-        The session would do that itself as part of the request; but then nobody could tell the
-        failures of the identity service from those of a request that was sent.
+        The session would do that as part of the request. A failure of the identity service would
+        then look like a failure of a request that was sent.
         """
         identity = getattr(self._adapter.auth or self._session.auth, "auth_url", None)
         if identity:
@@ -115,13 +115,13 @@ class SessionTransport(RetryingTransport):
     def _not_ready(
         self, error: keystone.ClientException, outside: BaseException | None
     ) -> TransportFailed | NotConfigured:
-        """What it means that there is no token or no endpoint: the request was not sent."""
+        """The error for a missing token or endpoint: the request was not sent."""
         causes = list(_causes(error, outside))
         if _any(causes, ssl.SSLCertVerificationError):
             return self._not_trusted(causes)
         if _any(causes, keystone.ConnectionError, keystone.HttpServerError):
             return PlacementAPIConnectFailure(
-                f"the identity service of {self} could not be asked",
+                f"the identity service of {self} did not answer",
                 detail=_innermost(causes),
                 request_id=_request_id(error),
             )
@@ -130,9 +130,9 @@ class SessionTransport(RetryingTransport):
     def _failed(
         self, error: keystone.ClientException, outside: BaseException | None
     ) -> TransportFailed | NotConfigured:
-        """What it means that a request which was under way failed."""
+        """The error for a request that failed under way."""
         if not isinstance(error, keystone.ConnectionError):
-            # Only asking for a new token after a 401 can fail in other ways.
+            # The session asks for a new token after a 401, and that request failed.
             return self._not_ready(error, outside)
         causes = list(_causes(error, outside))
         if _any(causes, ssl.SSLCertVerificationError):
@@ -173,7 +173,7 @@ def _placement_adapter(
     interface: str | list[str] | None,
     endpoint_override: str | None,
 ) -> Adapter:
-    """An adapter without version discovery, microversion or retries: those are for others."""
+    """An adapter without version discovery, microversion and retries of keystoneauth."""
     base = given if isinstance(given, Adapter) else Adapter(given)
     return Adapter(
         session=base.session,
@@ -189,7 +189,7 @@ def _placement_adapter(
 
 
 def _session_below(adapter: Adapter) -> Session:
-    """The session that an adapter ends up at; adapters may stand on adapters."""
+    """The session of an adapter, which may be an adapter of another adapter."""
     below: Session | Adapter = adapter
     while isinstance(below, Adapter):
         below = below.session
@@ -206,7 +206,7 @@ def _description(adapter: Adapter, session: Session) -> str:
 
 
 def _causes(error: BaseException, outside: BaseException | None) -> Iterator[BaseException]:
-    """The error and all it came from, up to what was the matter before."""
+    """The error and its causes, without the exception that the caller handles."""
     cause: BaseException | None = error
     while cause is not None and cause is not outside:
         yield cause
@@ -218,7 +218,7 @@ def _any(causes: list[BaseException], *kinds: type[BaseException]) -> bool:
 
 
 def _innermost(causes: list[BaseException]) -> str:
-    """The first cause in its own words: those around it name objects of libraries."""
+    """The text of the first cause; the later errors name objects of libraries."""
     return str(causes[-1]) or type(causes[-1]).__name__
 
 

@@ -1,4 +1,4 @@
-"""The tree file: a declaration as people write it, in YAML or JSON."""
+"""Tree files: declarations of providers in YAML or JSON."""
 
 from roost.client.tree_file.files import (
     STANDARD_INPUT,

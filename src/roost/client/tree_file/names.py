@@ -1,4 +1,4 @@
-"""The traits and resource classes that a tree file may name, and which one was probably meant."""
+"""The traits and resource classes of a tree file, and suggestions for misspelt ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _WELL_FORMED = re.compile(r"[A-Z0-9_]+\Z")
 
 
 def is_trait(name: str) -> bool:
-    """Whether a server may know this trait: custom, or in a namespace of the standard ones.
+    """Whether a server may know this trait: custom, or in a namespace of the standard traits.
 
-    A server may have newer standard traits than this machine, so those installed here do not
-    decide; `is_known_trait` tells which deserve a second look.
+    A server may have newer standard traits than this machine. So an unknown name in a namespace
+    is a trait, though not one of `is_known_trait`.
 
     >>> is_trait("CUSTOM_GOLD"), is_trait("HW_CPU_OF_NEXT_YEAR"), is_trait("GOLD")
     (True, True, False)
@@ -36,21 +36,21 @@ def is_trait(name: str) -> bool:
 
 
 def is_known_trait(name: str) -> bool:
-    """Whether a trait is custom or among the standard ones installed here."""
+    """Whether a trait is custom or among the standard traits of this machine."""
     return is_custom_name(name) or name in STANDARD_TRAITS
 
 
 def is_resource_class(name: str) -> bool:
-    """Whether a class is custom or standard.
+    """Whether a resource class is custom or standard.
 
-    The standard ones have no namespaces and have not changed for years, so that a name which is
-    not among those installed is a slip.
+    Standard classes have no namespaces and have not changed for years. So a name that is not
+    among those of this machine is misspelt.
     """
     return is_custom_name(name) or name in STANDARD_CLASSES
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
-    """That one of the words which somebody may have meant who wrote another one.
+    """The word that is most like a misspelt one; `None` if none is like it.
 
     >>> closest("trait", ["traits", "uuid"])
     'traits'
@@ -58,24 +58,24 @@ def closest(word: str, words: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(word, list(words), n=1)), None)
 
 
-def meant_trait(name: str) -> str:
+def suggested_trait(name: str) -> str:
     """The well-formed trait that is most like this name."""
-    return _meant(name, STANDARD_TRAITS)
+    return _suggested(name, STANDARD_TRAITS)
 
 
-def meant_resource_class(name: str) -> str:
+def suggested_resource_class(name: str) -> str:
     """The well-formed resource class that is most like this name.
 
-    >>> meant_resource_class("vcpus"), meant_resource_class("Custom-Gold")
+    >>> suggested_resource_class("vcpus"), suggested_resource_class("Custom-Gold")
     ('VCPU', 'CUSTOM_GOLD')
     """
-    return _meant(name, STANDARD_CLASSES)
+    return _suggested(name, STANDARD_CLASSES)
 
 
 @lru_cache(maxsize=1000)
-def _meant(name: str, standard: Collection[str]) -> str:
-    spelt_well = re.sub(r"[^A-Z0-9_]", "_", name.upper())
-    if spelt_well in standard or is_custom_name(spelt_well):
-        return spelt_well
-    custom = f"{CUSTOM_PREFIX}{spelt_well.strip('_') or 'NAME'}"
-    return closest(spelt_well, sorted(standard)) or custom[:NAME_LENGTH_MAX]
+def _suggested(name: str, standard: Collection[str]) -> str:
+    well_formed = re.sub(r"[^A-Z0-9_]", "_", name.upper())
+    if well_formed in standard or is_custom_name(well_formed):
+        return well_formed
+    custom = f"{CUSTOM_PREFIX}{well_formed.strip('_') or 'NAME'}"
+    return closest(well_formed, sorted(standard)) or custom[:NAME_LENGTH_MAX]

@@ -1,4 +1,4 @@
-"""The form of a tree file: JSON schemas, and sentences for what does not fit them."""
+"""The JSON schemas of a tree file, and a sentence for each violation."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from roost.client.tree_file.names import (
     closest,
     is_resource_class,
     is_trait,
-    meant_resource_class,
-    meant_trait,
+    suggested_resource_class,
+    suggested_trait,
 )
-from roost.client.tree_file.yaml_lines import Located, Problem
+from roost.client.tree_file.yaml_lines import FileProblem, Located
 from roost.model.identifiers import NAME_LENGTH_MAX, is_uuid
 from roost.model.inventory import INTEGER_MAX
 
 Document = dict[str, Any]
 
 PROVIDER_NAME_LENGTH_MAX = 200
-# The owner becomes a trait, whose name must not be too long either.
+# The name of the owner becomes a part of a trait.
 OWNER_LENGTH_MAX = NAME_LENGTH_MAX - len("CUSTOM_OWNER_")
 
 
@@ -43,8 +43,8 @@ _UUID: Document = {"type": "string", "format": "uuid"}
 _NAME: Document = {"type": "string", "minLength": 1, "maxLength": PROVIDER_NAME_LENGTH_MAX}
 _LIST: Document = {"type": "array"}
 
-# A number alone stands for `total`. Bounds of numbers do not concern mappings and vice versa,
-# so that one schema does for both, and its errors speak of what was written.
+# A number alone means `total`. The bounds of numbers do not apply to mappings and vice versa. So
+# one schema serves both, and its errors are about the form that the file has.
 _INVENTORY = {
     **_record(
         {"total": _integer(1)},
@@ -53,7 +53,7 @@ _INVENTORY = {
             "min_unit": _integer(1),
             "max_unit": _integer(1),
             "step_size": _integer(1),
-            # The largest single-precision number, which is what MySQL keeps.
+            # MySQL stores single-precision numbers, and this is the largest.
             "allocation_ratio": {"type": "number", "minimum": 0, "maximum": 3.40282e38},
         },
     ),
@@ -73,7 +73,7 @@ _PROVIDER = _record(
         },
         "traits": _LIST | {"items": {"type": "string", "format": "trait"}},
         "aggregates": _LIST | {"items": _UUID},
-        # Each child is looked at by itself.
+        # `provider_problems` checks each child by itself.
         "children": _LIST,
     },
 )
@@ -82,71 +82,71 @@ _OUTERMOST = _record(
     {"providers": _LIST},
     {"owner": {"type": "string", "minLength": 1, "maxLength": OWNER_LENGTH_MAX}},
 )
-# Anything may stand under a key with `x-`, for anchors that are used further down.
+# A key with `x-` may have any value: it is a place for anchors.
 _FILE = _OUTERMOST | {
     "propertyNames": {"if": {"pattern": "^x-"}, "else": _OUTERMOST["propertyNames"]}
 }
 
 
 class _Format(NamedTuple):
-    """A kind of word: what belongs to it, and what to say of a word that does not."""
+    """The format of a text: its check, and the sentence about a text that fails it."""
 
-    holds: Callable[[str], bool]
+    accepts: Callable[[str], bool]
     refusal: Callable[[str], str]
 
 
-def _no_uuid(word: str) -> str:
-    return f"`{word}` is no UUID: write it like 5a1cbbc0-7f0e-4b6c-9a53-3a3f0d1f2b11"
+def _wrong_uuid(word: str) -> str:
+    return f"`{word}` is not a UUID: write it like 5a1cbbc0-7f0e-4b6c-9a53-3a3f0d1f2b11"
 
 
-def _no_trait(word: str) -> str:
+def _wrong_trait(word: str) -> str:
     return (
         f"`{word}` is neither a standard trait nor CUSTOM_ followed by A-Z, 0-9 and _:"
-        f" did you mean `{meant_trait(word)}`?"
+        f" did you mean `{suggested_trait(word)}`?"
     )
 
 
-def _no_resource_class(word: str) -> str:
+def _wrong_resource_class(word: str) -> str:
     return (
         f"`{word}` is neither a standard resource class nor CUSTOM_ followed by A-Z, 0-9 and _:"
-        f" did you mean `{meant_resource_class(word)}`?"
+        f" did you mean `{suggested_resource_class(word)}`?"
     )
 
 
 _FORMATS = {
-    "uuid": _Format(is_uuid, _no_uuid),
-    "trait": _Format(is_trait, _no_trait),
-    "resource class": _Format(is_resource_class, _no_resource_class),
+    "uuid": _Format(is_uuid, _wrong_uuid),
+    "trait": _Format(is_trait, _wrong_trait),
+    "resource class": _Format(is_resource_class, _wrong_resource_class),
 }
 
 
 def _validator(schema: Document) -> Draft202012Validator:
     checker = FormatChecker(formats=())
     for name, format_ in _FORMATS.items():
-        checker.checks(name)(_if_text(format_.holds))
+        checker.checks(name)(_if_text(format_.accepts))
     return Draft202012Validator(schema, format_checker=checker)
 
 
-def _if_text(holds: Callable[[str], bool]) -> Callable[[object], bool]:
-    return lambda value: not isinstance(value, str) or holds(value)
+def _if_text(accepts: Callable[[str], bool]) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, str) or accepts(value)
 
 
 _OF_FILE = _validator(_FILE)
 _OF_PROVIDER = _validator(_PROVIDER)
 
 
-def file_problems(document: Located) -> Iterator[Problem]:
-    """What is wrong with the outermost level of a file."""
+def file_problems(document: Located) -> Iterator[FileProblem]:
+    """The problems of the outermost level of a file."""
     return (_worded(error, document) for error in _OF_FILE.iter_errors(document.value))
 
 
-def provider_problems(provider: Located) -> Iterator[Problem]:
-    """What is wrong with one provider by itself, whatever the others are."""
+def provider_problems(provider: Located) -> Iterator[FileProblem]:
+    """The problems of one provider by itself."""
     return (_worded(error, provider) for error in _OF_PROVIDER.iter_errors(provider.value))
 
 
-class _Misfit(NamedTuple):
-    """What was found somewhere, and the rule of the schema that it breaks."""
+class _Violation(NamedTuple):
+    """A value, its place, and the rule of the schema that it breaks."""
 
     place: Located
     label: str
@@ -154,7 +154,7 @@ class _Misfit(NamedTuple):
     rule: Any
 
 
-def _worded(error: ValidationError, document: Located) -> Problem:
+def _worded(error: ValidationError, document: Located) -> FileProblem:
     place = document
     label = ""
     for step in error.absolute_path:
@@ -164,26 +164,26 @@ def _worded(error: ValidationError, document: Located) -> Problem:
     if "propertyNames" in error.absolute_schema_path:
         place = place.keys[found]
     label = f"`{label.lstrip('.')}`" if label else "this"
-    misfit = _Misfit(place, label, found, error.validator_value)
-    return place.problem(_WORDINGS[str(error.validator)](misfit))
+    violation = _Violation(place, label, found, error.validator_value)
+    return place.problem(_WORDINGS[str(error.validator)](violation))
 
 
-def _unknown_key(misfit: _Misfit) -> str:
-    key, known = misfit.found, misfit.rule
-    meant = closest(key, known)
-    fix = f"did you mean `{meant}`?" if meant else f"there are {', '.join(known)}"
+def _unknown_key(violation: _Violation) -> str:
+    key, known = violation.found, violation.rule
+    suggestion = closest(key, known)
+    fix = f"did you mean `{suggestion}`?" if suggestion else f"there are {', '.join(known)}"
     return f"unknown key `{key}`: {fix}"
 
 
 _MISSING = {
     "name": "every provider has one, such as `name: compute-1`",
     "providers": "write `providers: []` to declare that there are none",
-    "total": "say how much there is, such as `total: 16`",
+    "total": "write the amount, such as `total: 16`",
 }
 
 
-def _missing(misfit: _Misfit) -> str:
-    (missing,) = misfit.rule
+def _missing(violation: _Violation) -> str:
+    (missing,) = violation.rule
     return f"`{missing}` is missing: {_MISSING[missing]}"
 
 
@@ -201,24 +201,24 @@ _KINDS_OF_VALUES: dict[type, str] = {
     int: "a number",
     list: "a list",
     str: "text",
-    type(None): "nothing",
+    type(None): "null",
 }
 
 
-def _wrong_type(misfit: _Misfit) -> str:
-    kinds = [misfit.rule] if isinstance(misfit.rule, str) else misfit.rule
+def _wrong_type(violation: _Violation) -> str:
+    kinds = [violation.rule] if isinstance(violation.rule, str) else violation.rule
     wanted = " or ".join(_KINDS[kind] for kind in kinds)
-    found = _KINDS_OF_VALUES[type(misfit.found)]
-    spelling = misfit.place.spelling
+    found = _KINDS_OF_VALUES[type(violation.found)]
+    spelling = violation.place.spelling
     but = f"but YAML reads `{spelling}` as {found}" if spelling else f"not {found}"
-    return f"{misfit.label} must be {wanted}, {but}: {_type_fix(kinds[0], misfit)}"
+    return f"{violation.label} must be {wanted}, {but}: {_type_fix(kinds[0], violation)}"
 
 
-def _type_fix(expected: str, misfit: _Misfit) -> str:
-    spelling = misfit.place.spelling
+def _type_fix(expected: str, violation: _Violation) -> str:
+    spelling = violation.place.spelling
     if expected == "array":
         return f"write [{spelling}]" if spelling else "write [] if there are none"
-    if misfit.found is None:
+    if violation.found is None:
         return "write a value, or leave the key out; the word null needs quotes"
     if expected == "string":
         return f'write "{spelling}" in quotes' if spelling else "text with { or [ needs quotes"
@@ -227,29 +227,29 @@ def _type_fix(expected: str, misfit: _Misfit) -> str:
     return f"write {_KINDS[expected]}, without quotes"
 
 
-def _wrong_format(misfit: _Misfit) -> str:
-    return _FORMATS[misfit.rule].refusal(misfit.found)
+def _wrong_format(violation: _Violation) -> str:
+    return _FORMATS[violation.rule].refusal(violation.found)
 
 
-def _too_small(misfit: _Misfit) -> str:
-    return f"{misfit.label} is {misfit.found}: write {misfit.rule} or more"
+def _too_small(violation: _Violation) -> str:
+    return f"{violation.label} is {violation.found}: write {violation.rule} or more"
 
 
-def _too_large(misfit: _Misfit) -> str:
-    return f"{misfit.label} is {misfit.found}: write {misfit.rule} or less"
+def _too_large(violation: _Violation) -> str:
+    return f"{violation.label} is {violation.found}: write {violation.rule} or less"
 
 
-def _too_short(misfit: _Misfit) -> str:
-    return f"{misfit.label} is empty: write at least one character"
+def _too_short(violation: _Violation) -> str:
+    return f"{violation.label} is empty: write at least one character"
 
 
-def _too_long(misfit: _Misfit) -> str:
-    length, most = len(misfit.found), misfit.rule
-    return f"{misfit.label} has {length} characters: {most} are the most"
+def _too_long(violation: _Violation) -> str:
+    length, most = len(violation.found), violation.rule
+    return f"{violation.label} has {length} characters: {most} are the most"
 
 
-# By the word of the schema that was broken; every such word of the schemas above is here.
-_WORDINGS: dict[str, Callable[[_Misfit], str]] = {
+# The sentences by the keyword of the schema. Each keyword of the schemas above has one.
+_WORDINGS: dict[str, Callable[[_Violation], str]] = {
     "enum": _unknown_key,
     "format": _wrong_format,
     "maxLength": _too_long,

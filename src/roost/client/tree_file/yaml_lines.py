@@ -1,4 +1,4 @@
-"""YAML, and so JSON, as values that know their line and column."""
+"""Reading YAML and JSON into values with their line and column."""
 
 from __future__ import annotations
 
@@ -11,23 +11,30 @@ from typing import Any
 import yaml
 from yaml.constructor import SafeConstructor
 
-NESTING_MAX = 64
-"""How deep lists and mappings may lie in each other, aliases written out."""
+from roost.client.provider_tree import LEVELS_MAX
+
+NESTING_MAX = 2 * LEVELS_MAX + 4
+"""How deep lists and mappings may be nested, with aliases written out.
+
+A provider is in a list below its parent, and a field of an inventory is three levels below its
+provider.
+"""
 
 NUMBER_LENGTH_MAX = 100
-"""How many characters a number may have. To read one of millions of digits takes minutes."""
+"""How many characters a number may have. Python takes minutes for millions of digits."""
 
 TEXT_SHOWN = 200
-"""How much of its beginning and of its end is shown of the text of a problem."""
+"""How many characters of the beginning and of the end of a long problem are shown."""
 
-# Aliases may make a text this much longer. Without any a text has fewer values than characters.
+# How many values a text may have with its aliases written out. Without aliases a text has fewer
+# values than characters.
 _EXPANSION_BASE = 20_000
 _EXPANSION_FACTOR = 20
 
 _TAG = "tag:yaml.org,2002:"
 _STRING, _MERGE = f"{_TAG}str", f"{_TAG}merge"
 _INT, _FLOAT = f"{_TAG}int", f"{_TAG}float"
-# As PyYAML has it, but for 1:30, which is a number to base 60 there: here it is text.
+# The pattern of PyYAML without numbers to base 60: here 1:30 is text.
 _INTEGER = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z")
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
 
@@ -62,36 +69,36 @@ _COMPOSITION_ADVICE = "keep to one document, and define each anchor once and bef
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
-    """What is wrong at one place of a text. Lines and columns count from 1."""
+class FileProblem:
+    """A problem at one place of a file. Lines and columns count from 1."""
 
     line: int
     column: int
     text: str
 
     def in_file(self, name: str) -> str:
-        """The problem in one line as editors and terminals like it: they can jump to the place."""
+        """The problem in one line, with its place in the form that editors understand."""
         text = " ".join(self.text.splitlines())
         if len(text) > 3 * TEXT_SHOWN:
-            # What is found stands at the beginning, the advice at the end.
+            # The beginning names the problem, and the end has the advice.
             text = f"{text[:TEXT_SHOWN]} ... {text[-TEXT_SHOWN:]}"
         return f"{name}:{self.line}:{self.column}: {text}"
 
 
 class UnreadableYaml(ValueError):
-    """The text is no YAML, or none that can be read safely."""
+    """The text is not YAML, or too large with its aliases written out."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: FileProblem) -> None:
         self.problem = problem
         super().__init__(problem.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A value, where it stands, and for a scalar how it is spelt there.
+    """A value with its line and column; a scalar also has its spelling.
 
-    `items` are the values inside a list (by index) or a mapping (by key); `keys` are the keys
-    of a mapping themselves.
+    `items` are the values in a list (by index) or in a mapping (by key). `keys` are the keys of a
+    mapping with their own places.
     """
 
     value: Any
@@ -101,46 +108,46 @@ class Located:
     items: Mapping[str | int, Located] = field(default_factory=dict)
     keys: Mapping[str, Located] = field(default_factory=dict)
 
-    def problem(self, text: str) -> Problem:
-        """Something wrong with this value."""
-        return Problem(self.line, self.column, text)
+    def problem(self, text: str) -> FileProblem:
+        """A problem at the place of this value."""
+        return FileProblem(self.line, self.column, text)
 
     def text(self, key: str) -> str | None:
-        """The text under a key; `None` if there is none, or something else."""
+        """The text under a key; `None` if the key is missing or has no text."""
         held = self.items.get(key)
         return held.value if held is not None and isinstance(held.value, str) else None
 
     def list_items(self, key: str) -> Iterator[Located]:
-        """What is in the list under a key; nothing if there is none, or something else."""
+        """The items of the list under a key; none if the key is missing or has no list."""
         held = self.items.get(key)
         if held is not None and isinstance(held.value, list):
             yield from held.items.values()
 
 
-def locate(text: str) -> tuple[Located | None, list[Problem]]:
-    """The one document of a text, `None` if it is empty, and what is wrong with its parts.
+def locate(text: str) -> tuple[Located | None, list[FileProblem]]:
+    """The one document of a text, `None` if the text is empty, and the problems of its parts.
 
-    Aliases and merge keys are written out. A text that is no YAML at all, or that would grow out
-    of hand, raises `UnreadableYaml`.
+    The document has its aliases and merge keys written out. A text that is not YAML, or too large
+    with its aliases, raises `UnreadableYaml`.
     """
     node = _compose(_without_tabs(text))
     if node is None:
         return None, []
-    reading = _Reading(_EXPANSION_BASE + _EXPANSION_FACTOR * len(text))
+    reading = _NodeReader(_EXPANSION_BASE + _EXPANSION_FACTOR * len(text))
     located = reading.located(node)
     return located, sorted(reading.problems)
 
 
 def take_json_numbers(language: type[yaml.SafeLoader] | type[yaml.SafeDumper]) -> None:
-    """Make a loader take whatever is a number in JSON for one, or a dumper quote such text.
+    """Make a loader read each number of JSON as a number, or a dumper quote such text.
 
-    PyYAML alone takes `1e3` for text.
+    Without this PyYAML reads `1e3` as text.
     """
     language.add_implicit_resolver(_FLOAT, _NUMBER, list("-+.0123456789"))
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes, to a certain depth only: it calls itself for every level."""
+    """Composes nodes to a limited depth, because PyYAML recurses for each level."""
 
     depth = 0
 
@@ -154,7 +161,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-# What looks like a date is text: nothing in a file that is read here is a date.
+# A tree file contains no dates, so text in the form of a date is text.
 _Loader.yaml_implicit_resolvers = {
     start: [(tag, shape) for tag, shape in shapes if tag in _KNOWN_TAGS - {_INT, _FLOAT}]
     for start, shapes in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -164,14 +171,14 @@ take_json_numbers(_Loader)
 
 
 def _without_tabs(text: str) -> str:
-    """The text; if it is JSON, with spaces for the tabs that JSON allows and YAML does not."""
+    """The text; if it is JSON, with spaces for the tabs, which YAML does not allow."""
     if "\t" not in text:
         return text
     try:
         json.loads(text)
     except (ValueError, RecursionError):
         return text
-    # Strings of JSON cannot contain a tab, so it can only stand between two tokens.
+    # A string of JSON contains no tab, so each tab is between two tokens.
     return text.replace("\t", " ")
 
 
@@ -187,42 +194,45 @@ def _compose(text: str) -> yaml.Node | None:
     except yaml.reader.ReaderError as error:
         before = text[: error.position].split("\n")
         what = f"the character U+{error.character:04X} cannot stand here: remove it"
-        raise UnreadableYaml(Problem(len(before), len(before[-1]) + 1, what)) from None
+        raise UnreadableYaml(FileProblem(len(before), len(before[-1]) + 1, what)) from None
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
+def _syntax_problem(error: yaml.MarkedYAMLError) -> FileProblem:
     mark = error.problem_mark or error.context_mark
-    said = ", ".join(part for part in (error.context, error.problem) if part)
+    description = ", ".join(part for part in (error.context, error.problem) if part)
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     composed = isinstance(error, yaml.composer.ComposerError)
     advice = _COMPOSITION_ADVICE if composed else _SYNTAX_ADVICE
-    return Problem(line, column, f"this cannot be read as YAML ({said}): {advice}")
+    return FileProblem(line, column, f"this cannot be read as YAML ({description}): {advice}")
 
 
-def _too_deep(mark: yaml.Mark) -> Problem:
-    what = f"more than {NESTING_MAX} levels of lists and mappings: make the file flatter"
-    return Problem(mark.line + 1, mark.column + 1, what)
+def _too_deep(mark: yaml.Mark) -> FileProblem:
+    what = (
+        f"more than {NESTING_MAX} levels of lists and mappings, which is more than a tree of"
+        f" {LEVELS_MAX} levels needs: make the file flatter"
+    )
+    return FileProblem(mark.line + 1, mark.column + 1, what)
 
 
-class _Reading:
-    """Makes values of nodes, and notes what is wrong with single ones of them."""
+class _NodeReader:
+    """Turns nodes into values, and collects the problems of single nodes."""
 
     def __init__(self, values_max: int) -> None:
-        self.problems: set[Problem] = set()
+        self.problems: set[FileProblem] = set()
         self._values_left = values_max
 
     def located(self, node: yaml.Node, depth: int = 1) -> Located:
-        """The value of a node. What an alias stands for is read again each time."""
+        """The value of a node. The target of an alias is read again for each alias."""
         here = Located(None, node.start_mark.line + 1, node.start_mark.column + 1)
         self._values_left -= 1
         if self._values_left < 0:
             raise UnreadableYaml(
-                here.problem("the aliases of this file stand for far too much: write it out")
+                here.problem("the aliases of this file expand to too many values: write them out")
             )
         if depth > NESTING_MAX:
             raise UnreadableYaml(_too_deep(node.start_mark))
         if node.tag not in _KNOWN_TAGS:
-            self.problems.add(here.problem(f"the tag {node.tag} means nothing here: remove it"))
+            self.problems.add(here.problem(f"the tag {node.tag} is not known here: remove it"))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, here, depth)
         if isinstance(node, yaml.SequenceNode):
@@ -275,13 +285,13 @@ class _Reading:
             return False
         if key.value in keys:
             first = keys[key.value].line
-            text = f"`{key.value}` stands here twice, first in line {first}: remove one of them"
+            text = f"`{key.value}` is here twice, first in line {first}: remove one of them"
             self.problems.add(key.problem(text))
             return False
         return True
 
     def _merged(self, source: Located) -> list[Located]:
-        """The mappings that a merge key names; of two the first one counts."""
+        """The mappings of a merge key, of which an earlier one takes precedence."""
         sources = list(source.items.values()) if isinstance(source.value, list) else [source]
         if all(isinstance(mapping.value, dict) for mapping in sources):
             return sources
@@ -290,5 +300,5 @@ class _Reading:
 
 
 def _joined(text: str) -> str:
-    """The text with whole characters where JSON spells those beyond the first 65,536 in halves."""
+    """The text with one character for each pair of surrogates, which JSON escapes use."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16")

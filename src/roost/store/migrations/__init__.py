@@ -1,5 +1,6 @@
-"""How the tables come to be: two histories of revisions, and what runs them.
+"""How the tables are made: two histories of revisions, and their runner.
 
-`placement/` is the reference's history under the reference's own revision ids, so that either
-service can continue where the other stopped. `roost/` is the history of our own tables.
+`placement/` is the reference's history with the reference's revision ids. So Roost can continue
+from a revision of the reference, and the reference from one of Roost. `roost/` is the history of
+Roost's own tables.
 """

@@ -1,59 +1,125 @@
-"""The two histories: which revisions there are, in which order, and where a database says so.
+"""The two histories: their revisions, oldest first, and the table that records the revision.
 
-Known without alembic, so that looking at a database that is up to date costs three queries.
+This module imports no alembic, so looking at a database that is up to date stays cheap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.store.errors import DatabaseUnusable
+from roost.store.migrations.placement import (
+    consumer_types_422ece571366,
+    drop_indexes_a082b8bb98d0,
+    initial_b4ed3a175331,
+    require_consumers_b5c396305c25,
+    require_roots_611cd6dffd7b,
+)
+from roost.store.migrations.roost import journal_0001
+from roost.store.migrations.steps import Steps
+
+
+class Revision(Protocol):
+    """A module that brings the tables from the revision before it to its own."""
+
+    revision: str
+
+    def upgrade(self, steps: Steps) -> None:
+        """Change the tables. It may run again after it failed halfway."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One line of revisions, oldest first; no branches."""
+    """One line of revisions without branches, oldest first."""
 
     name: str
     version_table: str
-    revisions: tuple[str, ...]
+    modules: tuple[Revision, ...]
+
+    @property
+    def revisions(self) -> tuple[str, ...]:
+        """The ids of all revisions, oldest first."""
+        return tuple(module.revision for module in self.modules)
 
     @property
     def head(self) -> str:
         """The newest revision."""
-        return self.revisions[-1]
+        return self.modules[-1].revision
 
     def knows(self, revision: str | None) -> bool:
-        """Whether this revision is one of ours; none at all is the state before the first."""
+        """Whether it is a revision of this history; `None` is the state before the first."""
         return revision is None or revision in self.revisions
 
     def newest(self, recorded: Collection[str]) -> str | None:
-        """What a database is at that has these revisions recorded.
+        """The revision of a database that records these.
 
-        One is usual. Two known ones are left when two processes migrated at once without a lock
-        (see `lock.py`): then the newer holds. An unknown one holds over all.
+        A database records one revision. In a cluster two processes may migrate at the same time
+        (see `lock.py`), and then it may record two: the newer one is true. A revision that this
+        version does not know is newer than all others.
         """
         unknown = sorted(revision for revision in recorded if not self.knows(revision))
         if unknown:
             return unknown[0]
         return max(recorded, key=self.revisions.index, default=None)
 
+    def missing(self, revision: str | None) -> tuple[Revision, ...]:
+        """What a database at this revision has still to run, oldest first."""
+        if revision is None:
+            return self.modules
+        if not self.knows(revision):
+            raise DatabaseUnusable(
+                f"The schema {self.name} is at revision {revision}, which this version of Roost "
+                "does not know: a newer version has migrated the database. Use that version."
+            )
+        return self.modules[self.revisions.index(revision) + 1 :]
+
+    def create_version_table(self, connection: Connection) -> None:
+        """Create the version table unless it exists."""
+        _version_table(self.version_table).create(connection, checkfirst=True)
+
+    def recorded(self, connection: Connection) -> list[str]:
+        """The revisions in the version table."""
+        return list(connection.scalars(sa.select(_version_table(self.version_table).c.version_num)))
+
+    def record(self, connection: Connection, revision: str) -> None:
+        """Record that the database is at this revision, unless it already is at a newer one."""
+        recorded = self.recorded(connection)
+        newest = self.newest({*recorded, revision})
+        table = _version_table(self.version_table)
+        connection.execute(table.delete().where(table.c.version_num != newest))
+        if newest not in recorded:
+            connection.execute(table.insert().values(version_num=newest))
+
+
+@cache
+def _version_table(name: str) -> sa.Table:
+    """The version table as alembic makes it, down to the name of its constraint."""
+    return sa.Table(
+        name,
+        sa.MetaData(),
+        sa.Column("version_num", sa.String(32), nullable=False),
+        sa.PrimaryKeyConstraint("version_num", name=f"{name}_pkc"),
+    )
+
 
 PLACEMENT = History(
     name="placement",
     version_table="alembic_version",
-    revisions=(
-        "b4ed3a175331",
-        "611cd6dffd7b",
-        "b5c396305c25",
-        "422ece571366",
-        "a082b8bb98d0",
+    modules=(
+        initial_b4ed3a175331,
+        require_roots_611cd6dffd7b,
+        require_consumers_b5c396305c25,
+        consumer_types_422ece571366,
+        drop_indexes_a082b8bb98d0,
     ),
 )
 
-ROOST = History(
-    name="roost",
-    version_table="roost_schema_version",
-    revisions=("roost_0001",),
-)
+ROOST = History(name="roost", version_table="roost_schema_version", modules=(journal_0001,))
 
 HISTORIES = (PLACEMENT, ROOST)

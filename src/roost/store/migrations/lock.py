@@ -1,4 +1,4 @@
-"""One process migrates, the others wait for it."""
+"""One process migrates. All other processes wait for it."""
 
 from __future__ import annotations
 
@@ -9,32 +9,30 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from roost.store.errors import DatabaseUnusable
+from roost.store.errors import SYNC_COMMAND, DatabaseUnusable, mysql_code_of, sqlstate_of
 
 WAIT_SECONDS = 300
 
-_POSTGRESQL_KEY = int.from_bytes(b"roostsch", "big")
+POSTGRESQL_KEY = int.from_bytes(b"roostsch", "big")
 _POSTGRESQL_LOCK_NOT_AVAILABLE = "55P03"
 
-# Named locks are the server's, not the database's. 64 characters are allowed.
-_MYSQL_NAME = "concat('roost.schema.', md5(database()))"
-# Clusters refuse named locks: Galera as not supported yet, Percona's strict mode as unknown error.
-_MYSQL_REFUSALS = frozenset({1235, 1105})
+# A server has one space of lock names for all its databases. A name has 64 characters at most.
+MYSQL_NAME = "concat('roost.schema.', md5(database()))"
+# The error codes of clusters that refuse named locks: of Galera, and of Percona's strict mode.
+MYSQL_REFUSALS = frozenset({1235, 1105})
 
 
 def lock_transaction(connection: Connection) -> None:
-    """PostgreSQL: wait until no other migration runs; held until the transaction ends.
+    """PostgreSQL: wait until no other migration runs, and lock until the transaction ends.
 
-    A lock of the transaction and not of the session, so that it also holds behind a connection
-    pooler, and ends at the very moment at which the new tables become visible.
+    The lock belongs to the transaction and not to the session. So it works behind a connection
+    pooler, and ends when the new tables become visible.
     """
     connection.execute(sa.text(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'"))
     try:
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_KEY})
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": POSTGRESQL_KEY})
     except DBAPIError as error:
-        # psycopg calls it sqlstate, psycopg2 pgcode.
-        code = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-        if code == _POSTGRESQL_LOCK_NOT_AVAILABLE:
+        if sqlstate_of(error) == _POSTGRESQL_LOCK_NOT_AVAILABLE:
             raise _waited_in_vain(connection) from None
         raise
     connection.execute(sa.text("SET LOCAL lock_timeout TO DEFAULT"))
@@ -42,9 +40,9 @@ def lock_transaction(connection: Connection) -> None:
 
 @contextmanager
 def named_lock(connection: Connection) -> Iterator[bool]:
-    """MySQL: wait until no other migration runs; held while the block runs.
+    """MySQL: wait until no other migration runs, and lock while the block runs.
 
-    Gives false where there is no such lock, in a cluster: then others may run at the same time.
+    A cluster has no such lock and gives `False`: other migrations may run at the same time.
     """
     taken = _take_named_lock(connection)
     try:
@@ -52,22 +50,21 @@ def named_lock(connection: Connection) -> Iterator[bool]:
     finally:
         if taken and not connection.invalidated:
             connection.rollback()
-            connection.execute(sa.text(f"SELECT release_lock({_MYSQL_NAME})"))
+            connection.execute(sa.text(f"SELECT release_lock({MYSQL_NAME})"))
             connection.commit()
 
 
 def _take_named_lock(connection: Connection) -> bool:
     try:
         answer = connection.scalar(
-            sa.text(f"SELECT get_lock({_MYSQL_NAME}, :seconds)"), {"seconds": WAIT_SECONDS}
+            sa.text(f"SELECT get_lock({MYSQL_NAME}, :seconds)"), {"seconds": WAIT_SECONDS}
         )
     except DBAPIError as error:
         connection.rollback()
-        arguments = getattr(error.orig, "args", ())
-        if arguments and arguments[0] in _MYSQL_REFUSALS:
+        if mysql_code_of(error) in MYSQL_REFUSALS:
             return False
         raise
-    # Migrations begin their own transactions.
+    # The migration begins its own transactions.
     connection.commit()
     if answer != 1:
         raise _waited_in_vain(connection)
@@ -78,5 +75,5 @@ def _waited_in_vain(connection: Connection) -> DatabaseUnusable:
     return DatabaseUnusable(
         f"Another process has been migrating the database {connection.engine.url.database!r} for "
         f"more than {WAIT_SECONDS} seconds. Wait until it has finished, or end it, and then run: "
-        "roost db sync"
+        f"{SYNC_COMMAND}"
     )

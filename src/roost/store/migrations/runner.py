@@ -1,4 +1,4 @@
-"""Runs the histories: from where the database is to where it should be."""
+"""Runs the revisions that a database misses, and records each of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ import logging
 import math
 import random
 import time
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
-import sqlalchemy as sa
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -22,23 +16,43 @@ from roost.store.database import Database
 from roost.store.migrations.histories import HISTORIES, History
 from roost.store.migrations.lock import lock_transaction, named_lock
 from roost.store.migrations.placement import drop_indexes_a082b8bb98d0
+from roost.store.migrations.steps import Steps
 from roost.store.sessions import session
 from roost.store.watchdog import wait_for_ever
 
 LOG = logging.getLogger(__name__)
 
+_MYSQL = ("mysql", "mariadb")
 _CLUSTER_ATTEMPTS = 20
 
 
 def upgrade_database(database: Database) -> None:
     """Bring both histories to their heads, one process at a time.
 
-    SQLite and PostgreSQL: in one transaction, so that all of it happens or nothing.
+    On SQLite and PostgreSQL it is one transaction: all of it happens, or nothing.
     """
-    if database.engine.dialect.name in ("mysql", "mariadb"):
+    if database.engine.dialect.name in _MYSQL:
         _upgrade_mysql(database)
     else:
         database.write(_upgrade_in_transaction)
+
+
+def upgrade_history(connection: Connection, history: History, target: str | None = None) -> None:
+    """Run the revisions that are missing, up to `target` or to the head."""
+    history.create_version_table(connection)
+    recorded = history.recorded(connection)
+    revision = history.newest(recorded)
+    if revision is not None and len(recorded) > 1:
+        history.record(connection, revision)
+    for module in history.missing(revision):
+        module.upgrade(_steps(connection))
+        history.record(connection, module.revision)
+        if connection.dialect.name in _MYSQL:
+            # The server has already committed the changes to tables.
+            connection.commit()
+        LOG.info("Schema %s is at revision %s", history.name, module.revision)
+        if module.revision == target:
+            return
 
 
 def _upgrade_in_transaction(connection: Connection) -> None:
@@ -50,82 +64,31 @@ def _upgrade_in_transaction(connection: Connection) -> None:
 
 
 def _upgrade_mysql(database: Database) -> None:
-    """MySQL commits each step at once; a revision is recorded after its last step.
+    """Upgrade a MySQL database, which commits each change of a table at once.
 
-    Without the lock, in a cluster, others may do the same steps at the same time and make some of
-    ours fail. Every step looks first, so trying again finds what they did and does the rest.
+    A cluster has no lock, so other processes may run the same steps at the same time and make some
+    steps fail. Every step looks first: the next attempt finds what is done and does the rest.
     """
     for attempt in range(_CLUSTER_ATTEMPTS):
         with (
             session(database.writers, math.inf) as connection,
-            named_lock(connection) as alone,
+            named_lock(connection) as locked,
         ):
             try:
                 for history in HISTORIES:
-                    _forget_older_revisions(connection, history)
                     upgrade_history(connection, history)
-                    # Looking has begun a transaction if there was nothing to do.
-                    connection.commit()
-                if not alone:
-                    _drop_late_indexes(connection)
+                if not locked:
+                    # This process may have created the indexes of the first revision after another
+                    # process had dropped them in the last.
+                    drop_indexes_a082b8bb98d0.upgrade(_steps(connection))
+                connection.commit()
                 return
-            except (DBAPIError, CommandError) as error:
-                if alone or attempt + 1 == _CLUSTER_ATTEMPTS:
+            except DBAPIError as error:
+                if locked or attempt + 1 == _CLUSTER_ATTEMPTS:
                     raise
                 LOG.info("Another process migrates at the same time; trying again: %s", error)
         time.sleep(random.uniform(0, 0.5))
 
 
-def _drop_late_indexes(connection: Connection) -> None:
-    """Drop what this process created after another process had dropped it.
-
-    Without the lock, a slow process is still in the first revision when others are past the last.
-    """
-    with connection.begin(), Operations.context(MigrationContext.configure(connection)):
-        drop_indexes_a082b8bb98d0.upgrade()
-
-
-def scripts(history: History) -> ScriptDirectory:
-    """The revisions of a history as alembic reads them from their files."""
-    folder = Path(__file__).parent / history.name
-    return ScriptDirectory(folder, version_locations=[folder])
-
-
-def upgrade_history(connection: Connection, history: History, target: str = "head") -> None:
-    """Run the revisions that are missing, up to `target`.
-
-    In the transaction of the connection if it is in one, otherwise in one for each revision.
-    """
-    directory = scripts(history)
-
-    def missing(recorded: Any, _context: MigrationContext) -> Iterable[Any]:
-        steps: Iterable[Any] = directory._upgrade_revs(target, recorded)
-        return steps
-
-    def tell(**applied: Any) -> None:
-        LOG.info("Schema %s is at revision %s", history.name, applied["step"].up_revision_id)
-
-    context = MigrationContext.configure(
-        connection,
-        opts={
-            "script": directory,
-            "fn": missing,
-            "version_table": history.version_table,
-            "on_version_apply": (tell,),
-        },
-    )
-    with Operations.context(context):
-        context.run_migrations()
-
-
-def _forget_older_revisions(connection: Connection, history: History) -> None:
-    """Leave one recorded revision, the newest, where two processes have each recorded one."""
-    # In a transaction that is over before the revisions begin theirs.
-    with connection.begin():
-        if not sa.inspect(connection).has_table(history.version_table):
-            return
-        table = sa.table(history.version_table, sa.column("version_num", sa.String))
-        recorded = connection.scalars(sa.select(table.c.version_num)).all()
-        if len(recorded) > 1 and all(history.knows(revision) for revision in recorded):
-            newest = history.newest(recorded)
-            connection.execute(table.delete().where(table.c.version_num != newest))
+def _steps(connection: Connection) -> Steps:
+    return Steps(Operations(MigrationContext.configure(connection)))

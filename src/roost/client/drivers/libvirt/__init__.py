@@ -1,4 +1,4 @@
-"""A driver that asks libvirt about its host."""
+"""The driver `libvirt`, which asks a libvirt daemon about its host."""
 
 from roost.client.drivers.libvirt.driver import LibvirtDriver
 

@@ -1,4 +1,4 @@
-"""CPUs and NUMA nodes, out of the capabilities that libvirt tells of its host."""
+"""The CPUs and NUMA nodes in the capabilities that libvirt reports."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from roost.client.drivers.libvirt.xml import attribute_of, kibibytes, number, parse
-from roost.client.drivers.machine.errors import MachineUnreadable
-from roost.client.drivers.machine.values import Cpu, HugepagePool, NumaNode
+from roost.client.drivers.machine.values import Cpu, HugepagePool, MachineUnreadable, NumaNode
 
 _VENDORS = {"Intel": "GenuineIntel", "AMD": "AuthenticAMD"}
 
-# Features that Linux has another name for, besides putting _ where libvirt puts - or a full stop.
+# Features with another name in Linux. Linux also writes _ for a hyphen and for a full stop.
 _LINUX_NAMES = {
     "amd_stibp": "stibp",
     "avx512bitalg": "avx512_bitalg",
@@ -22,11 +21,11 @@ _LINUX_NAMES = {
     "spec_ctrl": "ibrs",
 }
 
-_MB_INDEX, _CPUS_INDEX = 1, 2  # of what virNodeGetInfo tells
+_MB_INDEX, _CPUS_INDEX = 1, 2  # in the answer of virNodeGetInfo
 
 
 def read_cpu(capabilities: str, expanded: str | None) -> Cpu:
-    """What all CPUs have in common; `expanded` is the CPU with all features, if known."""
+    """The properties that all CPUs share; `expanded` is the XML of the CPU with all features."""
     host = _host(capabilities)
     cpu = _cpu(host)
     features = {feature.get("name", "") for feature in cpu.findall("feature")}
@@ -44,14 +43,15 @@ def read_cpu(capabilities: str, expanded: str | None) -> Cpu:
 
 
 def whole_cpu(capabilities: str) -> str:
-    """The CPU of the host as XML of its own."""
+    """The CPU of the host as an XML document."""
     return ElementTree.tostring(_cpu(_host(capabilities)), encoding="unicode")
 
 
 def read_nodes(capabilities: str, info: Sequence[object]) -> tuple[NumaNode, ...]:
-    """The nodes in order of their numbers.
+    """The nodes by their numbers.
 
-    A host that tells of none has one, of which `info` says more: what virNodeGetInfo tells.
+    If libvirt reports no node, the host is one node with the CPUs and memory in `info`, which is
+    the answer of virNodeGetInfo.
     """
     cells = _host(capabilities).findall("topology/cells/cell")
     if cells:
@@ -94,7 +94,7 @@ def _read_cell(cell: Element) -> NumaNode:
 
 
 def _read_hugepages(cell: Element) -> tuple[HugepagePool, ...]:
-    """All pools but the one of the smallest pages, which are the ordinary ones."""
+    """All pools but that of the smallest pages, which is ordinary memory."""
     pools = [
         HugepagePool(
             number(attribute_of(pages, "size"), "the size of pages"),

@@ -1,4 +1,4 @@
-"""The driver `libvirt`: the host of a libvirt daemon, here or elsewhere, as a tree of providers."""
+"""The driver `libvirt`: the host of a libvirt daemon as a tree of providers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.libvirt.capabilities import read_cpu, read_nodes, whole_cpu
 from roost.client.drivers.libvirt.node_devices import read_disks, read_pci_functions
-from roost.client.drivers.machine.errors import MachineUnreadable
 from roost.client.drivers.machine.options import read_options
 from roost.client.drivers.machine.tree import declare_machine
-from roost.client.drivers.machine.values import Machine
+from roost.client.drivers.machine.values import Machine, MachineUnreadable
 from roost.client.errors import NotConfigured
 
 _LOG = logging.getLogger(__name__)
 
 
 class LibvirtDriver(DeclaringDriver):
-    """Describes the host at `uri`. The other options are those of `MachineOptions`.
+    """Describes the host at `uri`. The remaining options are those of `MachineOptions`.
 
-    Each look has a connection of its own: one that is kept between looks may have died in the
-    meantime, which libvirt notices only when something is asked over it. It only ever looks, so
-    the connection is read-only.
+    Each call of `declare` opens a read-only connection. A connection that stays open may die
+    between two calls, and libvirt notices that only with the next request.
     """
 
     def __init__(self, **options: object) -> None:
@@ -33,7 +31,7 @@ class LibvirtDriver(DeclaringDriver):
         self._libvirt = _import_libvirt()
 
     def declare(self, nodename: str) -> Declaration:
-        """The host as it is now."""
+        """The host in its present state."""
         return declare_machine(self._read_machine(), nodename, self._options)
 
     def _read_machine(self) -> Machine:
@@ -45,8 +43,8 @@ class LibvirtDriver(DeclaringDriver):
                 connection.close()
         except self._libvirt.libvirtError as error:
             raise MachineUnreadable(
-                f"libvirt at {self._uri} does not answer: {error}. Does its daemon run, and may "
-                f"this user read from it (try: virsh -r -c {self._uri} capabilities)?"
+                f"libvirt at {self._uri} does not answer: {error}. Check that its daemon runs and "
+                f"lets this user read: virsh -r -c {self._uri} capabilities"
             ) from error
 
     def _ask(self, connection: Any) -> Machine:
@@ -60,10 +58,10 @@ class LibvirtDriver(DeclaringDriver):
         )
 
     def _devices(self, connection: Any) -> Iterator[str]:
-        """What libvirt tells of each device, but for those that are gone by then.
+        """The XML of each device, without the devices that vanish meanwhile.
 
-        Anything else that goes wrong is not the device's: a host whose devices all vanish because
-        a connection broke off would lose them on the server, too.
+        Any other error ends the reading. If the driver left out all devices after a broken
+        connection, the agent would remove them from the server.
         """
         flags = (
             self._libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV
@@ -75,13 +73,15 @@ class LibvirtDriver(DeclaringDriver):
             except self._libvirt.libvirtError as error:
                 if error.get_error_code() != self._libvirt.VIR_ERR_NO_NODE_DEVICE:
                     raise
-                _LOG.warning("Device %s is left out: it vanished: %s", device.name(), error)
+                _LOG.warning(
+                    "The driver leaves out device %s, which vanished: %s", device.name(), error
+                )
 
     def _expanded_cpu(self, connection: Any, capabilities: str) -> str | None:
         """The host's CPU with all its features.
 
-        Capabilities list only those that the CPU has besides what its model stands for. Not every
-        hypervisor can tell more; then these have to do.
+        The capabilities list only the features beyond those of the CPU's model. `None` if the
+        hypervisor cannot list all features.
         """
         flags = self._libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES
         try:
@@ -94,12 +94,12 @@ class LibvirtDriver(DeclaringDriver):
 
 def _import_libvirt() -> Any:
     try:
-        import libvirt  # noqa: PLC0415  # the library is an extra
+        import libvirt  # noqa: PLC0415  # libvirt is an extra
     except ImportError as error:
         raise NotConfigured(
             "The libvirt driver needs the Python binding of libvirt: install roost[libvirt], or "
             "the distribution's python3-libvirt where this Python finds it."
         ) from error
-    # By default the library also prints what it raises.
+    # By default the library also prints each error that it raises.
     libvirt.registerErrorHandler(lambda *_: None, None)
     return libvirt

@@ -1,4 +1,4 @@
-"""PCI functions and disks, out of the node devices that libvirt tells of."""
+"""The PCI functions and disks among the node devices that libvirt reports."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from roost.client.drivers.libvirt.xml import attribute_of, number, parse, text_of
-from roost.client.drivers.machine.errors import MachineUnreadable
-from roost.client.drivers.machine.values import Disk, PciFunction
+from roost.client.drivers.machine.values import Disk, MachineUnreadable, PciFunction
 
 _LOG = logging.getLogger(__name__)
 
@@ -19,8 +18,8 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A PCI function and how it is related to others."""
+class _FoundFunction:
+    """A PCI function, and its relation to virtual functions."""
 
     function: PciFunction
     is_virtual: bool
@@ -28,21 +27,21 @@ class _Seen:
 
 
 def read_pci_functions(devices: Sequence[str]) -> tuple[PciFunction, ...]:
-    """All but the virtual ones; one of which something odd is told is left out, with a warning."""
-    seen = list(_read_all(devices, "pci", _read_function))
-    products = {each.function.address: each.function.product for each in seen}
+    """All physical functions; a warning names each unreadable one, which is left out."""
+    found = list(_read_all(devices, "pci", _read_function))
+    products = {each.function.address: each.function.product for each in found}
     functions = (
         replace(each.function, virtual_product=products.get(each.virtual_addresses[0]))
         if each.virtual_addresses
         else each.function
-        for each in seen
+        for each in found
         if not each.is_virtual
     )
     return tuple(sorted(functions, key=lambda function: function.address))
 
 
 def read_disks(devices: Sequence[str]) -> tuple[Disk, ...]:
-    """Disks that are fixed to the host. libvirt does not say whether they rotate."""
+    """The disks that are fixed to the host. libvirt does not report whether they rotate."""
     disks = (disk for disk in _read_all(devices, "storage", _read_disk) if disk is not None)
     return tuple(sorted(disks, key=lambda disk: disk.name))
 
@@ -50,7 +49,7 @@ def read_disks(devices: Sequence[str]) -> tuple[Disk, ...]:
 def _read_all(
     devices: Sequence[str], kind: str, read: Callable[[Element, Element], _Read]
 ) -> Iterator[_Read]:
-    """What `read` makes of each device that has the capability, and of that capability."""
+    """The result of `read` for each device with the capability."""
     for text in devices:
         try:
             device = parse(text, "node device")
@@ -59,10 +58,10 @@ def _read_all(
                 yield read(device, capability)
         except MachineUnreadable as error:
             name = text.partition("<name>")[2].partition("</name>")[0]
-            _LOG.warning("Device %s is left out: %s", name, error)
+            _LOG.warning("The driver leaves out device %s: %s", name, error)
 
 
-def _read_function(device: Element, pci: Element) -> _Seen:
+def _read_function(device: Element, pci: Element) -> _FoundFunction:
     virtual = pci.find("capability[@type='virt_functions']")
     virtual_addresses = () if virtual is None else tuple(map(_address, virtual.findall("address")))
     possible = None if virtual is None else virtual.get("maxCount")
@@ -76,13 +75,13 @@ def _read_function(device: Element, pci: Element) -> _Seen:
         numa_node=None if numa is None else number(attribute_of(numa, "node"), "<numa>"),
         driver=device.findtext("driver/name"),
         has_iommu_group=pci.find("iommuGroup") is not None,
-        # libvirt does not say which of them the console is, so it may be any.
+        # libvirt does not report which VGA controller shows the console, so each may.
         is_console=class_code >> 8 == _VGA,
         virtual_functions_possible=number(possible or str(len(virtual_addresses)), "maxCount"),
         virtual_functions=len(virtual_addresses),
     )
     is_virtual = pci.find("capability[@type='phys_function']") is not None
-    return _Seen(function, is_virtual, virtual_addresses)
+    return _FoundFunction(function, is_virtual, virtual_addresses)
 
 
 def _own_address(pci: Element) -> str:

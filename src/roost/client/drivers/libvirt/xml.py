@@ -1,21 +1,21 @@
-"""Reading XML that libvirt wrote: what should be there, or an error that says what is not."""
+"""Reading the XML of libvirt, with errors that name the missing part."""
 
 from __future__ import annotations
 
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.drivers.machine.values import MachineUnreadable
 
 _KIB = {"b": 1 / 1024, "bytes": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
 
 
 def parse(text: str, what: str) -> Element:
-    """The document, of which an error says what it is."""
+    """The root of a document; errors call the document `what`."""
     try:
         return ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
-        raise MachineUnreadable(f"libvirt's {what} is no XML: {error}.") from error
+        raise MachineUnreadable(f"libvirt's {what} is not XML: {error}.") from error
 
 
 def text_of(element: Element, path: str) -> str:
@@ -35,15 +35,17 @@ def attribute_of(element: Element, name: str) -> str:
 
 
 def number(text: str, what: str) -> int:
-    """A number as libvirt writes them, decimal or with 0x before it."""
+    """A number, decimal or hexadecimal with 0x; errors call it `what`."""
     try:
         return int(text, 0)
     except ValueError:
-        raise MachineUnreadable(f"libvirt says {text[:60]!r} for {what}, not a number.") from None
+        raise MachineUnreadable(
+            f"libvirt reports {text[:60]!r} for {what}, not a number."
+        ) from None
 
 
 def kibibytes(element: Element) -> int:
-    """An amount with its unit, which is KiB if none is said."""
+    """An amount in KiB, which is also its unit if the element names none."""
     unit = element.get("unit", "KiB")
     if unit not in _KIB:
         raise MachineUnreadable(f"libvirt's <{element.tag}> is in {unit!r}, an unknown unit.")

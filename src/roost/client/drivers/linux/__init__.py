@@ -1,4 +1,4 @@
-"""A driver that reads `/sys` and `/proc` of a Linux machine, or a capture of them."""
+"""The driver `linux`, which reads `/sys` and `/proc` of a machine, or a capture of them."""
 
 from roost.client.drivers.linux.driver import LinuxDriver
 

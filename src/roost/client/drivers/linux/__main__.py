@@ -1,4 +1,4 @@
-"""`python -m roost.client.drivers.linux > machine.txt` captures this machine."""
+"""The command `python -m roost.client.drivers.linux > machine.txt`, which captures this machine."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Captures: one readable text file that has exactly what the reader reads of a machine.
+"""Captures: a text file with exactly the files of a machine that the driver reads.
 
-A line is a path and what is there:
+Each line is a path and its content:
 
     /sys/devices/system/cpu/online = 0-127
     /sys/bus/pci/devices/0000:17:00.0/driver -> ../../../../bus/pci/drivers/vfio-pci
     /sys/bus/pci/devices/0000:18:00.0/class ! Input/output error
     /sys/block/sda/holders/dm-0/
 
-that is: the contents of a file, of which further lines are indented; a symbolic link; something
-that cannot be read, and why; something in a directory of which nothing more is known. Empty
-lines and those that begin with `#` are for people.
+These are, from the top: the text of a file, whose further lines are indented; a symbolic link; an
+unreadable file and the reason; an entry of a directory that the driver does not open. A reader of
+captures skips empty lines and lines that begin with `#`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from roost.client.drivers.linux.files import Directory, Files, FileUnreadable
-from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.drivers.machine.values import MachineUnreadable
 from roost.client.errors import NotConfigured
 
 Kind = Literal["=", "->", "!", "/"]
@@ -32,8 +32,8 @@ _INDENT = "    "
 
 
 @dataclass(slots=True)
-class Entry:
-    """What is at one path."""
+class CapturedPath:
+    """The content at one path: a text, a link, a reason or just a name."""
 
     kind: Kind
     text: str = ""
@@ -41,20 +41,20 @@ class Entry:
 
 @dataclass(slots=True)
 class Capture(Files):
-    """The files of a machine that somebody captured or wrote down."""
+    """The files of a captured machine."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, CapturedPath] = field(default_factory=dict)
 
     def text(self, path: str) -> str | None:
-        """Look a file up."""
+        """The text of a file in the capture."""
         return self._look_up(path, "=")
 
     def link(self, path: str) -> str | None:
-        """Look a link up."""
+        """The target of a link in the capture."""
         return self._look_up(path, "->")
 
     def names(self, path: str, pattern: str = "*") -> tuple[str, ...]:
-        """What the paths of the capture have after this one."""
+        """The names right below a path in the capture."""
         self._look_up(path, "/")
         start = len(path) + 1
         below = {
@@ -64,7 +64,7 @@ class Capture(Files):
 
     @staticmethod
     def is_below(path: str, other: str) -> bool:
-        """Whether the other path leads through this one."""
+        """Whether `other` is a path below `path`."""
         return other.startswith(f"{path}/")
 
     def _look_up(self, path: str, kind: Kind) -> str | None:
@@ -76,11 +76,11 @@ class Capture(Files):
         return entry.text if entry.kind == kind else None
 
     def written(self) -> str:
-        """The capture as text, from which `parse_capture` makes it again."""
+        """The capture as text; `parse_capture` is the inverse."""
         return "".join(f"{_written(path, entry)}\n" for path, entry in self.entries.items())
 
 
-def _written(path: str, entry: Entry) -> str:
+def _written(path: str, entry: CapturedPath) -> str:
     if entry.kind == "/":
         return f"{path}/"
     first, *more = entry.text.split("\n")
@@ -88,9 +88,9 @@ def _written(path: str, entry: Entry) -> str:
 
 
 def parse_capture(text: str, origin: str = "the capture") -> Capture:
-    """Read a capture; `origin` is what an error calls it."""
+    """The capture in a text; errors call it `origin`."""
     capture = Capture()
-    last: Entry | None = None
+    last: CapturedPath | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -99,19 +99,21 @@ def parse_capture(text: str, origin: str = "the capture") -> Capture:
             continue
         path, last = _parse_line(line.rstrip(), f"{origin}, line {number}")
         if path in capture.entries:
-            raise MachineUnreadable(f"{origin}, line {number}: {path} was there before.")
+            raise MachineUnreadable(
+                f"{origin}, line {number}: {path} is in an earlier line, too; remove one of them."
+            )
         capture.entries[path] = last
     return capture
 
 
-def _parse_line(line: str, place: str) -> tuple[str, Entry]:
+def _parse_line(line: str, place: str) -> tuple[str, CapturedPath]:
     match = _LINE.fullmatch(line)
     if match is None:
         raise MachineUnreadable(
             f"{place}: expected '/path = contents', '/path -> target', '/path ! reason' or "
             f"'/path/', found {line[:60]!r}."
         )
-    return match["path"], Entry(_KINDS[match["kind"]], match["text"] or "")
+    return match["path"], CapturedPath(_KINDS[match["kind"]], match["text"] or "")
 
 
 def open_files(root: str) -> Files:

@@ -1,16 +1,15 @@
-"""CPUs: which there are, which of them are isolated, and what all of them can do."""
+"""The CPUs of a machine: their numbers, the isolated ones, and their common flags."""
 
 from __future__ import annotations
 
 from roost.client.drivers.linux.files import Files, unexpected
-from roost.client.drivers.machine.errors import MachineUnreadable
-from roost.client.drivers.machine.values import Cpu
+from roost.client.drivers.machine.values import Cpu, MachineUnreadable
 
 CPUINFO = "/proc/cpuinfo"
 _CPUS = "/sys/devices/system/cpu"
 _CPUS_MAX = 1 << 16
 
-# What CPUs can do for guests is of use only if KVM was told, and able, to do it.
+# A guest can use these features only if KVM has switched them on.
 _KVM_SWITCHES = {
     "sev": "/sys/module/kvm_amd/parameters/sev",
     "sev_es": "/sys/module/kvm_amd/parameters/sev_es",
@@ -20,7 +19,7 @@ _KVM_SWITCHES = {
 
 
 def parse_cpu_list(text: str, path: str) -> frozenset[int]:
-    """CPUs as the kernel lists them, in the file at `path`.
+    """The CPUs in a list of the kernel, which comes from the file at `path`.
 
     >>> sorted(parse_cpu_list("0-2,8", "/sys/devices/system/cpu/online"))
     [0, 1, 2, 8]
@@ -39,13 +38,13 @@ def parse_cpu_list(text: str, path: str) -> frozenset[int]:
 
 
 def read_cpu_list(files: Files, path: str) -> frozenset[int] | None:
-    """The CPUs that a file lists; None if there is no such file."""
+    """The CPUs in a list file; `None` if the file does not exist."""
     text = files.text(path)
     return None if text is None else parse_cpu_list(text, path)
 
 
 def read_online_cpus(files: Files) -> frozenset[int]:
-    """The logical CPUs that are switched on; without sysfs those that `/proc/cpuinfo` has."""
+    """The logical CPUs that are online; without sysfs the CPUs in `/proc/cpuinfo`."""
     path = f"{_CPUS}/online"
     cpus = read_cpu_list(files, path)
     if cpus is None:
@@ -53,18 +52,18 @@ def read_online_cpus(files: Files) -> frozenset[int]:
         cpus = parse_cpu_list(",".join(numbers), CPUINFO)
     if not cpus:
         raise MachineUnreadable(
-            f"Neither {path} nor {CPUINFO} says which CPUs there are; are sysfs and procfs mounted?"
+            f"Neither {path} nor {CPUINFO} lists the CPUs; mount sysfs or procfs."
         )
     return cpus
 
 
 def read_isolated_cpus(files: Files) -> frozenset[int]:
-    """CPUs that the kernel was told (`isolcpus=`) to leave to whoever is pinned to them."""
+    """The CPUs that the kernel keeps free for pinned workloads (`isolcpus=`)."""
     return read_cpu_list(files, f"{_CPUS}/isolated") or frozenset()
 
 
 def read_cpu(files: Files, online: frozenset[int]) -> Cpu:
-    """What all online CPUs have in common."""
+    """The properties that all online CPUs share."""
     flags = _common_flags(files)
     switched_on = {flag for flag, path in _KVM_SWITCHES.items() if files.text(path) in ("Y", "1")}
     return Cpu(
@@ -81,7 +80,7 @@ def _has_sibling(files: Files, cpu: int) -> bool:
 
 
 def _common_flags(files: Files) -> frozenset[str]:
-    """Cores may differ; a workload that was promised a flag may run on any of them."""
+    """The flags of all cores. A workload may run on any core, and cores may differ."""
     flags = [frozenset(value.split()) for value in _values(files, "flags", "Features")]
     return frozenset.intersection(*flags) if flags else frozenset()
 
@@ -92,7 +91,7 @@ def _values(files: Files, *fields: str) -> list[str]:
 
 
 def _guess_architecture(flags: frozenset[str]) -> str:
-    """For kernels before 6.1, which do not say it in a file."""
+    """The architecture under kernels before 6.1, which have no file for it."""
     if "asimd" in flags:
         return "aarch64"
     if "fpu" in flags:

@@ -1,4 +1,4 @@
-"""Whole disks that are fixed to the machine."""
+"""The whole disks that are fixed to a machine."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import logging
 from collections.abc import Iterator
 
 from roost.client.drivers.linux.files import Files, read_number, required_number
-from roost.client.drivers.machine.errors import MachineUnreadable
-from roost.client.drivers.machine.values import Disk
+from roost.client.drivers.machine.values import Disk, MachineUnreadable
 
 _LOG = logging.getLogger(__name__)
 
 _BLOCK = "/sys/block"
-_SECTOR_BYTES = 512  # whatever the disk's own sectors are, as the kernel's documents say
+_SECTOR_BYTES = 512  # the kernel counts in this unit, whatever the sectors of the disk are
 
 
 def read_disks(files: Files) -> tuple[Disk, ...]:
-    """The disks; one of which something odd is told is left out, with a warning."""
+    """The disks; a warning names each unreadable one, which is left out."""
     return tuple(_disks(files))
 
 
@@ -29,19 +28,19 @@ def _disks(files: Files) -> Iterator[Disk]:
             disk = _read_disk(files, name)
             multipath = _multipath(files, name)
         except MachineUnreadable as error:
-            _LOG.warning("Disk %s is left out: %s", name, error)
+            _LOG.warning("The driver leaves out disk %s: %s", name, error)
             continue
-        # The same disk over several ways has a name for each; it is counted under the first.
+        # A multipath disk has a name for each path to it; the first name counts.
         if not multipath & multipath_seen:
             yield disk
         multipath_seen |= multipath
 
 
 def _is_fixed(files: Files, name: str) -> bool:
-    """Whether it is a device of its own, and one that stays.
+    """Whether the disk is a device of its own, and not removable.
 
-    Loop, RAM, zram, device-mapper and RAID devices are made of something else and have no
-    device. Hidden ones are the ways to a disk that has another name.
+    Loop, RAM, zram, device-mapper and RAID devices consist of other storage and have no link
+    `device`. A hidden device is one path to a disk with another name.
     """
     return (
         files.link(f"{_BLOCK}/{name}/device") is not None
@@ -60,7 +59,7 @@ def _read_disk(files: Files, name: str) -> Disk:
 
 
 def _multipath(files: Files, name: str) -> set[str]:
-    """Ids of the multipath devices that the disk is one way to."""
+    """The ids of the multipath devices that the disk is a path to."""
     holders = files.names(f"{_BLOCK}/{name}/holders", "dm-*")
     ids = {files.text(f"{_BLOCK}/{holder}/dm/uuid") for holder in holders}
     return {found for found in ids if found is not None and found.startswith("mpath-")}

@@ -1,4 +1,4 @@
-"""The few questions that are asked of `/sys` and `/proc`, and their answers from a directory."""
+"""Reading files of `/sys` and `/proc`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
 
-from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.drivers.machine.values import MachineUnreadable
 
 _Answer = TypeVar("_Answer")
 
 
 class FileUnreadable(MachineUnreadable):
-    """A file is there and cannot be read."""
+    """A file exists, but reading it fails."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path} cannot be read: {reason}.")
@@ -22,24 +22,24 @@ class FileUnreadable(MachineUnreadable):
 
 
 class Files(ABC):
-    """Files of one machine by their absolute paths on it. What does not exist is no error."""
+    """The files of one machine by their absolute paths. A missing file is no error."""
 
     @abstractmethod
     def text(self, path: str) -> str | None:
-        """What a file says, without space around it; None if there is no such file."""
+        """The text of a file without space around it; `None` if the file does not exist."""
 
     @abstractmethod
     def link(self, path: str) -> str | None:
-        """Where a symbolic link points, as it says it; None if there is no such link."""
+        """The target of a symbolic link, unresolved; `None` if the link does not exist."""
 
     @abstractmethod
     def names(self, path: str, pattern: str = "*") -> tuple[str, ...]:
-        """Whatever in a directory matches, sorted; nothing if there is no such directory."""
+        """The sorted names in a directory that match; none if the directory does not exist."""
 
     def lines(self, path: str, *fields: str) -> tuple[str, ...]:
         """The distinct lines of a file of the form `field : value`, for these fields only.
 
-        `/proc/cpuinfo` repeats itself for each CPU; what all say is wanted only once.
+        `/proc/cpuinfo` repeats most lines for each CPU.
         """
         text = self.text(path) or ""
         wanted = (line for line in text.splitlines() if line.split(":")[0].strip() in fields)
@@ -47,22 +47,22 @@ class Files(ABC):
 
 
 class Directory(Files):
-    """The files of a machine below a directory, which is `/` for the machine itself."""
+    """The files of a machine below a directory, which is `/` for this machine."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def text(self, path: str) -> str | None:
-        """Read a file."""
+        """The text of a file below the directory."""
         text = self._ask(path, lambda found: found.read_text(errors="replace"))
         return None if text is None else text.strip()
 
     def link(self, path: str) -> str | None:
-        """Read a link."""
+        """The target of a link below the directory."""
         return self._ask(path, lambda found: str(found.readlink()) if found.is_symlink() else None)
 
     def names(self, path: str, pattern: str = "*") -> tuple[str, ...]:
-        """Read a directory."""
+        """The names in a directory below the directory."""
         found = self._ask(path, lambda found: [entry.name for entry in found.iterdir()])
         return tuple(sorted(name for name in found or () if fnmatchcase(name, pattern)))
 
@@ -76,7 +76,7 @@ class Directory(Files):
 
 
 def read_number(files: Files, path: str, *, base: int = 10, minimum: int = 0) -> int | None:
-    """The number that a file consists of; None if there is no such file."""
+    """The number in a file; `None` if the file does not exist."""
     text = files.text(path)
     if text is None:
         return None
@@ -90,7 +90,7 @@ def read_number(files: Files, path: str, *, base: int = 10, minimum: int = 0) ->
 
 
 def required_number(files: Files, path: str, *, base: int = 10) -> int:
-    """The number that a file consists of which has to be there."""
+    """The number in a file that must exist."""
     number = read_number(files, path, base=base)
     if number is None:
         raise MachineUnreadable(f"{path} is missing.")
@@ -98,5 +98,5 @@ def required_number(files: Files, path: str, *, base: int = 10) -> int:
 
 
 def unexpected(path: str, expected: str, found: str) -> MachineUnreadable:
-    """The error that says which file has something else in it than it should."""
-    return MachineUnreadable(f"{path} should have {expected} in it, and has {found[:60]!r}.")
+    """The error for a file whose content is not as expected."""
+    return MachineUnreadable(f"{path} should contain {expected}, but contains {found[:60]!r}.")

@@ -1,4 +1,4 @@
-"""NUMA nodes with their CPUs, memory and huge pages."""
+"""The NUMA nodes of a machine with their CPUs, memory and huge pages."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 
 from roost.client.drivers.linux.cpus import read_cpu_list
 from roost.client.drivers.linux.files import Files, required_number, unexpected
-from roost.client.drivers.machine.errors import MachineUnreadable
-from roost.client.drivers.machine.values import HugepagePool, NumaNode
+from roost.client.drivers.machine.values import HugepagePool, MachineUnreadable, NumaNode
 
 _NODES = "/sys/devices/system/node"
 _MEMINFO = "/proc/meminfo"
@@ -18,7 +17,7 @@ _POOL = re.compile(r"hugepages-(\d+)kB")
 def read_nodes(
     files: Files, online: frozenset[int], isolated: frozenset[int]
 ) -> tuple[NumaNode, ...]:
-    """The nodes in order of their numbers; a kernel that knows no NUMA has one, number 0."""
+    """The nodes by their numbers; a kernel without NUMA has the one node 0."""
     names = files.names(_NODES, "node[0-9]*")
     numbers = sorted(int(name.removeprefix("node")) for name in names)
     if len(numbers) > 1:
@@ -43,10 +42,10 @@ def _read_node(
 def _only_node(
     files: Files, number: int, online: frozenset[int], isolated: frozenset[int]
 ) -> NumaNode:
-    """All CPUs and all memory are the only node's.
+    """The only node of a machine, with all CPUs and all memory.
 
-    `/proc` is asked: containers often see their own share there, and some kernels count the
-    memory of a node only when it is first used.
+    Its memory comes from `/proc/meminfo`. A container often sees its own share there, and some
+    kernels count the memory of a node in `/sys` only after its first use.
     """
     return NumaNode(
         number,
@@ -60,7 +59,7 @@ def _only_node(
 def _read_memory(files: Files, path: str, field: str) -> int:
     lines = files.lines(path, field)
     if not lines:
-        raise MachineUnreadable(f"{path} is missing, or has no line {field!r}.")
+        raise MachineUnreadable(f"{path} does not exist, or has no line {field!r}.")
     match = _MEMORY.fullmatch(lines[0])
     if match is None:
         raise unexpected(path, f"a number of kB for {field!r}", lines[0])

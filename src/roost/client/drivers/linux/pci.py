@@ -1,4 +1,4 @@
-"""The functions on the PCI buses."""
+"""The PCI functions of a machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import logging
 from collections.abc import Iterator
 
 from roost.client.drivers.linux.files import Files, read_number, required_number, unexpected
-from roost.client.drivers.machine.errors import MachineUnreadable
-from roost.client.drivers.machine.values import PciFunction
+from roost.client.drivers.machine.values import MachineUnreadable, PciFunction
 
 _LOG = logging.getLogger(__name__)
 
@@ -15,7 +14,7 @@ _DEVICES = "/sys/bus/pci/devices"
 
 
 def read_pci_functions(files: Files) -> tuple[PciFunction, ...]:
-    """All but the virtual ones; one of which something odd is told is left out, with a warning."""
+    """All physical functions; a warning names each unreadable one, which is left out."""
     return tuple(_functions(files))
 
 
@@ -25,7 +24,7 @@ def _functions(files: Files) -> Iterator[PciFunction]:
             if files.link(f"{_DEVICES}/{address}/physfn") is None:
                 yield _read_function(files, address)
         except MachineUnreadable as error:
-            _LOG.warning("PCI function %s is left out: %s", address, error)
+            _LOG.warning("The driver leaves out PCI function %s: %s", address, error)
 
 
 def _read_function(files: Files, address: str) -> PciFunction:
@@ -49,7 +48,7 @@ def _read_function(files: Files, address: str) -> PciFunction:
 
 
 def _read_id(files: Files, path: str) -> str:
-    """A vendor or a product, as four hexadecimal digits."""
+    """A vendor or a product as four hexadecimal digits."""
     number = required_number(files, path, base=16)
     if number > 0xFFFF:
         raise unexpected(path, "an id of four hexadecimal digits", hex(number))
@@ -57,7 +56,7 @@ def _read_id(files: Files, path: str) -> str:
 
 
 def _read_virtual_product(files: Files, device: str) -> str | None:
-    """All virtual functions of a physical one are the same product."""
+    """The product of the first virtual function, which is that of all virtual functions."""
     target = files.link(f"{device}/virtfn0")
     if target is None:
         return None

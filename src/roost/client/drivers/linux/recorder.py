@@ -1,14 +1,14 @@
-"""Capturing a machine: the reader runs as always, and everything it is told is written down."""
+"""Capturing a machine: the driver reads it, and a recorder keeps all that the driver reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from roost.client.drivers.linux.captures import Capture, Entry, open_files
+from roost.client.drivers.linux.captures import Capture, CapturedPath, open_files
+from roost.client.drivers.linux.driver import read_machine
 from roost.client.drivers.linux.files import Files, FileUnreadable
-from roost.client.drivers.linux.reading import read_machine
-from roost.client.drivers.machine.errors import MachineUnreadable
+from roost.client.drivers.machine.values import MachineUnreadable
 
 _Answer = TypeVar("_Answer")
 
@@ -19,44 +19,44 @@ _HEADING = """\
 
 
 class Recorder(Files):
-    """Answers from other files and keeps the answers."""
+    """Reads from `files` and keeps all that it has read."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, CapturedPath] = {}
 
     def text(self, path: str) -> str | None:
-        """Read a file and keep it."""
+        """The text of a file, which the recorder keeps."""
         text = self._ask(path, lambda: self._files.text(path))
         if text is not None:
-            self._entries[path] = Entry("=", text)
+            self._entries[path] = CapturedPath("=", text)
         return text
 
     def link(self, path: str) -> str | None:
-        """Read a link and keep it."""
+        """The target of a link, which the recorder keeps."""
         target = self._ask(path, lambda: self._files.link(path))
         if target is not None:
-            self._entries[path] = Entry("->", target)
+            self._entries[path] = CapturedPath("->", target)
         return target
 
     def names(self, path: str, pattern: str = "*") -> tuple[str, ...]:
-        """Read a directory and keep that there is something, until more is known of it."""
+        """The names in a directory. The recorder keeps them without content."""
         names = self._ask(path, lambda: self._files.names(path, pattern))
         for name in names:
-            self._entries.setdefault(f"{path}/{name}", Entry("/"))
+            self._entries.setdefault(f"{path}/{name}", CapturedPath("/"))
         return names
 
     def lines(self, path: str, *fields: str) -> tuple[str, ...]:
-        """Keep of a long file only what was asked for."""
+        """Lines of a file. The recorder keeps these lines only."""
         lines = self._ask(path, lambda: self._files.lines(path, *fields))
         if lines:
             entry = self._entries.get(path)
             before = entry.text.split("\n") if entry else []
-            self._entries[path] = Entry("=", "\n".join(dict.fromkeys([*before, *lines])))
+            self._entries[path] = CapturedPath("=", "\n".join(dict.fromkeys([*before, *lines])))
         return lines
 
     def capture(self) -> Capture:
-        """All answers so far."""
+        """All that the recorder has kept so far."""
         return Capture(
             {
                 path: entry
@@ -70,12 +70,12 @@ class Recorder(Files):
         try:
             return question()
         except FileUnreadable as error:
-            self._entries[path] = Entry("!", error.reason)
+            self._entries[path] = CapturedPath("!", error.reason)
             raise
 
 
 def capture_machine(root: str = "/") -> str:
-    """The text of a capture of the machine at `root`, as far as it can be read."""
+    """The text of a capture of the machine at `root`, without what is unreadable."""
     recorder = Recorder(open_files(root))
     heading = _HEADING
     try:

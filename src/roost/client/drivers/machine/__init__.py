@@ -1,1 +1,1 @@
-"""What is common to drivers that describe a machine: its values, and the tree made of them."""
+"""The parts that drivers of a machine share: its values, and the tree that they become."""

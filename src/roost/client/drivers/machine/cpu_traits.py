@@ -1,4 +1,4 @@
-"""Which standard traits the CPUs of a machine have: flags in, `HW_CPU_*` and `HW_ARCH_*` out."""
+"""The standard traits of the CPUs of a machine: flags in, `HW_CPU_*` and `HW_ARCH_*` out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os_traits
 
 from roost.client.drivers.machine.values import Cpu
 
-_X86 = {
+X86_TRAITS = {
+    # A flag of Linux, and the trait without `HW_CPU_X86_`.
     "3dnow": "3DNOW",
     "abm": "ABM",
     "aes": "AESNI",
@@ -24,7 +25,7 @@ _X86 = {
     "mpx": "MPX",
     "pclmulqdq": "CLMUL",
     "pdpe1gb": "PDPE1GB",
-    "pni": "SSE3",  # "Prescott New Instructions", the name before it had one
+    "pni": "SSE3",  # "Prescott New Instructions", the older name of SSE3
     "rtm": "TSX",
     "sgx": "SGX",
     "sha_ni": "SHA",
@@ -41,8 +42,8 @@ _X86 = {
     "xop": "XOP",
 }
 
-# Some of these instructions also exist for shorter registers, on CPUs without AVX-512.
-_X86_WITH_AVX512 = {
+# CPUs without AVX-512 have some of these flags too, for shorter registers.
+X86_AVX512_TRAITS = {
     "avx512_bitalg": "AVX512BITALG",
     "avx512_vbmi2": "AVX512VBMI2",
     "avx512_vnni": "AVX512VNNI",
@@ -61,8 +62,8 @@ _X86_WITH_AVX512 = {
     "vpclmulqdq": "AVX512VPCLMULQDQ",
 }
 
-# Names that say of which maker the feature is; the same flag of another maker is not meant.
-_X86_OF_VENDOR = {
+# These traits name a vendor. The same flag on a CPU of another vendor does not count.
+X86_VENDOR_TRAITS = {
     "GenuineIntel": {
         "ibrs": "INTEL_SPEC_CTRL",
         "md_clear": "INTEL_MD_CLEAR",
@@ -72,7 +73,7 @@ _X86_OF_VENDOR = {
         "vmx": "INTEL_VMX",
     },
     "AuthenticAMD": {
-        # Linux has no flags for `amd_no_ssb` and `amd_ssbd`; only libvirt tells these.
+        # Linux has no flags for `amd_no_ssb` and `amd_ssbd`; only libvirt reports them.
         "amd_no_ssb": "AMD_NO_SSB",
         "amd_ssbd": "AMD_SSBD",
         "ibpb": "AMD_IBPB",
@@ -86,7 +87,7 @@ _X86_OF_VENDOR = {
 
 
 def cpu_traits(cpu: Cpu) -> frozenset[str]:
-    """All standard traits that follow from what is known about the CPUs.
+    """All standard traits that the properties of the CPUs stand for.
 
     >>> sorted(cpu_traits(Cpu("aarch64", flags=frozenset({"sve", "unheard_of"}))))
     ['HW_ARCH_AARCH64', 'HW_CPU_AARCH64_SVE']
@@ -94,7 +95,7 @@ def cpu_traits(cpu: Cpu) -> frozenset[str]:
     traits = {f"HW_ARCH_{cpu.architecture.upper()}"} | _flag_traits(cpu)
     if cpu.hyperthreading:
         traits.add("HW_CPU_HYPERTHREADING")
-    # Linux runs on architectures, and knows flags of ARM, for which there is no trait.
+    # os-traits has no trait for some architectures of Linux and for some flags of ARM.
     return frozenset(traits.intersection(os_traits.get_traits("HW_")))
 
 
@@ -102,8 +103,8 @@ def _flag_traits(cpu: Cpu) -> set[str]:
     if cpu.architecture == "aarch64":
         return {f"HW_CPU_AARCH64_{flag.upper()}" for flag in cpu.flags}
     if cpu.architecture in ("x86_64", "i686"):
-        names = _X86 | _X86_WITH_AVX512 if "avx512f" in cpu.flags else _X86
-        of_vendor = _X86_OF_VENDOR.get(cpu.vendor, {})
+        names = X86_TRAITS | X86_AVX512_TRAITS if "avx512f" in cpu.flags else X86_TRAITS
+        of_vendor = X86_VENDOR_TRAITS.get(cpu.vendor, {})
         return {
             f"HW_CPU_X86_{table[flag]}"
             for table in (names, of_vendor)

@@ -1,4 +1,4 @@
-"""What an operator may choose about the description of his machine, as values or as text."""
+"""The options of a driver that describes a machine, as values or as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roost.client.errors import NotConfigured
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Things chosen by patterns as a shell has them; those behind `!` take away.
+    """A choice of names by shell patterns; a pattern behind `!` excludes.
 
     >>> every_disk_but_one = Selection(("*", "!sda"))
     >>> every_disk_but_one.includes("sdb"), every_disk_but_one.includes("sda")
@@ -23,7 +23,7 @@ class Selection:
     patterns: tuple[str, ...] = ("*",)
 
     def includes(self, *names: str) -> bool:
-        """Whether something that goes by any of these names is chosen."""
+        """Whether the selection includes a thing with these names."""
         wanted = [pattern for pattern in self.patterns if not pattern.startswith("!")]
         unwanted = [pattern[1:] for pattern in self.patterns if pattern.startswith("!")]
         return _matches(names, wanted or ["*"]) and not _matches(names, unwanted)
@@ -35,7 +35,7 @@ def _matches(names: tuple[str, ...], patterns: list[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """What is taken away from a machine, and how often its parts may be promised."""
+    """What the host keeps of a machine, which parts it offers, and at which allocation ratios."""
 
     cpu_allocation_ratio: float | None = None
     ram_allocation_ratio: float | None = None
@@ -48,7 +48,7 @@ class MachineOptions:
 def read_options(
     driver: str, given: Mapping[str, object], own: tuple[str, ...] = ()
 ) -> MachineOptions:
-    """The options of a machine among the given; `own` are those the driver looks after itself.
+    """The options of a machine among the given ones; the driver reads those in `own` itself.
 
     >>> read_options("linux", {"reserved_cpus": "2"}).reserved_cpus
     2

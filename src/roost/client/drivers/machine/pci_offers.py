@@ -1,4 +1,4 @@
-"""What a PCI function is to others: nothing, a GPU, a device, or the virtual functions of one."""
+"""The inventory and the traits of a PCI function."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from roost.client.drivers.machine.values import PciFunction
 _NETWORK = 0x02
 _ACCELERATOR = 0x12
 _GPUS = frozenset({0x0300, 0x0302, 0x0380})
-_PARTS_OF_THE_BOARD = frozenset({0x05, 0x06, 0x08})  # memory, bridges, timers and the like
+_PARTS_OF_THE_BOARD = frozenset({0x05, 0x06, 0x08})  # memory, bridges, timers
 _FURTHER_PARTS = frozenset({0x0C05, 0x1101})  # SMBus, performance counters
 
-# Drivers that only hold a function for a guest.
+# Drivers that reserve a function for a guest.
 _HOLDING_DRIVERS = frozenset({"pci-stub", "pciback", "xen-pciback"})
-# Drivers through which workloads use a GPU or an accelerator; the host itself has no need of it.
+# Drivers through which workloads use a GPU or an accelerator that the host itself does not need.
 _WORKLOAD_DRIVERS = frozenset({"amdgpu", "habanalabs", "i915", "nvidia", "xe"})
 
 
 @dataclass(frozen=True, slots=True)
 class PciOffer:
-    """So many of a class, of which some or all are not to be had."""
+    """An inventory: a resource class, its total, and how many of it the host reserves."""
 
     resource_class: str
     total: int
@@ -29,15 +29,18 @@ class PciOffer:
 
 
 def is_endpoint(function: PciFunction) -> bool:
-    """Whether it does something for somebody, other than holding the machine together."""
+    """Whether the function is a device for workloads, not a part of the board."""
     subclass = function.class_code >> 8
     return subclass >> 8 not in _PARTS_OF_THE_BOARD and subclass not in _FURTHER_PARTS
 
 
 def pci_offer(function: PciFunction) -> PciOffer | None:
-    """What a function offers: its virtual functions if it has any, otherwise itself."""
+    """What a function offers: its virtual functions if it has any, otherwise itself.
+
+    `None` if the product of the virtual functions is not known.
+    """
     if not function.virtual_functions:
-        reserved = 0 if _can_be_given_away(function) else 1
+        reserved = 0 if _is_available(function) else 1
         return PciOffer(_own_class(function), total=1, reserved=reserved)
     if _is_network(function):
         return PciOffer("SRIOV_NET_VF", function.virtual_functions)
@@ -48,7 +51,7 @@ def pci_offer(function: PciFunction) -> PciOffer | None:
 
 
 def pci_traits(function: PciFunction) -> frozenset[str]:
-    """Whose it is, which one if the class of its inventory does not say it, and what it can do."""
+    """The vendor, the product if the resource class does not name it, and SR-IOV."""
     traits = {f"CUSTOM_PCI_VENDOR_{function.vendor.upper()}"}
     offer = pci_offer(function)
     if offer is None or not offer.resource_class.startswith("CUSTOM_"):
@@ -74,13 +77,13 @@ def _is_network(function: PciFunction) -> bool:
     return function.class_code >> 16 == _NETWORK
 
 
-def _can_be_given_away(function: PciFunction) -> bool:
-    """Whether the host has no use of its own for a function, and somebody else can have one."""
+def _is_available(function: PciFunction) -> bool:
+    """Whether a guest or a workload can have the function, and the host does not use it."""
     driver = function.driver
     if driver is None:
-        # Whoever wants it must bind it to vfio-pci first, which needs an IOMMU.
+        # A guest gets the function through vfio-pci, which needs an IOMMU.
         return function.has_iommu_group
-    # Besides vfio-pci there are variants for some devices, such as mlx5_vfio_pci.
+    # Some devices have their own variant of vfio-pci, such as mlx5_vfio_pci.
     if driver in _HOLDING_DRIVERS or driver.replace("_", "-").endswith("vfio-pci"):
         return True
     is_for_workloads = _is_gpu(function) or function.class_code >> 16 == _ACCELERATOR

@@ -1,4 +1,4 @@
-"""The tree of providers that a machine is: one pure function, whatever read the machine."""
+"""The tree of providers of a machine: one pure function for every reader."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from math import ceil
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.drivers.machine.cpu_traits import cpu_traits
-from roost.client.drivers.machine.inventories import inventory
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.pci_offers import is_endpoint, pci_offer, pci_traits
 from roost.client.drivers.machine.values import Disk, Machine, NumaNode, PciFunction
@@ -19,8 +18,8 @@ _BYTES_OF_GB = 1024**3
 def declare_machine(machine: Machine, nodename: str, options: MachineOptions) -> Declaration:
     """The root, below it the NUMA nodes and disks, below the nodes the PCI functions near them.
 
-    A node without CPUs and memory is left out, and so are disks of less than a gigabyte: there
-    is nothing of them to be had.
+    The tree leaves out a node without CPUs and memory, and a disk of less than a gigabyte: such
+    a provider would have no inventory.
     """
     root = DeclaredProvider(nodename, traits=cpu_traits(machine.cpu))
     nodes = [node for node in machine.nodes if node.cpus or node.memory_kib]
@@ -37,7 +36,7 @@ def declare_machine(machine: Machine, nodename: str, options: MachineOptions) ->
 def _numa_providers(
     nodes: list[NumaNode], nodename: str, options: MachineOptions
 ) -> Iterator[DeclaredProvider]:
-    """What is kept for the host is taken from the first node that has any of it."""
+    """The NUMA nodes. The host's reserve comes out of the first node that has the resource."""
     with_vcpus = [node.number for node in nodes if node.cpus - node.isolated_cpus]
     with_memory = [node.number for node in nodes if node.memory_kib]
     for node in nodes:
@@ -65,24 +64,40 @@ def _cpu_inventories(
 ) -> dict[str, InventoryFields]:
     inventories = {}
     if shared := len(node.cpus - node.isolated_cpus):
-        inventories["VCPU"] = inventory(shared, reserved=reserved, ratio=ratio)
+        inventories["VCPU"] = _inventory(shared, reserved=reserved, ratio=ratio)
     if dedicated := len(node.cpus & node.isolated_cpus):
-        inventories["PCPU"] = inventory(dedicated)
+        inventories["PCPU"] = _inventory(dedicated)
     return inventories
 
 
 def _memory_inventories(
     node: NumaNode, reserved: int, ratio: float | None
 ) -> dict[str, InventoryFields]:
-    """Huge pages are classes of their own, so ordinary memory must not offer them again."""
+    """Ordinary memory and huge pages. Ordinary memory reserves what the huge pages offer."""
     in_hugepages = ceil(sum(pool.memory_kib for pool in node.hugepages) / _KIB_OF_MB)
     inventories = {}
     if total := node.memory_kib // _KIB_OF_MB:
-        inventories["MEMORY_MB"] = inventory(total, reserved=in_hugepages + reserved, ratio=ratio)
+        inventories["MEMORY_MB"] = _inventory(total, reserved=in_hugepages + reserved, ratio=ratio)
     for pool in node.hugepages:
         if pool.pages:
-            inventories[f"CUSTOM_HUGEPAGES_{pool.size_kib}KB"] = inventory(pool.pages)
+            inventories[f"CUSTOM_HUGEPAGES_{pool.size_kib}KB"] = _inventory(pool.pages)
     return inventories
+
+
+def _inventory(total: int, *, reserved: int = 0, ratio: float | None = 1.0) -> InventoryFields:
+    """The fields that the machine determines; the operator sets the remaining ones on the server.
+
+    A `ratio` of `None` leaves the allocation ratio to the operator.
+
+    >>> _inventory(8, reserved=9, ratio=None)
+    {'total': 8, 'reserved': 8, 'max_unit': 8}
+    """
+    fields: dict[str, int | float] = {
+        "total": total,
+        "reserved": min(total, reserved),
+        "max_unit": total,
+    }
+    return fields if ratio is None else fields | {"allocation_ratio": ratio}
 
 
 def _disk_providers(
@@ -95,7 +110,7 @@ def _disk_providers(
             yield DeclaredProvider(
                 f"{nodename}_{disk.name}",
                 parent=nodename,
-                inventories={"DISK_GB": inventory(total)},
+                inventories={"DISK_GB": _inventory(total)},
                 traits=frozenset(kinds[disk.rotational]),
             )
 
@@ -107,7 +122,7 @@ def _pci_providers(
     options: MachineOptions,
 ) -> Iterator[DeclaredProvider]:
     by_number = {node.number: _numa_name(nodename, node) for node in nodes}
-    # On a machine with one node everything is near it, whatever the firmware says or leaves out.
+    # On a machine with one node every function is near it, even if the firmware names no node.
     elsewhere = by_number[nodes[0].number] if len(nodes) == 1 else nodename
     for function in functions:
         kind = f"{function.vendor}:{function.product}"
@@ -126,4 +141,4 @@ def _pci_inventories(function: PciFunction) -> dict[str, InventoryFields]:
     offer = pci_offer(function)
     if offer is None:
         return {}
-    return {offer.resource_class: inventory(offer.total, reserved=offer.reserved)}
+    return {offer.resource_class: _inventory(offer.total, reserved=offer.reserved)}

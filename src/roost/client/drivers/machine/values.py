@@ -1,16 +1,22 @@
-"""A machine as its readers see it: CPUs, NUMA nodes, PCI functions and disks, without judgement."""
+"""A machine as a reader finds it: CPUs, NUMA nodes, PCI functions and disks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roost.client.errors import PlacementError
+
+
+class MachineUnreadable(PlacementError):
+    """A file or an answer about the machine is missing, not readable or not as expected."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """What all CPUs of the machine have in common.
+    """The properties that all CPUs of the machine share.
 
-    `flags` are spelt as Linux spells them in `/proc/cpuinfo`; `vendor` is what the CPU calls its
-    maker, and empty where CPUs do not say.
+    `flags` are spelt as in `/proc/cpuinfo` of Linux. `vendor` is the name that the CPU reports;
+    it is empty if the CPU reports none.
     """
 
     architecture: str
@@ -21,20 +27,20 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class HugepagePool:
-    """Huge pages of one size that were set aside on a NUMA node."""
+    """The huge pages of one size that a NUMA node sets aside."""
 
     size_kib: int
     pages: int
 
     @property
     def memory_kib(self) -> int:
-        """What the pool takes away from ordinary memory."""
+        """The ordinary memory that the pool uses up."""
         return self.size_kib * self.pages
 
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
-    """A NUMA node with its online logical CPUs; isolated are those the kernel leaves alone."""
+    """A NUMA node with its online logical CPUs; the kernel schedules nothing on isolated CPUs."""
 
     number: int
     cpus: frozenset[int] = frozenset()
@@ -45,9 +51,9 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True)
 class PciFunction:
-    """A PCI function that is no virtual function; the virtual ones are counted by theirs.
+    """A physical PCI function, with the number of its virtual functions.
 
-    `vendor`, `product` and `virtual_product` are four hexadecimal digits in lower case,
+    `vendor`, `product` and `virtual_product` are four hexadecimal digits in lower case.
     `class_code` is the whole code of 24 bits: base class, subclass, programming interface.
     """
 
@@ -66,7 +72,10 @@ class PciFunction:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A whole disk that is fixed to the machine; nobody knows of some whether they rotate."""
+    """A whole disk that is fixed to the machine.
+
+    `rotational` is `None` if the disk does not report whether it rotates.
+    """
 
     name: str
     size_bytes: int
@@ -75,7 +84,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All of it. There is at least one NUMA node, and numbers of nodes do not repeat."""
+    """A whole machine. It has at least one NUMA node, and the numbers of its nodes are unique."""
 
     cpu: Cpu
     nodes: tuple[NumaNode, ...]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from roost.store.migrations.steps import create_index, create_table, key, stamps
+from roost.store.migrations.steps import Steps, key, stamps
 
 revision = "b4ed3a175331"
-down_revision = None
 
 
-def upgrade() -> None:
+def upgrade(steps: Steps) -> None:
     """Create the tables."""
-    _create_vocabulary()
-    _create_providers()
-    _create_amounts()
-    _create_consumers()
+    _create_vocabulary(steps)
+    _create_providers(steps)
+    _create_amounts(steps)
+    _create_consumers(steps)
 
 
 def _integer(name: str) -> sa.Column[int]:
@@ -23,31 +22,31 @@ def _integer(name: str) -> sa.Column[int]:
 
 
 def _member(name: str) -> sa.Column[int]:
-    """A part of a primary key of two columns."""
+    """A column of a primary key of two columns."""
     return sa.Column(name, sa.Integer, primary_key=True, nullable=False, autoincrement=False)
 
 
-def _create_vocabulary() -> None:
+def _create_vocabulary(steps: Steps) -> None:
     for table, name_type in (("resource_classes", sa.String(255)), ("traits", sa.Unicode(255))):
-        create_table(
+        steps.create_table(
             table,
             *stamps(),
             key(),
             sa.Column("name", name_type, nullable=False),
             sa.UniqueConstraint("name", name=f"uniq_{table}0name"),
         )
-    create_table(
+    steps.create_table(
         "placement_aggregates",
         *stamps(),
         key(),
         sa.Column("uuid", sa.String(36)),
         sa.UniqueConstraint("uuid", name="uniq_placement_aggregates0uuid"),
     )
-    create_index("ix_placement_aggregates_uuid", "placement_aggregates", "uuid")
+    steps.create_index("ix_placement_aggregates_uuid", "placement_aggregates", "uuid")
 
 
-def _create_providers() -> None:
-    create_table(
+def _create_providers(steps: Steps) -> None:
+    steps.create_table(
         "resource_providers",
         *stamps(),
         key(),
@@ -56,15 +55,15 @@ def _create_providers() -> None:
         sa.Column("generation", sa.Integer),
         sa.Column("root_provider_id", sa.Integer),
         sa.Column("parent_provider_id", sa.Integer),
-        # In this order, because MySQL numbers their names.
+        # In this order, because MySQL names them by their order.
         sa.ForeignKeyConstraint(["parent_provider_id"], ["resource_providers.id"]),
         sa.ForeignKeyConstraint(["root_provider_id"], ["resource_providers.id"]),
         sa.UniqueConstraint("name", name="uniq_resource_providers0name"),
         sa.UniqueConstraint("uuid", name="uniq_resource_providers0uuid"),
     )
     for column in ("name", "parent_provider_id", "root_provider_id", "uuid"):
-        create_index(f"resource_providers_{column}_idx", "resource_providers", column)
-    create_table(
+        steps.create_index(f"resource_providers_{column}_idx", "resource_providers", column)
+    steps.create_table(
         "resource_provider_traits",
         *stamps(),
         _member("trait_id"),
@@ -72,27 +71,27 @@ def _create_providers() -> None:
         sa.ForeignKeyConstraint(["resource_provider_id"], ["resource_providers.id"]),
         sa.ForeignKeyConstraint(["trait_id"], ["traits.id"]),
     )
-    create_index(
+    steps.create_index(
         "resource_provider_traits_resource_provider_trait_idx",
         "resource_provider_traits",
         "resource_provider_id",
         "trait_id",
     )
-    create_table(
+    steps.create_table(
         "resource_provider_aggregates",
         *stamps(),
         _member("resource_provider_id"),
         _member("aggregate_id"),
     )
-    create_index(
+    steps.create_index(
         "resource_provider_aggregates_aggregate_id_idx",
         "resource_provider_aggregates",
         "aggregate_id",
     )
 
 
-def _create_amounts() -> None:
-    create_table(
+def _create_amounts(steps: Steps) -> None:
+    steps.create_table(
         "inventories",
         *stamps(),
         key(),
@@ -110,15 +109,17 @@ def _create_amounts() -> None:
             name="uniq_inventories0resource_provider_resource_class",
         ),
     )
-    create_index("inventories_resource_class_id_idx", "inventories", "resource_class_id")
-    create_index("inventories_resource_provider_id_idx", "inventories", "resource_provider_id")
-    create_index(
+    steps.create_index("inventories_resource_class_id_idx", "inventories", "resource_class_id")
+    steps.create_index(
+        "inventories_resource_provider_id_idx", "inventories", "resource_provider_id"
+    )
+    steps.create_index(
         "inventories_resource_provider_resource_class_idx",
         "inventories",
         "resource_provider_id",
         "resource_class_id",
     )
-    create_table(
+    steps.create_table(
         "allocations",
         *stamps(),
         key(),
@@ -127,27 +128,27 @@ def _create_amounts() -> None:
         _integer("resource_class_id"),
         _integer("used"),
     )
-    create_index(
+    steps.create_index(
         "allocations_resource_provider_class_used_idx",
         "allocations",
         "resource_provider_id",
         "resource_class_id",
         "used",
     )
-    create_index("allocations_resource_class_id_idx", "allocations", "resource_class_id")
-    create_index("allocations_consumer_id_idx", "allocations", "consumer_id")
+    steps.create_index("allocations_resource_class_id_idx", "allocations", "resource_class_id")
+    steps.create_index("allocations_consumer_id_idx", "allocations", "consumer_id")
 
 
-def _create_consumers() -> None:
+def _create_consumers(steps: Steps) -> None:
     for table in ("projects", "users"):
-        create_table(
+        steps.create_table(
             table,
             *stamps(),
             key(),
             sa.Column("external_id", sa.String(255), nullable=False),
             sa.UniqueConstraint("external_id", name=f"uniq_{table}0external_id"),
         )
-    create_table(
+    steps.create_table(
         "consumers",
         *stamps(),
         key(),
@@ -157,7 +158,7 @@ def _create_consumers() -> None:
         sa.Column("generation", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.UniqueConstraint("uuid", name="uniq_consumers0uuid"),
     )
-    create_index(
+    steps.create_index(
         "consumers_project_id_user_id_uuid_idx", "consumers", "project_id", "user_id", "uuid"
     )
-    create_index("consumers_project_id_uuid_idx", "consumers", "project_id", "uuid")
+    steps.create_index("consumers_project_id_uuid_idx", "consumers", "project_id", "uuid")

@@ -1,20 +1,18 @@
-"""No change; refuses to go on while an allocation belongs to a consumer that has no row."""
+"""Changes nothing. Refuses an upgrade while a consumer with allocations has no row."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
-from alembic import op
 
-from roost.store.errors import DatabaseUnusable
-from roost.store.schema_repair import REPAIR_COMMAND
+from roost.store.errors import REPAIR_COMMAND, DatabaseUnusable
+from roost.store.migrations.steps import Steps
 
 revision = "b5c396305c25"
-down_revision = "611cd6dffd7b"
 
 
-def upgrade() -> None:
-    """Count consumers that only allocations know."""
-    count = op.get_bind().scalar(
+def upgrade(steps: Steps) -> None:
+    """Count consumers that have allocations but no row."""
+    count = steps.connection.scalar(
         sa.text(
             "SELECT count(DISTINCT allocations.consumer_id) FROM allocations "
             "LEFT JOIN consumers ON consumers.uuid = allocations.consumer_id "

@@ -1,20 +1,18 @@
-"""No change; refuses to go on while a provider does not say which tree it belongs to."""
+"""Changes nothing. Refuses an upgrade while a provider has no root."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
-from alembic import op
 
-from roost.store.errors import DatabaseUnusable
-from roost.store.schema_repair import REPAIR_COMMAND
+from roost.store.errors import REPAIR_COMMAND, DatabaseUnusable
+from roost.store.migrations.steps import Steps
 
 revision = "611cd6dffd7b"
-down_revision = "b4ed3a175331"
 
 
-def upgrade() -> None:
+def upgrade(steps: Steps) -> None:
     """Count providers without a root."""
-    count = op.get_bind().scalar(
+    count = steps.connection.scalar(
         sa.text("SELECT count(*) FROM resource_providers WHERE root_provider_id IS NULL")
     )
     if count:

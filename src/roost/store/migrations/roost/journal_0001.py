@@ -1,25 +1,23 @@
-"""The change journal, and the epoch by which a reader knows that it is still the same journal."""
+"""The change journal, and its epoch: a reader recognises the journal by it."""
 
 from __future__ import annotations
 
 import uuid
 
 import sqlalchemy as sa
-from alembic import op
 
-from roost.store.migrations.steps import create_index, create_table
+from roost.store.migrations.steps import Steps
 
 revision = "roost_0001"
-down_revision = None
 
 
-def upgrade() -> None:
+def upgrade(steps: Steps) -> None:
     """Create `roost_changes` and `roost_meta`, and write the epoch."""
-    connection = op.get_bind()
+    connection = steps.connection
     is_postgresql = connection.dialect.name == "postgresql"
-    create_table(
+    steps.create_table(
         "roost_changes",
-        # SQLite numbers rows of a BIGINT key only if it is spelt INTEGER.
+        # SQLite generates ids only for a key of the type INTEGER.
         sa.Column(
             "id",
             sa.BigInteger().with_variant(sa.Integer, "sqlite"),
@@ -37,8 +35,8 @@ def upgrade() -> None:
         sa.Column("provider_uuid", sa.String(36)),
         sqlite_autoincrement=True,
     )
-    create_index("roost_changes_transaction_id_idx", "roost_changes", "transaction_id")
-    create_table(
+    steps.create_index("roost_changes_transaction_id_idx", "roost_changes", "transaction_id")
+    steps.create_table(
         "roost_meta",
         sa.Column("name", sa.String(64), primary_key=True, nullable=False),
         sa.Column("value", sa.String(255), nullable=False),

@@ -1,0 +1,1 @@
+"""`GET /allocation_candidates`: from a query string to a search, from its result to bytes."""

@@ -1,0 +1,73 @@
+"""`/allocation_candidates`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from roost.api.candidates.answer_cache import CachedAnswer
+from roost.api.candidates.body import candidate_body, streamed_body
+from roost.api.candidates.query import parse_candidate_query
+from roost.api.microversions import Microversion
+from roost.api.requests import Request, parse_query_string
+from roost.api.responses import Response, now, with_cache_headers
+from roost.api.services import Services
+from roost.model.candidates import CandidateQuery
+from roost.search.candidates import FoundCandidates
+from roost.search.turns import TURNS
+from roost.service.candidates import list_candidates
+
+# An answer with more candidates, some megabytes, is sent piece by piece.
+_CANDIDATES_AT_ONCE_MAX = 4000
+# The same for the number of candidates times the slots of each.
+_CHOICES_AT_ONCE_MAX = 32_000
+
+# The parsed form of a longer query string is not remembered.
+_SHORT_QUERY = 2000
+
+_CONTENT_TYPE = ("content-type", "application/json")
+TRUNCATED_HEADER = "X-Roost-Truncated"
+
+
+def list_all(services: Services, request: Request) -> Response:
+    """The candidates for a query, and the summaries of their providers."""
+    text: str = request.environ.get("QUERY_STRING", "")
+    parse = _parsed_before if len(text) <= _SHORT_QUERY else _parsed
+    query = parse(text, request.version, services.settings.limits.max_request_groups)
+    forest = services.replica.current()
+    order = services.settings.candidate_order
+    answer = None if order.shuffled else services.answers.find(text, request.version, forest)
+    if answer is None:
+        with TURNS.turn() as turn:
+            found = list_candidates(forest, query, order, turn.pause)
+            headers = _headers(found)
+            if _is_large(found):
+                stream = turn.pieces(streamed_body(found, request.version, services.summaries))
+                response = Response(200, headers=[_CONTENT_TYPE, *headers], stream=stream)
+                return with_cache_headers(response, request, now())
+            answer = CachedAnswer(
+                candidate_body(found, request.version, services.summaries, turn.pause), headers
+            )
+        services.answers.keep(text, request.version, forest, answer)
+    response = Response(200, answer.body, [_CONTENT_TYPE, *answer.headers])
+    return with_cache_headers(response, request, now())
+
+
+def _parsed(text: str, version: Microversion, groups_max: int) -> CandidateQuery:
+    return parse_candidate_query(parse_query_string(text), version, groups_max)
+
+
+# Clients ask the same few questions again and again.
+_parsed_before = lru_cache(maxsize=1024)(_parsed)
+
+
+def _is_large(found: FoundCandidates) -> bool:
+    """Whether the answer is too large for memory, or of unknown size."""
+    return (
+        found.count is None
+        or found.count > _CANDIDATES_AT_ONCE_MAX
+        or found.count * len(found.slots) > _CHOICES_AT_ONCE_MAX
+    )
+
+
+def _headers(found: FoundCandidates) -> tuple[tuple[str, str], ...]:
+    return ((TRUNCATED_HEADER, str(found.count)),) if found.truncated else ()

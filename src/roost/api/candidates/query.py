@@ -1,0 +1,271 @@
+"""The query string of `GET /allocation_candidates`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from roost.api.errors import HttpError
+from roost.api.microversions import Microversion
+from roost.api.query_values import (
+    check_repetitions,
+    parse_integer,
+    parse_member_of,
+    parse_required,
+    parse_resources,
+    parse_traits,
+)
+from roost.api.schemas import candidates as schemas
+from roost.api.validation import Schema, check_query
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.identifiers import is_uuid
+from roost.model.providers import AggregateFilter, TraitFilter
+from roost.service.errors import ErrorCode
+
+_GROUP_KEY = re.compile(r"(resources|required|member_of|in_tree)(.*)\Z")
+
+_NO_TRAITS = TraitFilter()
+_NO_AGGREGATES = AggregateFilter()
+
+
+def parse_candidate_query(
+    pairs: list[tuple[str, str]], version: Microversion, groups_max: int
+) -> CandidateQuery:
+    """The query in these pairs; 400 with the reason if they are no valid query.
+
+    The order of the checks is part of the API, because the answer names the first mistake. First
+    comes the query as a whole, then each value, then the conditions between groups.
+    """
+    schema = schemas.LIST.at(version)
+    check_query(pairs, schema)
+    values: dict[str, list[str]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    _check_repeated(values, schema)
+    _check_group_count(values, groups_max)
+    root_required = _parse_root_required(values.get("root_required", ()))
+    same_subtrees = _parse_same_subtrees(values.get("same_subtree", ()))
+    groups = _parse_groups(pairs, values, version)
+    if version >= (1, 36):
+        _check_same_subtrees(groups, same_subtrees)
+    else:
+        _check_resources(groups)
+    _check_conflicts(groups)
+    policies = values.get("group_policy")
+    if policies is None:
+        _check_suffixed(groups)
+    return CandidateQuery(
+        groups=groups,
+        isolate=policies is not None and policies[0] == "isolate",
+        same_subtrees=same_subtrees,
+        root_required=root_required,
+        limit=parse_integer(values["limit"][0]) if "limit" in values else None,
+        nested=version >= (1, 29),
+    )
+
+
+# The query as a whole.
+
+
+def _check_repeated(values: Mapping[str, list[str]], schema: Schema) -> None:
+    """Check all values of keys whose first value counts; the schema saw the last one only."""
+    for key in ("limit", "group_policy"):
+        for value in values.get(key, ())[:-1]:
+            # With `resources` the query is complete in every version.
+            check_query([("resources", ""), (key, value)], schema)
+
+
+def _check_group_count(keys: Iterable[str], groups_max: int) -> None:
+    """Refuse more groups than allowed: each group is one more provider in every candidate."""
+    found = map(_GROUP_KEY.match, keys)
+    groups = len({match[2] for match in found if match is not None})
+    if groups > groups_max:
+        raise _bad_value(
+            f"{groups} request groups are more than the {groups_max} that a query may have "
+            "([roost]max_request_groups). Ask for less at a time, or raise the limit."
+        )
+
+
+def _parse_root_required(values: Sequence[str]) -> TraitFilter:
+    """`root_required`: the traits that the root must have or must not have."""
+    if not values:
+        return _NO_TRAITS
+    if len(values) > 1:
+        raise HttpError(
+            400,
+            "Query parameter 'root_required' may be specified only once.",
+            ErrorCode.QUERY_DUPLICATE_KEY,
+        )
+    traits = parse_traits(values[0])
+    conflicts = set(traits.required).intersection(traits.forbidden)
+    if conflicts:
+        raise _bad_value(
+            "Conflicting required and forbidden traits found in root_required: "
+            f"{', '.join(sorted(conflicts))}"
+        )
+    return traits
+
+
+def _parse_same_subtrees(values: Sequence[str]) -> tuple[frozenset[str], ...]:
+    """`same_subtree`: each value is a set of suffixes."""
+    check_repetitions("same_subtree", values)
+    subtrees = tuple(frozenset(suffix.strip() for suffix in value.split(",")) for value in values)
+    if any("" in suffixes for suffixes in subtrees):
+        raise _bad_value("Empty string (unsuffixed group) can not be specified in `same_subtree`")
+    return subtrees
+
+
+# The groups, value by value.
+
+
+@dataclass(slots=True)
+class _DraftGroup:
+    """A request group as far as the parser has read it."""
+
+    resources: Mapping[str, int] | None = None
+    traits: TraitFilter | None = None
+    aggregates: AggregateFilter | None = None
+    in_tree: str | None = None
+
+    def finish(self, suffix: str) -> RequestGroup:
+        """The group, with defaults for the keys that the query does not have."""
+        return RequestGroup(
+            suffix,
+            self.resources or {},
+            self.traits or _NO_TRAITS,
+            self.aggregates or _NO_AGGREGATES,
+            self.in_tree,
+        )
+
+
+def _parse_groups(
+    pairs: list[tuple[str, str]], values: Mapping[str, list[str]], version: Microversion
+) -> tuple[RequestGroup, ...]:
+    """The groups in the order of their first key."""
+    drafts: dict[str, _DraftGroup] = {}
+    for key, value in pairs:
+        found = _GROUP_KEY.match(key)
+        if found is None:
+            continue
+        kind, suffix = found.groups()
+        draft = drafts.get(suffix)
+        if draft is None:
+            draft = drafts[suffix] = _DraftGroup()
+        # The last value of these keys counts, but every value is checked.
+        if kind == "resources":
+            draft.resources = parse_resources(value)
+        elif kind == "in_tree":
+            draft.in_tree = _parse_in_tree(value)
+        # All values of these keys count. They are parsed together, at the first one.
+        elif kind == "required":
+            draft.traits = draft.traits or parse_required(values[key], version, key)
+        else:
+            draft.aggregates = draft.aggregates or parse_member_of(values[key], version, key)
+    return tuple(draft.finish(suffix) for suffix, draft in drafts.items())
+
+
+def _parse_in_tree(value: str) -> str:
+    uuid = value.strip()
+    if not is_uuid(uuid):
+        raise HttpError(
+            400,
+            "Invalid query string parameters: Expected 'in_tree' parameter to be a format of "
+            f"uuid. Got: {value}",
+        )
+    return uuid
+
+
+# The conditions between groups.
+
+
+def _check_same_subtrees(
+    groups: Sequence[RequestGroup], same_subtrees: Sequence[frozenset[str]]
+) -> None:
+    """From 1.36 on, a group without resources must be in a `same_subtree`."""
+    if not any(group.resources for group in groups):
+        raise HttpError(
+            400,
+            "There must be at least one resources or resources[$S] parameter.",
+            ErrorCode.QUERY_MISSING_VALUE,
+        )
+    named = frozenset[str]().union(*same_subtrees)
+    alone = [group.suffix for group in groups if not group.resources and group.suffix not in named]
+    if alone:
+        raise _bad_value(
+            "Resourceless suffixed group request should be specified in `same_subtree` query "
+            f"param: bad group(s) - {sorted(alone)}."
+        )
+    if not named:
+        return
+    suffixes = {group.suffix for group in groups}
+    if not named <= suffixes:
+        raise _bad_value(
+            f"Real suffixes should be specified in `same_subtree`: {sorted(named - suffixes)} "
+            f"not found in {sorted(suffixes)}."
+        )
+
+
+def _check_resources(groups: Sequence[RequestGroup]) -> None:
+    """Until 1.35, there is at least one group, and every group asks for resources."""
+    bare = [group for group in groups if not group.resources]
+    traits = [f"required{group.suffix}" for group in bare if group.traits.required]
+    if traits:
+        raise HttpError(
+            400,
+            "All traits parameters must be associated with resources.  Found the following "
+            f"orphaned traits keys: {', '.join(traits)}",
+        )
+    aggregates = [
+        f"member_of{group.suffix}"
+        for group in bare
+        if group.aggregates.any_of or group.aggregates.forbidden
+    ]
+    if aggregates:
+        raise HttpError(
+            400,
+            "All member_of parameters must be associated with resources. Found the following "
+            f"orphaned member_of keys: {', '.join(aggregates)}",
+        )
+    if bare:
+        raise HttpError(400, "All request groups must specify resources.")
+    if not groups:
+        raise HttpError(
+            400, "At least one request group (`resources` or `resources{$S}`) is required."
+        )
+
+
+def _check_conflicts(groups: Sequence[RequestGroup]) -> None:
+    """No group may require a trait, or one of several traits, and forbid all of them."""
+    conflicts: list[str] = []
+    for group in groups:
+        traits = group.traits
+        if not traits.forbidden:
+            continue
+        forbidden = set(traits.forbidden)
+        items = [{name} for name in traits.required] + [set(names) for names in traits.any_of]
+        conflicts += [
+            f"required{group.suffix}: ({', '.join(sorted(item))})"
+            for item in items
+            if item <= forbidden
+        ]
+    if conflicts:
+        raise HttpError(
+            400,
+            "Conflicting required and forbidden traits found in the following traits keys: "
+            f"{', '.join(sorted(conflicts))}",
+        )
+
+
+def _check_suffixed(groups: Sequence[RequestGroup]) -> None:
+    """Without `group_policy`, at most one group has a suffix."""
+    if sum(1 for group in groups if group.suffix) > 1:
+        raise HttpError(
+            400,
+            'The "group_policy" parameter is required when specifying more than one '
+            '"resources{N}" parameter.',
+        )
+
+
+def _bad_value(sentence: str) -> HttpError:
+    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)

@@ -1,0 +1,159 @@
+"""The writer of allocations: retries conflicts, and finds out about lost answers.
+
+The server may have carried out a write whose answer was lost; it may do so later, or never. So:
+
+1. The writer reads the consumers. If they have what was sent, the write is done.
+2. If another writer has changed a consumer since, nothing more is written. The caller gets the
+   error of a conflict.
+3. Otherwise the writer sends the same bytes again. They replace the same generations, so the
+   server accepts at most one of all copies, however late the first one arrives.
+4. After a loss the result is never "refused": the server might carry the first copy out after it
+   refused a later one. An outcome that stays unknown is raised as `WriteLost`.
+
+Before version 1.28 the server compares no generations. There a late copy can replace what another
+writer wrote meanwhile; resources are still not claimed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from roost.client.claims.allocation_change import AllocationChange
+from roost.client.claims.consumer_state import GENERATION_VERSION, ConsumerState
+from roost.client.claims.retries import Retries
+from roost.client.errors import (
+    NotConfigured,
+    PlacementError,
+    TransportFailed,
+    UnreadableAnswer,
+    WriteLost,
+)
+from roost.client.outcome import Outcome
+from roost.client.placement import Placement
+from roost.client.placement.answers import is_concurrent_update, refusal
+from roost.client.placement.placement import allocations_path
+from roost.client.transport import PlacementRequest, PlacementResponse
+
+_CONSUMER_CONFLICT = "consumer generation conflict"
+
+DONE_BEFORE = PlacementResponse(204)
+"""Stands for the answer to a write that was carried out before."""
+
+
+class _ReadRefused(Exception):
+    """The server refused to send the allocations of a consumer."""
+
+    def __init__(self, answer: PlacementResponse) -> None:
+        super().__init__(answer.detail)
+        self.answer = answer
+
+
+def is_consumer_conflict(answer: PlacementResponse) -> bool:
+    """Whether another writer changed the consumer: only the caller can decide what to do."""
+    return is_concurrent_update(answer) and _CONSUMER_CONFLICT in answer.detail
+
+
+def is_provider_conflict(answer: PlacementResponse) -> bool:
+    """Whether another writer changed a provider: the same write may succeed the next time."""
+    return is_concurrent_update(answer) and not is_consumer_conflict(answer)
+
+
+def no_allocations(consumer_uuid: str) -> PlacementResponse:
+    """Stands for the answer to a write that is not needed: the consumer has no allocations."""
+    return PlacementResponse(404, content=f"consumer {consumer_uuid} has no allocations".encode())
+
+
+class AllocationWriter:
+    """Reads and writes the allocations of consumers."""
+
+    def __init__(self, placement: Placement, retries: Retries) -> None:
+        self._placement = placement
+        self._retries = retries
+
+    def read(self, consumer_uuid: str, version: str = GENERATION_VERSION) -> ConsumerState:
+        """What a consumer has; only for the function that `write` gets as `prepare`."""
+        path = allocations_path(consumer_uuid)
+        answer = self._placement.send(
+            PlacementRequest("GET", path, version=version, repeatable=True)
+        )
+        if not answer.ok:
+            raise _ReadRefused(answer)
+        try:
+            return ConsumerState.from_body(answer.json)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise answer.unreadable() from error
+
+    def write(
+        self,
+        prepare: Callable[[], AllocationChange | PlacementResponse],
+        failure: type[PlacementError],
+        retry: Callable[[PlacementResponse], bool] = is_provider_conflict,
+    ) -> PlacementResponse:
+        """Send the change that `prepare` makes, a new one for each try; returns the last answer.
+
+        `retry` tells which answers are tried again. If `prepare` returns an answer, nothing is
+        sent. If `prepare` cannot read a consumer, the refusal is the answer. A conflict about a
+        consumer that is not retried is raised as `failure`.
+        """
+        answer: PlacementResponse
+        tries = iter(self._retries)
+        for _ in tries:
+            try:
+                change = prepare()
+            except _ReadRefused as refused:
+                return refused.answer
+            if isinstance(change, PlacementResponse):
+                return change
+            try:
+                answer = self._placement.send(change.request)
+            except WriteLost as lost:
+                return self._settle(change, lost, tries, failure)
+            if not retry(answer):
+                if is_consumer_conflict(answer):
+                    raise refusal(failure, f"{change.request} came too late", answer)
+                break
+        return answer
+
+    def _settle(
+        self,
+        change: AllocationChange,
+        lost: WriteLost,
+        tries: Iterator[int],
+        failure: type[PlacementError],
+    ) -> PlacementResponse:
+        """Find out about a change whose answer was lost, by the rules at the top of the module."""
+        refused = None
+        for _ in tries:
+            outcome = self._outcome(change, failure)
+            if outcome is Outcome.DONE:
+                return DONE_BEFORE
+            if outcome is Outcome.UNKNOWN:
+                continue
+            try:
+                refused = self._placement.send(change.request)
+            except (TransportFailed, NotConfigured):
+                continue
+            if refused.ok:
+                return refused
+            if not is_concurrent_update(refused):
+                break
+        if self._outcome(change, failure) is Outcome.DONE:
+            return DONE_BEFORE
+        if refused is None:
+            raise lost
+        message = f"the answer to {change.request} was lost, and sending it again was refused"
+        raise refusal(WriteLost, message, refused) from lost
+
+    def _outcome(self, change: AllocationChange, failure: type[PlacementError]) -> Outcome:
+        """The outcome of a change as its consumers show it."""
+        try:
+            now = {consumer: self.read(consumer) for consumer in change.bodies}
+        except (TransportFailed, NotConfigured, UnreadableAnswer, _ReadRefused):
+            return Outcome.UNKNOWN
+        if change.is_overtaken(now):
+            consumers = ", ".join(change.bodies)
+            raise failure(
+                f"the answer to {change.request} was lost, and another writer has changed the "
+                f"allocations of {consumers} since: read them before writing again"
+            )
+        return change.outcome(now)

@@ -1,0 +1,162 @@
+"""Inspection of trees: their providers, inventories and usages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.errors import ResourceProviderRetrievalFailed
+from roost.client.ownership.owner_names import is_owner_trait
+from roost.client.placement import Placement, ProviderBody
+from roost.client.provider_tree import (
+    LEVELS_MAX,
+    ProviderData,
+    ProviderTree,
+    providers_too_deep,
+)
+from roost.client.reporting.tree_reader import TreeReader
+from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.model.inventory import DEFAULTS
+
+CONCURRENCY = 4
+
+INVENTORY_FIELDS = ("total", *DEFAULTS)
+"""The fields of an inventory that a declaration can have."""
+
+
+@dataclass(frozen=True)
+class InspectedTree:
+    """A tree with its sharing providers, and the usages of all of them.
+
+    The tree has at most `LEVELS_MAX` levels. Callers do not edit it.
+    """
+
+    root_uuid: str
+    tree: ProviderTree
+    usages: Mapping[str, Mapping[str, int]]
+
+    @cached_property
+    def sharing(self) -> list[str]:
+        """The uuids of the sharing providers, which are in other trees."""
+        members = set(self.tree.get_provider_uuids_in_tree(self.root_uuid))
+        return [uuid for uuid in self.tree.get_provider_uuids() if uuid not in members]
+
+    def children(self, uuid: str) -> list[ProviderData]:
+        """The children of a provider."""
+        return self._children.get(uuid, [])
+
+    @cached_property
+    def _children(self) -> dict[str | None, list[ProviderData]]:
+        """The providers of the tree by the uuid of their parent."""
+        found: dict[str | None, list[ProviderData]] = {}
+        for uuid in self.tree.get_provider_uuids_in_tree(self.root_uuid):
+            provider = self.tree.data(uuid)
+            found.setdefault(provider.parent_uuid, []).append(provider)
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """The tree as a JSON value, with children nested in their parents."""
+        root = self._provider_json(self.tree.data(self.root_uuid))
+        waiting = [root]
+        while waiting:
+            parent = waiting.pop()
+            below = [self._provider_json(child) for child in self.children(parent["uuid"])]
+            parent["children"] += below
+            waiting += below
+        return {
+            **root,
+            "sharing": [self._provider_json(self.tree.data(uuid)) for uuid in self.sharing],
+        }
+
+    def _provider_json(self, provider: ProviderData) -> dict[str, Any]:
+        used = self.usages.get(provider.uuid, {})
+        return {
+            "name": provider.name,
+            "uuid": provider.uuid,
+            "generation": provider.generation,
+            "inventories": {
+                name: {**fields, "used": used.get(name, 0)}
+                for name, fields in provider.inventory.items()
+            },
+            "traits": sorted(provider.traits),
+            "aggregates": sorted(provider.aggregates),
+            "children": [],
+        }
+
+
+def find_provider(placement: Placement, name_or_uuid: str) -> ProviderBody:
+    """The provider of this name or uuid."""
+    if is_uuid(name_or_uuid):
+        provider = placement.provider(canonical_uuid(name_or_uuid))
+        if provider is not None:
+            return provider
+    for named in placement.providers_named(name_or_uuid):
+        return named
+    raise ResourceProviderRetrievalFailed(
+        f"No provider has the name or uuid {name_or_uuid}; `roost tree show` lists the trees"
+    )
+
+
+def inspect_tree(placement: Placement, root_uuid: str) -> InspectedTree:
+    """Read a tree and its usages."""
+    tree = _read(placement, root_uuid)
+    with_inventory = [uuid for uuid in tree.get_provider_uuids() if tree.has_inventory(uuid)]
+    with ThreadPoolExecutor(CONCURRENCY) as executor:
+        usages = dict(
+            zip(with_inventory, executor.map(placement.usages, with_inventory), strict=True)
+        )
+    return InspectedTree(root_uuid, tree, usages)
+
+
+def declaration_of(placement: Placement, root_uuid: str) -> Declaration:
+    """A tree as a declaration, without the traits of owners.
+
+    A declaration with the trait of an owner could be applied by that owner only. Fields with
+    their default value are declared as well: otherwise the declaration would not undo a later
+    change of such a field by another writer.
+    """
+    tree = _read(placement, root_uuid)
+    return Declaration(
+        tuple(
+            _declared(tree, tree.data(uuid)) for uuid in tree.get_provider_uuids_in_tree(root_uuid)
+        )
+    )
+
+
+def _read(placement: Placement, root_uuid: str) -> ProviderTree:
+    tree = TreeReader(placement, CONCURRENCY).read(root_uuid)
+    if not tree.exists(root_uuid):
+        raise ResourceProviderRetrievalFailed(
+            f"Provider {root_uuid} was deleted by another writer just now; try again"
+        )
+    _demand_few_levels(tree, root_uuid)
+    return tree
+
+
+def _demand_few_levels(tree: ProviderTree, root_uuid: str) -> None:
+    members = tree.get_provider_uuids_in_tree(root_uuid)
+    for uuid in providers_too_deep({uuid: tree.data(uuid).parent_uuid for uuid in members}):
+        raise ResourceProviderRetrievalFailed(
+            f"Provider {tree.data(uuid).name} ({uuid}) is on level {LEVELS_MAX + 1} of its tree, "
+            f"and this command takes {LEVELS_MAX}. Give it a parent nearer to the root, or read "
+            f"the tree with GET /resource_providers?in_tree={root_uuid}",
+            provider_uuid=uuid,
+        )
+
+
+def _declared(tree: ProviderTree, provider: ProviderData) -> DeclaredProvider:
+    return DeclaredProvider(
+        provider.name,
+        tree.data(provider.parent_uuid).name if provider.parent_uuid else None,
+        provider.uuid,
+        {
+            name: {field: fields[field] for field in INVENTORY_FIELDS if field in fields}
+            for name, fields in provider.inventory.items()
+        },
+        frozenset(trait for trait in provider.traits if not is_owner_trait(trait)),
+        frozenset(provider.aggregates),
+    )

@@ -1,0 +1,1 @@
+"""Ownership: several owners declare parts of one tree, and each changes only what it put there."""

@@ -1,0 +1,109 @@
+"""The ownership record: which providers, inventories, traits and aggregates an owner put there.
+
+An owner owns a provider that it created. It owns an inventory, a trait or an aggregate that its
+declaration added or changed. What another writer put there first belongs to that writer, even if
+the owner declares the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.provider_tree import ProviderData, ProviderTree
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedProvider:
+    """What an owner owns of one provider; if the owner `created` it, the provider as well.
+
+    Of an inventory the owner owns the fields that it declared: resource class -> names of fields.
+    """
+
+    name: str
+    created: bool = False
+    inventories: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.inventories or self.traits or self.aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipRecord:
+    """What an owner owns of one tree, by the uuid of the provider."""
+
+    providers: Mapping[str, OwnedProvider] = field(default_factory=dict)
+
+    @classmethod
+    def of_providers(cls, providers: Mapping[str, OwnedProvider]) -> OwnershipRecord:
+        """A record of those providers of which the owner owns something."""
+        return cls({uuid: provider for uuid, provider in providers.items() if provider})
+
+    def provider(self, uuid: str, name: str) -> OwnedProvider:
+        """What is owned of a provider; empty if the record does not have the provider."""
+        return self.providers.get(uuid, OwnedProvider(name))
+
+
+def recovered_record(
+    tree: ProviderTree, root_uuid: str, declaration: Declaration, owner_trait: str
+) -> OwnershipRecord:
+    """The record of an owner that has lost it: what it declares on providers with its trait.
+
+    Anything else on these providers may belong to another writer. Sharing providers are in other
+    trees, which have records of their own.
+    """
+    declared = {provider.uuid or provider.name: provider for provider in declaration.providers}
+    owned = {}
+    for provider in _providers_with(owner_trait, tree, root_uuid):
+        wanted = declared.get(provider.uuid) or declared.get(provider.name)
+        wanted = wanted or DeclaredProvider(provider.name)
+        owned[provider.uuid] = OwnedProvider(
+            provider.name,
+            created=True,
+            inventories={
+                name: frozenset(fields)
+                for name, fields in wanted.inventories.items()
+                if name in provider.inventory
+            },
+            traits=frozenset(provider.traits & (wanted.traits | {owner_trait})),
+            aggregates=frozenset(provider.aggregates & wanted.aggregates),
+        )
+    return OwnershipRecord(owned)
+
+
+def adopted_record(
+    tree: ProviderTree,
+    root_uuid: str,
+    declaration: Declaration,
+    owner_trait: str,
+    record: OwnershipRecord,
+) -> OwnershipRecord:
+    """The record, and all that is on declared providers and on those with the owner's trait."""
+    providers = dict(record.providers)
+    addresses = (provider.uuid or provider.name for provider in declaration.providers)
+    declared = [tree.data(address) for address in addresses if tree.exists(address)]
+    for provider in (*declared, *_providers_with(owner_trait, tree, root_uuid)):
+        recorded = record.provider(provider.uuid, provider.name)
+        created = owner_trait in provider.traits or recorded.created
+        providers[provider.uuid] = _everything_on(provider, created)
+    return OwnershipRecord(providers)
+
+
+def _providers_with(trait: str, tree: ProviderTree, root_uuid: str) -> Iterator[ProviderData]:
+    for uuid in tree.get_provider_uuids_in_tree(root_uuid):
+        provider = tree.data(uuid)
+        if trait in provider.traits:
+            yield provider
+
+
+def _everything_on(provider: ProviderData, created: bool) -> OwnedProvider:
+    return OwnedProvider(
+        provider.name,
+        created,
+        {name: frozenset(fields) for name, fields in provider.inventory.items()},
+        frozenset(provider.traits),
+        frozenset(provider.aggregates),
+    )

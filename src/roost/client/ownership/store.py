@@ -1,0 +1,200 @@
+"""Stores of ownership records: files, or the memory of the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import platformdirs
+
+from roost.client.errors import NotConfigured
+from roost.client.ownership.owner_names import owner_name
+from roost.client.ownership.record import OwnedProvider, OwnershipRecord
+from roost.model.identifiers import is_uuid
+
+_DRAFT = ".new"
+_DRAFT_SECONDS = 3600
+
+
+class OwnershipStore(Protocol):
+    """The records of one owner, by the uuid of the tree's root."""
+
+    def load(self, root_uuid: str) -> OwnershipRecord | None:
+        """The record of a tree; `None` if there is none."""
+        ...
+
+    def save(self, root_uuid: str, record: OwnershipRecord) -> None:
+        """Replace the record of a tree; an empty record is removed."""
+        ...
+
+    def trees(self) -> list[str]:
+        """The root uuids of all trees that have a record."""
+        ...
+
+
+class FileOwnershipStore:
+    """Keeps one small JSON file for each tree, in one directory for each owner."""
+
+    def __init__(self, owner: str, directory: Path | None = None) -> None:
+        self._directory = (directory or default_directory()) / owner_name(owner)
+
+    def prepare(self) -> None:
+        """Make sure that records can be saved, before anything is written to the server."""
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._directory):
+                pass
+            _remove_old_drafts(self._directory)
+        except OSError as error:
+            raise NotConfigured(
+                f"Cannot save ownership records in {self._directory}: {error.strerror}; "
+                "choose another directory with --records"
+            ) from error
+
+    def load(self, root_uuid: str) -> OwnershipRecord | None:
+        """The record of a tree; `None` if there is none."""
+        path = self._path(root_uuid)
+        try:
+            body = json.loads(path.read_text())
+            record = _parse(body)
+            if _rendered(record) != body:
+                raise ValueError("its content is not an ownership record")
+            return record
+        except FileNotFoundError:
+            return None
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise NotConfigured(
+                f"The ownership record {path} is damaged ({error}). Delete the file: its owner "
+                "then owns again what it declares on providers that it created"
+            ) from error
+        except OSError as error:
+            raise NotConfigured(
+                f"Cannot read the ownership record {path}: {error.strerror}; make the file "
+                "readable, or choose another directory with --records"
+            ) from error
+
+    def save(self, root_uuid: str, record: OwnershipRecord) -> None:
+        """Replace the record of a tree, in full or not at all."""
+        path = self._path(root_uuid)
+        try:
+            if not record.providers:
+                path.unlink(missing_ok=True)
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _replace(path, json.dumps(_rendered(record), indent=1, sort_keys=True))
+        except OSError as error:
+            raise NotConfigured(
+                f"Cannot save the ownership record {path}: {error.strerror}; make room there, or "
+                "choose another directory with --records"
+            ) from error
+
+    def trees(self) -> list[str]:
+        """The root uuids of all trees that have a record."""
+        return sorted(path.stem for path in self._directory.glob("*.json"))
+
+    def _path(self, root_uuid: str) -> Path:
+        if not is_uuid(root_uuid):
+            raise NotConfigured(
+                f"The server has a provider whose uuid is {root_uuid!r}, which is no UUID"
+            )
+        return self._directory / f"{root_uuid}.json"
+
+
+class InMemoryOwnershipStore:
+    """Keeps the records until the process ends."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, OwnershipRecord] = {}
+
+    def load(self, root_uuid: str) -> OwnershipRecord | None:
+        """The record of a tree; `None` if there is none."""
+        return self._records.get(root_uuid)
+
+    def save(self, root_uuid: str, record: OwnershipRecord) -> None:
+        """Replace the record of a tree; an empty record is removed."""
+        self._records.pop(root_uuid, None)
+        if record.providers:
+            self._records[root_uuid] = record
+
+    def trees(self) -> list[str]:
+        """The root uuids of all trees that have a record."""
+        return sorted(self._records)
+
+
+def default_directory() -> Path:
+    """The state directory that systemd gives a service, else that of the user."""
+    given = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
+    return Path(given) if given else platformdirs.user_state_path("roost") / "owners"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Replace the text of a file, in full or not at all."""
+    # The name of the draft is random, so another user cannot put a link in its place.
+    handle, draft = tempfile.mkstemp(_DRAFT, f"{path.stem}-", path.parent)
+    try:
+        with open(handle, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError:
+        # The draft would keep a full disk full.
+        os.unlink(draft)
+        raise
+    _make_durable(path.parent)
+
+
+def _remove_old_drafts(directory: Path) -> None:
+    """Remove the drafts of processes that ended while they saved a record."""
+    for draft in directory.glob(f"*{_DRAFT}"):
+        with suppress(OSError):
+            # A running process may still be writing a younger draft.
+            if draft.lstat().st_mtime < time.time() - _DRAFT_SECONDS:
+                draft.unlink()
+
+
+def _make_durable(directory: Path) -> None:
+    """Make the file names in a directory survive a loss of power."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _rendered(record: OwnershipRecord) -> dict[str, Any]:
+    return {
+        "providers": {
+            uuid: {
+                "name": provider.name,
+                "created": provider.created,
+                "inventories": {
+                    name: sorted(fields) for name, fields in provider.inventories.items()
+                },
+                "traits": sorted(provider.traits),
+                "aggregates": sorted(provider.aggregates),
+            }
+            for uuid, provider in record.providers.items()
+        }
+    }
+
+
+def _parse(body: Mapping[str, Any]) -> OwnershipRecord:
+    return OwnershipRecord(
+        {
+            uuid: OwnedProvider(
+                provider["name"],
+                bool(provider["created"]),
+                {name: frozenset(fields) for name, fields in provider["inventories"].items()},
+                frozenset(provider["traits"]),
+                frozenset(provider["aggregates"]),
+            )
+            for uuid, provider in body["providers"].items()
+        }
+    )

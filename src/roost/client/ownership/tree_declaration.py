@@ -1,0 +1,79 @@
+"""A declaration of several trees, divided by the trees that the server has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.store import OwnershipStore
+from roost.client.placement import Placement
+from roost.model.identifiers import new_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDeclaration:
+    """The part of a declaration that belongs to one tree of the server, or begins a new tree.
+
+    `name` and `uuid` are those of a provider in the tree, `root_uuid` is that of its root.
+    """
+
+    name: str
+    uuid: str
+    root_uuid: str
+    declaration: Declaration
+
+    def apply(self, reporter: DeclarativeReporter, *, dry_run: bool) -> Report:
+        """Make the declaration true, or report what that would change."""
+        act = reporter.preview if dry_run else reporter.declare
+        report = act(self.declaration, self.name, self.uuid)
+        # One command may apply thousands of trees, and needs each of them once.
+        reporter.reporter.forget(self.uuid)
+        return report
+
+
+def tree_declarations(placement: Placement, declaration: Declaration) -> list[TreeDeclaration]:
+    """The declaration divided by trees of the server, in the order of their first provider.
+
+    A provider that is declared without parent may have one on the server.
+    """
+    found: dict[str, tuple[DeclaredProvider, str, list[DeclaredProvider]]] = {}
+    for tree in declaration.trees().values():
+        root = tree.providers[0]
+        uuid, root_uuid = _locate(placement, root)
+        _, _, members = found.setdefault(root_uuid, (root, uuid, []))
+        members += tree.providers
+    return [
+        TreeDeclaration(first.name, uuid, root_uuid, Declaration(tuple(members)))
+        for root_uuid, (first, uuid, members) in found.items()
+    ]
+
+
+def withdrawals(
+    placement: Placement, store: OwnershipStore, declared: Collection[TreeDeclaration]
+) -> Iterator[TreeDeclaration]:
+    """An empty declaration for each tree that has a record and is no longer declared.
+
+    A tree that the server does not have is left out, and keeps its record: the tree may be on
+    another server.
+    """
+    trees = {tree.root_uuid for tree in declared}
+    for root_uuid in store.trees():
+        if root_uuid in trees:
+            continue
+        provider = placement.provider(root_uuid)
+        # A root that was moved below a declared tree belongs to that tree.
+        if provider is not None and provider["root_provider_uuid"] not in trees:
+            yield TreeDeclaration(provider["name"], root_uuid, root_uuid, Declaration(()))
+
+
+def _locate(placement: Placement, provider: DeclaredProvider) -> tuple[str, str]:
+    """The uuid of a provider, and that of the root of its tree."""
+    if provider.uuid is not None:
+        found = placement.provider(provider.uuid)
+        return provider.uuid, found["root_provider_uuid"] if found else provider.uuid
+    for named in placement.providers_named(provider.name):
+        return named["uuid"], named["root_provider_uuid"]
+    uuid = new_uuid()
+    return uuid, uuid

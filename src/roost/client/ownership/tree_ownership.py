@@ -1,0 +1,61 @@
+"""The ownership record of one tree, while one declaration is reported."""
+
+from __future__ import annotations
+
+from roost.client.declaration import Declaration
+from roost.client.ownership.record import OwnershipRecord, adopted_record, recovered_record
+from roost.client.ownership.store import OwnershipStore
+from roost.client.provider_tree import ProviderTree
+
+
+class TreeOwnership:
+    """Loads and saves what one owner owns of one tree.
+
+    With `adopt`, the owner takes over all that is on its declared providers. With `read_only`,
+    nothing is saved.
+    """
+
+    def __init__(
+        self, store: OwnershipStore, owner_trait: str, *, adopt: bool, read_only: bool
+    ) -> None:
+        self.owner_trait = owner_trait
+        self._store = store
+        self._adopt = adopt
+        self._read_only = read_only
+        self._root_uuid = ""
+        self._stored: OwnershipRecord | None = None
+
+    def load(self, tree: ProviderTree, root_uuid: str, declaration: Declaration) -> OwnershipRecord:
+        """The record of a tree: stored, else recovered from the tree."""
+        self._root_uuid = root_uuid
+        self._stored = self._store.load(root_uuid) or self._of_former_trees(tree)
+        record = self._stored
+        if record is None:
+            record = recovered_record(tree, root_uuid, declaration, self.owner_trait)
+        if self._adopt:
+            record = adopted_record(tree, root_uuid, declaration, self.owner_trait, record)
+        return record
+
+    def save(self, record: OwnershipRecord) -> None:
+        """Store the record of the tree that was loaded last, if it differs."""
+        if not self._read_only and record != (self._stored or OwnershipRecord()):
+            self._store.save(self._root_uuid, record)
+            self._stored = record
+
+    def _of_former_trees(self, tree: ProviderTree) -> OwnershipRecord | None:
+        """The records of members of the tree that were roots when they were stored."""
+        former = {
+            uuid: record
+            for uuid in tree.get_provider_uuids_in_tree(self._root_uuid)
+            if (record := self._store.load(uuid)) is not None
+        }
+        if not former:
+            return None
+        merged = OwnershipRecord(
+            {uuid: owned for record in former.values() for uuid, owned in record.providers.items()}
+        )
+        if not self._read_only:
+            self._store.save(self._root_uuid, merged)
+            for uuid in former:
+                self._store.save(uuid, OwnershipRecord())
+        return merged

@@ -1,0 +1,297 @@
+"""The calls that the client makes, one method each: path, microversion and how each can fail.
+
+Each call has the oldest microversion that serves its purpose, so that the client works with old
+servers as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from roost.client.errors import (
+    AnswerLost,
+    InvalidResourceClass,
+    InventoryInUse,
+    PlacementError,
+    PlacementReshapeConflict,
+    ProviderExists,
+    ReadLost,
+    ReshapeFailed,
+    ResourceProviderAggregateRetrievalFailed,
+    ResourceProviderCreationFailed,
+    ResourceProviderDeletionFailed,
+    ResourceProviderInUse,
+    ResourceProviderRetrievalFailed,
+    ResourceProviderTraitRetrievalFailed,
+    TraitCreationFailed,
+    TraitRetrievalFailed,
+    TransportFailed,
+    WriteLost,
+)
+from roost.client.placement import answers
+from roost.client.placement.answers import (
+    INVENTORY_IN_USE,
+    NAME_TAKEN,
+    Inventories,
+    ProviderBody,
+    is_concurrent_update,
+    refusal,
+    require_ok,
+    require_updated,
+)
+from roost.client.provider_tree import SHARING_TRAIT
+from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.model.identifiers import is_custom
+
+GATEWAY_FAILURES = (502, 504)
+"""A gateway answers so if it has no answer of the server."""
+
+NAMES_PER_REQUEST = 100
+"""Keeps a path with an `in:` list shorter than servers and proxies allow."""
+
+
+class Placement:
+    """A placement server."""
+
+    def __init__(self, transport: Transport, aggregates_per_request: int = 200) -> None:
+        self._transport = transport
+        self._aggregates_per_request = aggregates_per_request
+
+    # -- providers
+
+    def tree(self, uuid: str) -> list[ProviderBody]:
+        """All providers of the tree of a provider; none if the provider does not exist."""
+        answer = self._read(f"/resource_providers?in_tree={quote(uuid)}", "1.14", uuid)
+        return answers.provider_bodies(answer)
+
+    def provider(self, uuid: str) -> ProviderBody | None:
+        """One provider; `None` if it does not exist."""
+        answer = self._send("GET", f"/resource_providers/{uuid}", version="1.14")
+        if answer.status == 404:
+            return None
+        require_ok(answer, ResourceProviderRetrievalFailed, f"Cannot read provider {uuid}", uuid)
+        return answers.provider_body(answer, answer.json)
+
+    def providers_named(self, name: str) -> list[ProviderBody]:
+        """The provider of this name, in a list; an empty list if there is none."""
+        query = urlencode({"name": name})
+        answer = self._read(f"/resource_providers?{query}", "1.14", None)
+        return answers.provider_bodies(answer)
+
+    def roots(self) -> list[ProviderBody]:
+        """All providers without parent."""
+        answer = self._read("/resource_providers", "1.14", None)
+        return [
+            provider
+            for provider in answers.provider_bodies(answer)
+            if provider["parent_provider_uuid"] is None
+        ]
+
+    def sharing_providers(self, aggregates: Iterable[str]) -> list[ProviderBody]:
+        """The sharing providers in these aggregates."""
+        found: dict[str, ProviderBody] = {}
+        for chunk in _chunks(sorted(aggregates), self._aggregates_per_request):
+            path = f"/resource_providers?member_of=in:{','.join(chunk)}&required={SHARING_TRAIT}"
+            answer = self._read(path, "1.18", None)
+            found |= {provider["uuid"]: provider for provider in answers.provider_bodies(answer)}
+        return list(found.values())
+
+    def create_provider(self, uuid: str, name: str, parent_uuid: str | None) -> ProviderBody:
+        """Create a provider; raises `ProviderExists` if the server has this uuid already.
+
+        The transport may repeat the request: a repetition finds the provider.
+        """
+        body = {"uuid": uuid, "name": name}
+        if parent_uuid is not None:
+            body["parent_provider_uuid"] = parent_uuid
+        answer = self._send("POST", "/resource_providers", body, "1.20", repeatable=True)
+        message = f"Cannot create provider {name} ({uuid})"
+        if answer.status == 409 and NAME_TAKEN not in answer.detail:
+            raise refusal(ProviderExists, message, answer, uuid)
+        require_ok(answer, ResourceProviderCreationFailed, message, uuid)
+        return answers.provider_body(answer, answer.json)
+
+    def delete_provider(self, uuid: str) -> None:
+        """Delete a provider; a provider that does not exist is no error."""
+        answer = self._send("DELETE", f"/resource_providers/{uuid}", repeatable=True)
+        if answer.status == 404:
+            return
+        if answer.status == 409:
+            raise refusal(ResourceProviderInUse, f"Provider {uuid} is in use", answer, uuid)
+        require_ok(answer, ResourceProviderDeletionFailed, f"Cannot delete provider {uuid}", uuid)
+
+    # -- inventories, aggregates, traits
+
+    def inventories(self, uuid: str) -> tuple[int, Inventories]:
+        """The generation and the inventories of a provider."""
+        answer = self._read(f"/resource_providers/{uuid}/inventories", None, uuid)
+        return answers.generation(answer), answers.inventories(answer)
+
+    def put_inventories(
+        self, uuid: str, generation: int, inventories: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[int, Inventories]:
+        """Replace all inventories of a provider."""
+        answer = self._send(
+            "PUT",
+            f"/resource_providers/{uuid}/inventories",
+            {"resource_provider_generation": generation, "inventories": inventories},
+            "1.26",
+        )
+        if answer.status == 409 and answer.code == INVENTORY_IN_USE:
+            raise refusal(InventoryInUse, f"Inventory of provider {uuid} is in use", answer, uuid)
+        require_updated(answer, "inventories", uuid)
+        return answers.generation(answer), answers.inventories(answer)
+
+    def aggregates(self, uuid: str) -> tuple[int, frozenset[str]]:
+        """The generation and the aggregates of a provider."""
+        path = f"/resource_providers/{uuid}/aggregates"
+        answer = self._read(path, "1.19", uuid, ResourceProviderAggregateRetrievalFailed)
+        return answers.generation(answer), answers.names(answer, "aggregates")
+
+    def put_aggregates(
+        self, uuid: str, generation: int, aggregates: Iterable[str]
+    ) -> tuple[int, frozenset[str]]:
+        """Replace all aggregates of a provider."""
+        answer = self._send(
+            "PUT",
+            f"/resource_providers/{uuid}/aggregates",
+            {"resource_provider_generation": generation, "aggregates": sorted(aggregates)},
+            "1.19",
+        )
+        require_updated(answer, "aggregates", uuid)
+        return answers.generation(answer), answers.names(answer, "aggregates")
+
+    def traits(self, uuid: str) -> tuple[int, frozenset[str]]:
+        """The generation and the traits of a provider."""
+        path = f"/resource_providers/{uuid}/traits"
+        answer = self._read(path, "1.6", uuid, ResourceProviderTraitRetrievalFailed)
+        return answers.generation(answer), answers.names(answer, "traits")
+
+    def put_traits(
+        self, uuid: str, generation: int, traits: Iterable[str]
+    ) -> tuple[int, frozenset[str]]:
+        """Replace all traits of a provider.
+
+        An empty list is sent with PUT as well, because DELETE returns no generation.
+        """
+        answer = self._send(
+            "PUT",
+            f"/resource_providers/{uuid}/traits",
+            {"resource_provider_generation": generation, "traits": sorted(traits)},
+            "1.6",
+        )
+        require_updated(answer, "traits", uuid)
+        return answers.generation(answer), answers.names(answer, "traits")
+
+    def usages(self, uuid: str) -> dict[str, int]:
+        """The amount in use of each inventory of a provider."""
+        answer = self._read(f"/resource_providers/{uuid}/usages", None, uuid)
+        return dict(answer.field("usages", dict))
+
+    # -- names of traits and resource classes
+
+    def known_traits(self, names: Iterable[str]) -> set[str]:
+        """The traits among these that the server knows."""
+        known: set[str] = set()
+        for chunk in _chunks(sorted(names), NAMES_PER_REQUEST):
+            path = f"/traits?name=in:{','.join(quote(name) for name in chunk)}"
+            answer = self._send("GET", path, version="1.6")
+            require_ok(answer, TraitRetrievalFailed, "Cannot read which traits there are")
+            known |= answers.names(answer, "traits")
+        return known
+
+    def create_trait(self, name: str) -> None:
+        """Create a trait, unless the server knows it."""
+        answer = self._send("PUT", f"/traits/{quote(name)}", version="1.6", repeatable=True)
+        advice = "" if is_custom(name) else ", which the server is too old to know, or is misspelt"
+        require_ok(answer, TraitCreationFailed, f"Cannot create trait {name}{advice}")
+
+    def known_resource_classes(self) -> set[str]:
+        """All resource classes that the server knows."""
+        answer = self._send("GET", "/resource_classes", version="1.2")
+        require_ok(answer, InvalidResourceClass, "Cannot read which resource classes there are")
+        return {found["name"] for found in answer.field("resource_classes")}
+
+    def create_resource_class(self, name: str) -> None:
+        """Create a resource class, unless the server knows it."""
+        path = f"/resource_classes/{quote(name)}"
+        answer = self._send("PUT", path, version="1.7", repeatable=True)
+        require_ok(answer, InvalidResourceClass, f"Cannot create resource class {name}")
+
+    # -- allocations
+
+    def consumers_of(self, uuid: str) -> list[str]:
+        """The consumers that have allocations of a provider."""
+        answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
+        return list(answer.field("allocations", dict))
+
+    def allocations_of(self, consumer: str) -> dict[str, Any]:
+        """All allocations of a consumer, of any provider, with project, user and generation."""
+        answer = self._read(allocations_path(consumer), "1.28", None)
+        return dict(answer.json)
+
+    def reshape(
+        self, inventories: Mapping[str, Mapping[str, Any]], allocations: Mapping[str, Any]
+    ) -> None:
+        """Replace inventories and allocations in one step."""
+        body = {"inventories": inventories, "allocations": allocations}
+        try:
+            answer = self._send("POST", "/reshaper", body, "1.30")
+        except TransportFailed as error:
+            raise ReshapeFailed(
+                f"Cannot reshape: {error.message}",
+                detail=error.detail,
+                request_id=error.request_id,
+            ) from error
+        if is_concurrent_update(answer):
+            raise refusal(PlacementReshapeConflict, "Another writer changed the tree", answer)
+        require_ok(answer, ReshapeFailed, "Cannot reshape")
+
+    # -- any request
+
+    def send(self, request: PlacementRequest) -> PlacementResponse:
+        """Send a request; raises `ReadLost` or `WriteLost` if no answer of the server came."""
+        reads = request.method == "GET"
+        try:
+            answer = self._transport.send(request)
+        except AnswerLost as error:
+            lost = ReadLost if reads else WriteLost
+            raise lost(error.message, detail=error.detail, request_id=error.request_id) from error
+        if answer.status in GATEWAY_FAILURES and not reads:
+            raise refusal(WriteLost, f"A gateway lost the answer to {request}", answer)
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        version: str | None = None,
+        repeatable: bool = False,
+    ) -> PlacementResponse:
+        return self.send(
+            PlacementRequest(method, path, body, version, repeatable or method == "GET")
+        )
+
+    def _read(
+        self,
+        path: str,
+        version: str | None,
+        uuid: str | None,
+        failure: type[PlacementError] = ResourceProviderRetrievalFailed,
+    ) -> PlacementResponse:
+        answer = self._send("GET", path, version=version)
+        require_ok(answer, failure, f"Cannot read {path.partition('?')[0]}", uuid)
+        return answer
+
+
+def allocations_path(consumer_uuid: str) -> str:
+    """The path of the allocations of a consumer."""
+    return f"/allocations/{quote(consumer_uuid, safe='')}"
+
+
+def _chunks(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,249 @@
+"""Building blocks from the rows of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.model.capacity import exact_capacity
+from roost.search.block import BLOCK_PROVIDERS, Block, InventoryColumns, id_range, new_versions
+from roost.search.columns import BoolColumn, FloatColumn, IndexColumn, IntColumn
+from roost.search.rows import (
+    ForestRows,
+    InventoryRows,
+    MembershipRows,
+    UsageRows,
+)
+from roost.search.set_table import EMPTY_SET, Member, SetTable
+from roost.search.uuid_column import UuidColumn
+
+# No requested amount reaches it, and the sum of two capacities still fits into a column.
+CAPACITY_MAX = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class _ProviderOrder:
+    """The order of the providers in all new blocks together, and the index of each id there."""
+
+    # For each index, the row of the provider.
+    rows: IntColumn
+    ids: IntColumn
+    _sorted_ids: IntColumn
+    _indexes: IntColumn
+
+    @classmethod
+    def of(cls, rows: ForestRows) -> _ProviderOrder:
+        providers = rows.providers
+        not_root = providers.ids != providers.root_ids
+        order = np.lexsort((providers.ids, not_root, providers.root_ids))
+        ids = providers.ids[order]
+        indexes = np.argsort(ids)
+        return cls(order, ids, ids[indexes], indexes)
+
+    def find(self, ids: IntColumn) -> tuple[IntColumn, BoolColumn]:
+        """The index of each id, and whether a provider with that id exists."""
+        if not len(self.ids):
+            return np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
+        found = np.searchsorted(self._sorted_ids, ids).clip(max=len(self.ids) - 1)
+        return self._indexes[found], self._sorted_ids[found] == ids
+
+
+def build_blocks(
+    rows: ForestRows,
+    trait_sets: SetTable[int],
+    aggregate_sets: SetTable[str],
+    sharing_trait: int | None,
+) -> list[Block]:
+    """Blocks of all these trees. The tables get the sets that they do not have yet."""
+    order = _ProviderOrder.of(rows)
+    if not len(order.ids):
+        return []
+    root_ids = rows.providers.root_ids[order.rows]
+    starts = np.flatnonzero(np.concatenate(([True], root_ids[1:] != root_ids[:-1])))
+    indexes, has_parent = order.find(rows.providers.parent_ids[order.rows])
+    columns = _OrderedColumns(
+        ids=order.ids,
+        uuids=[rows.providers.uuids[row] for row in order.rows.tolist()],
+        parents=np.where(has_parent, indexes, -1),
+        starts=np.append(starts, len(order.ids)),
+        traits=_set_numbers(rows.traits, order, trait_sets, int),
+        aggregates=_set_numbers(rows.aggregates, order, aggregate_sets, str),
+        inventories=_OrderedInventories.of(rows.inventories, rows.usages, order),
+    )
+    # By trait set, whether a provider with that set is a sharing provider.
+    sharing_mask = (
+        trait_sets.with_any([sharing_trait])
+        if sharing_trait is not None
+        else np.zeros(len(trait_sets), np.bool_)
+    )
+    return [
+        _block(columns, first, last, sharing_mask, aggregate_sets)
+        for first, last in _block_bounds(columns.starts)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _OrderedInventories:
+    """All inventories, in the order of their providers, before they are cut into blocks."""
+
+    indexes: IntColumn
+    class_ids: IntColumn
+    capacity: IntColumn
+    min_unit: IntColumn
+    max_unit: IntColumn
+    step_size: IntColumn
+    used: IntColumn
+
+    @classmethod
+    def of(
+        cls, rows: InventoryRows, usages: UsageRows, order: _ProviderOrder
+    ) -> _OrderedInventories:
+        indexes, known = order.find(rows.provider_ids)
+        sequence = np.flatnonzero(known)
+        sequence = sequence[np.argsort(indexes[sequence], kind="stable")]
+        indexes = indexes[sequence]
+        class_ids = rows.class_ids[sequence]
+        return cls(
+            indexes,
+            class_ids,
+            capacities_of(rows)[sequence],
+            rows.min_unit[sequence],
+            rows.max_unit[sequence],
+            rows.step_size[sequence],
+            _used(indexes, class_ids, usages, order),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _OrderedColumns:
+    """All columns of all providers in their final order, before they are cut into blocks."""
+
+    ids: IntColumn
+    uuids: list[bytes]
+    parents: IntColumn
+    starts: IntColumn
+    traits: IndexColumn
+    aggregates: IndexColumn
+    inventories: _OrderedInventories
+
+
+def capacities_of(rows: InventoryRows) -> IntColumn:
+    """The capacity of each inventory, cut to its integer part as the API shows it."""
+    exact: FloatColumn = exact_capacity(rows.total, rows.reserved, rows.allocation_ratio)
+    return np.clip(exact, -CAPACITY_MAX, CAPACITY_MAX).astype(np.int64)
+
+
+def _used(
+    indexes: IntColumn, class_ids: IntColumn, usages: UsageRows, order: _ProviderOrder
+) -> IntColumn:
+    used = np.zeros(len(indexes), np.int64)
+    if not len(indexes) or not len(usages.used):
+        return used
+    usage_indexes, known = order.find(usages.provider_ids)
+    keys = ((usage_indexes << 32) | usages.class_ids)[known]
+    if not len(keys):
+        return used
+    by_key = np.argsort(keys)
+    wanted = (indexes << 32) | class_ids
+    found = by_key[np.searchsorted(keys, wanted, sorter=by_key).clip(max=len(keys) - 1)]
+    matches = keys[found] == wanted
+    used[matches] = usages.used[known][found[matches]]
+    return used
+
+
+def _set_numbers(
+    rows: MembershipRows,
+    order: _ProviderOrder,
+    table: SetTable[Member],
+    parse: Callable[[str], Member],
+) -> IndexColumn:
+    """For each provider, the number of its set."""
+    set_numbers = np.full(len(order.ids), EMPTY_SET, np.int32)
+    # Most providers have one of a few texts, so each text is parsed once.
+    numbers_by_text: dict[str, int] = {}
+    for text in rows.members:
+        if text not in numbers_by_text:
+            members = frozenset(parse(member) for member in text.split(","))
+            numbers_by_text[text] = table.set_number(members)
+    indexes, known = order.find(rows.provider_ids)
+    found = np.fromiter(map(numbers_by_text.__getitem__, rows.members), np.int32, len(rows.members))
+    set_numbers[indexes[known]] = found[known]
+    return set_numbers
+
+
+def _block_bounds(starts: IntColumn) -> Iterator[tuple[int, int]]:
+    """The first tree of each block, and the first tree after the block."""
+    first = 0
+    while first < len(starts) - 1:
+        last = int(np.searchsorted(starts, starts[first] + BLOCK_PROVIDERS, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _block(
+    columns: _OrderedColumns,
+    first: int,
+    last: int,
+    sharing_mask: BoolColumn,
+    aggregate_sets: SetTable[str],
+) -> Block:
+    begin, end = int(columns.starts[first]), int(columns.starts[last])
+    starts = (columns.starts[first : last + 1] - begin).astype(np.int32)
+    parents = columns.parents[begin:end]
+    aggregates = columns.aggregates[begin:end].copy()
+    trees = np.repeat(np.arange(last - first, dtype=np.int32), np.diff(starts))
+    traits = columns.traits[begin:end].copy()
+    ids = columns.ids[begin:end].copy()
+    return Block(
+        ids=ids,
+        id_range=id_range(ids),
+        uuids=UuidColumn(columns.uuids[begin:end]),
+        parents=np.where(parents < 0, -1, parents - begin).astype(np.int32),
+        trees=trees,
+        starts=starts,
+        traits=traits,
+        aggregates=aggregates,
+        tree_aggregates=_tree_aggregates(aggregates, trees, last - first, aggregate_sets),
+        inventories=_inventories_of(columns.inventories, begin, end),
+        sharing=tuple(np.flatnonzero(sharing_mask[traits]).tolist()),
+        tree_versions=new_versions(last - first),
+    )
+
+
+def _tree_aggregates(
+    aggregates: IndexColumn, trees: IndexColumn, tree_count: int, table: SetTable[str]
+) -> IndexColumn:
+    set_numbers = np.full(tree_count, EMPTY_SET, np.int32)
+    sets_by_tree: dict[int, set[int]] = {}
+    members = np.flatnonzero(aggregates != EMPTY_SET)
+    for tree, set_number in zip(trees[members].tolist(), aggregates[members].tolist(), strict=True):
+        sets_by_tree.setdefault(tree, set()).add(set_number)
+    for tree, sets in sets_by_tree.items():
+        set_numbers[tree] = (
+            next(iter(sets))
+            if len(sets) == 1
+            else table.set_number(frozenset().union(*(table[set_number] for set_number in sets)))
+        )
+    return set_numbers
+
+
+def _inventories_of(
+    inventories: _OrderedInventories, begin: int, end: int
+) -> dict[int, InventoryColumns]:
+    first, last = np.searchsorted(inventories.indexes, (begin, end)).tolist()
+    class_ids = inventories.class_ids[first:last]
+    found = {}
+    for class_id in np.unique(class_ids).tolist():
+        rows = np.flatnonzero(class_ids == class_id) + first
+        found[class_id] = InventoryColumns.of(
+            indexes=(inventories.indexes[rows] - begin).astype(np.int32),
+            capacity=inventories.capacity[rows],
+            min_unit=inventories.min_unit[rows],
+            max_unit=inventories.max_unit[rows],
+            step_size=inventories.step_size[rows],
+            used=inventories.used[rows],
+        )
+    return found

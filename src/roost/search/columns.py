@@ -1,0 +1,19 @@
+"""Columns: one value for each row, in arrays that numpy works on as a whole."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+IntColumn: TypeAlias = npt.NDArray[np.int64]
+FloatColumn: TypeAlias = npt.NDArray[np.float64]
+BoolColumn: TypeAlias = npt.NDArray[np.bool_]
+# Indexes of providers in a block, offsets in a tree, and numbers of sets.
+IndexColumn: TypeAlias = npt.NDArray[np.int32]
+
+
+def column(values: Any, dtype: Any = np.int64) -> Any:
+    """A column of these values."""
+    return np.asarray(values, dtype=dtype)

@@ -1,0 +1,33 @@
+"""The conditions of a provider list, and the providers of a forest that meet them.
+
+A provider list asks of each provider what a suffixed request group asks of one provider. Neither
+the provider's tree nor sharing providers count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roost.model.candidates import RequestGroup
+from roost.model.providers import ProviderFilter
+from roost.search.columns import IntColumn
+from roost.search.eligibility import eligible_by_themselves
+from roost.search.forest import Forest
+from roost.search.plan import requirement_of
+
+# Any suffix does: only the unsuffixed group looks at whole trees.
+_SUFFIX = "_LIST"
+
+
+def select_providers(forest: Forest, wanted: ProviderFilter) -> IntColumn:
+    """The sorted ids of the providers that meet all conditions of the filter.
+
+    All names in the conditions exist. What the filter asks of rows does not count.
+    """
+    group = RequestGroup(_SUFFIX, wanted.resources, wanted.traits, wanted.aggregates)
+    requirement = requirement_of(forest, group)
+    found = [
+        block.ids[eligible_by_themselves(requirement, block, number)]
+        for number, block in enumerate(forest.blocks)
+    ]
+    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)

@@ -1,0 +1,145 @@
+"""The rules of a plan: what must hold between its slots, the same for every tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from roost.search.block_building import CAPACITY_MAX
+from roost.search.columns import IndexColumn, IntColumn
+from roost.search.effort import Effort
+from roost.search.plan import Plan
+from roost.search.problem import Problem
+from roost.search.sharing import SharingProviders
+
+# So many trait choices fit into one integer of a column.
+_BITS_PER_WORD = 62
+
+
+@dataclass(frozen=True, slots=True)
+class ContestedClass:
+    """A resource class that several slots take, perhaps from one provider."""
+
+    class_id: int
+    amount_by_slot: Mapping[int, int]
+    # The requirements of these slots.
+    requirements: tuple[int, ...]
+    # The sum of all amounts: more room than that makes no difference.
+    total: int
+    # Every amount is a multiple of it: room beyond a multiple makes no difference either.
+    unit: int
+
+
+class Rules:
+    """What must hold between the slots of a plan, whatever the tree."""
+
+    def __init__(self, plan: Plan, sharing: SharingProviders, effort: Effort) -> None:
+        self.plan = plan
+        self.sharing = sharing
+        self.effort = effort
+        # For each slot its requirement.
+        self.requirement_by_slot = tuple(slot.requirement for slot in plan.slots)
+        self.contested_classes = tuple(_contested_classes(plan))
+        # Every requirement of every contested class, in the order of `Problem.rooms`.
+        self.contested_requirements = tuple(
+            (contested, requirement)
+            for contested in self.contested_classes
+            for requirement in contested.requirements
+        )
+        # The requirements of the unsuffixed group, in the order of `Problem.trait_choices`; empty
+        # if the group requires no traits.
+        self.unsuffixed_requirements = tuple(
+            dict.fromkeys(plan.slots[slot].requirement for slot in plan.unsuffixed_slots)
+            if plan.trait_choices
+            else ()
+        )
+        # The masks of the trait choices, as many together as fit into one integer.
+        self.trait_choice_words = [
+            plan.trait_choices[first : first + _BITS_PER_WORD]
+            for first in range(0, len(plan.trait_choices), _BITS_PER_WORD)
+        ]
+        self.all_trait_choices = (1 << len(plan.trait_choices)) - 1
+        self.one_provider_per_tree = not plan.query.nested and len(plan.slots) > 1
+
+    @property
+    def slots_are_independent(self) -> bool:
+        """Whether every provider of one slot goes with every provider of every other slot."""
+        return not (
+            self.contested_classes
+            or self.plan.trait_choices
+            or self.plan.isolated_slots
+            or self.plan.same_subtrees
+            or self.one_provider_per_tree
+        )
+
+    def contested_rooms(
+        self, problem: Problem
+    ) -> Iterator[tuple[ContestedClass, tuple[int, ...], tuple[int, ...]]]:
+        """For each contested class and requirement: the providers, and the room of each."""
+        for (contested, requirement), rooms in zip(
+            self.contested_requirements, problem.rooms, strict=True
+        ):
+            yield contested, problem.providers[requirement], rooms
+
+    def from_one_provider(self, problem: Problem, provider: int) -> Problem:
+        """The problem with this provider, which meets every requirement, as the only one."""
+
+        def pick(requirement: int, values: tuple[int, ...]) -> tuple[int, ...]:
+            return (values[problem.providers[requirement].index(provider)],)
+
+        return Problem(
+            tuple((provider,) for _ in problem.providers),
+            tuple(
+                pick(requirement, rooms)
+                for (_, requirement), rooms in zip(
+                    self.contested_requirements, problem.rooms, strict=True
+                )
+            ),
+            tuple(
+                pick(requirement, choices)
+                for requirement, choices in zip(
+                    self.unsuffixed_requirements, problem.trait_choices, strict=True
+                )
+            ),
+            problem.parents,
+        )
+
+    def trait_choices_of(self, trait_set: int) -> int:
+        """The trait choices that a provider with this set of traits meets, as bits."""
+        return sum(1 << bit for bit, mask in enumerate(self.plan.trait_choices) if mask[trait_set])
+
+    def trait_choice_columns(self, trait_sets: IndexColumn) -> list[IntColumn]:
+        """The same for a column of sets: as many columns as the bits need."""
+        columns = []
+        for masks in self.trait_choice_words:
+            word: IntColumn = np.zeros(len(trait_sets), np.int64)
+            for bit, mask in enumerate(masks):
+                word |= mask[trait_sets].astype(np.int64) << bit
+            columns.append(word)
+        return columns
+
+    def joined_trait_choices(self, columns: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """The bits of each provider, from the columns that `trait_choice_columns` makes."""
+        if len(columns) == 1:
+            return columns[0]
+        return tuple(
+            sum(word << (_BITS_PER_WORD * position) for position, word in enumerate(words))
+            for words in zip(*columns, strict=True)
+        )
+
+
+def _contested_classes(plan: Plan) -> Iterator[ContestedClass]:
+    by_class: dict[int, dict[int, int]] = {}
+    for index, slot in enumerate(plan.slots):
+        for class_id, amount in plan.requirements[slot.requirement].amounts:
+            by_class.setdefault(class_id, {})[index] = amount
+    for class_id, amounts in by_class.items():
+        if len(amounts) > 1 and not amounts.keys() <= set(plan.isolated_slots):
+            requirements = dict.fromkeys(plan.slots[slot].requirement for slot in amounts)
+            total = min(sum(amounts.values()), 2 * CAPACITY_MAX)
+            yield ContestedClass(
+                class_id, amounts, tuple(requirements), total, gcd(*amounts.values())
+            )

@@ -1,0 +1,273 @@
+"""Reading the journal of MySQL and MariaDB, where rows become visible in any order.
+
+The server gives a row its id at the INSERT and shows the row after the COMMIT. So a row may appear
+below rows that the reader saw long before. The reader therefore remembers the gaps: the ids that
+are missing below the highest id it has seen. It looks into the gaps each time that it reads.
+
+A transaction that is rolled back leaves its ids missing for ever. The reader forgets a missing id
+when two things are certain. First, the INSERT that took the id is over: an INSERT takes its ids
+before it has any row, but it does not last long, so the reader waits `SECONDS_MIN`. Second, no
+transaction holds the row: the reader tries to lock the rows of the gap, and a held row refuses the
+lock. Nodes of a Galera cluster do not see each other's locks. There, the reader waits longer, and
+does not lock.
+
+A server that does not flush each COMMIT to disk loses the last ones when it crashes, perhaps below
+rows that it kept. When the server was restarted, or another server answers, the reader checks
+that the rows which it found most recently are still there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from roost.store.errors import mysql_code_of
+from roost.store.journal.by_id import Answer, IdPosition
+from roost.store.journal.gaps import (
+    BLOCK_LENGTH,
+    Gap,
+    Gaps,
+    IdBlock,
+    Windows,
+    gaps_after,
+    gaps_in_blocks,
+    is_missing,
+    windows,
+    without,
+)
+from roost.store.journal.position import JournalEntry, JournalLost, Position, too_many
+from roost.store.journal.rows import (
+    RECENT_MAX,
+    SEPARATOR,
+    check_recent,
+    entries_of,
+    fetch_rows,
+    recent_ids,
+    row_id,
+)
+
+# For how long a reader looks for a missing id at least.
+SECONDS_MIN = 30.0
+SECONDS_MIN_IN_CLUSTER = 180.0
+# How far the clocks of two hosts may differ.
+_CLOCK_DIFFERENCE_SECONDS = 30
+# With more gaps than that, reading all tables again is faster. A reader that starts keeps half of
+# them at most, the newest, so that it can continue.
+GAPS_MAX = 50_000
+_GAPS_PER_PROBE = 200
+# MariaDB and MySQL each have an error code for a row that another transaction holds.
+_ROW_HELD = frozenset({1205, 3572})
+
+_ROW = (
+    "CONCAT(changes.id, '|', changes.kind, '|', IFNULL(changes.provider_id, ''), '|',"
+    " changes.created_at, '|', IFNULL(changes.provider_uuid, ''))"
+)
+# UUID_SHORT() consists of the server's id, the second of its start, and a counter of 24 bits. The
+# counter overflows after 16 million calls: then the reader checks once more than necessary.
+_SERVER = "UUID_SHORT() >> 24"
+_PRUNED = "IFNULL((SELECT value FROM roost_meta WHERE name = 'pruned'), '')"
+# The index of transactions contains all ids as well, but in an order that makes the server look at
+# every row.
+_BY_ID = "FROM roost_changes AS changes FORCE INDEX (PRIMARY)"
+_SELECT = (
+    f"SELECT CONCAT(meta.value, '|', {_SERVER}, '|', {{pruned}}, '|', {{count}}, '|',"
+    f" IFNULL({_ROW}, ''))"
+    " FROM roost_meta AS meta LEFT JOIN roost_changes AS changes ON changes.id {condition}"
+    " WHERE meta.name = 'epoch'"
+)
+_START = _SELECT.format(
+    pruned=_PRUNED, count="''", condition="= (SELECT MAX(id) FROM roost_changes)"
+)
+_RECENT = f"SELECT id {_BY_ID} ORDER BY id DESC LIMIT {RECENT_MAX}"
+# Fetching a million ids one by one would take most of the time that a reader needs to start.
+_BLOCKS = (
+    f"SELECT id DIV {BLOCK_LENGTH}, BIT_OR(1 << (id & {BLOCK_LENGTH - 1})),"
+    f" TIMESTAMPDIFF(SECOND, MAX(created_at), UTC_TIMESTAMP()) {_BY_ID}"
+    f" GROUP BY id DIV {BLOCK_LENGTH} ORDER BY NULL"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MysqlPosition(IdPosition):
+    """The newest row that the reader has seen, and the ids below it that are missing."""
+
+    server: str
+    # The ids of the rows that the reader found most recently.
+    recent: tuple[int, ...]
+    gaps: Gaps
+    in_cluster: bool
+    clock: Callable[[], float]
+
+    @classmethod
+    def start(cls, connection: Connection, clock: Callable[[], float] = time.monotonic) -> Self:
+        """The position of a reader that sees what the connection sees now.
+
+        The ids that are missing now belong to the position: a transaction may commit them later.
+        """
+        answer = Answer.at_start(connection, _START)
+        blocks = sorted(_id_blocks(connection), key=lambda block: block.index)
+        now = clock()
+        gaps = gaps_in_blocks(int(answer.pruned or 0), blocks, now)
+        in_cluster = is_cluster(connection)
+        if in_cluster:
+            # Ids ascend in steps in a cluster: most are missing, nearly all of them for ever.
+            gaps = (gap for gap in gaps if gap.noted > now - SECONDS_MIN_IN_CLUSTER)
+        return cls.at(
+            answer,
+            server=answer.server,
+            recent=recent_ids(_ids(connection, _RECENT)),
+            gaps=tuple(deque(gaps, GAPS_MAX // 2)),
+            in_cluster=in_cluster,
+            clock=clock,
+        )
+
+    @cached_property
+    def windows(self) -> Windows:
+        """The ranges of ids that the reader looks into for missing ids."""
+        return windows(self.gaps)
+
+    @cached_property
+    def pruning_matters(self) -> bool:
+        """Whether rows that the reader has not seen may be pruned before the newest row is."""
+        return bool(self.gaps) or self.newest is None
+
+    @cached_property
+    def question(self) -> str:
+        """The statement that asks for the newest row, those after it, and rows in gaps.
+
+        The server counts the rows around the gaps. The count is the same until a row appears.
+        """
+        ranges = _in_ranges(self.windows.ranges)
+        return (
+            _SELECT.format(
+                pruned=_PRUNED if self.pruning_matters else "''",
+                count=f"(SELECT COUNT(*) {_BY_ID} WHERE {ranges})" if self.gaps else "''",
+                condition=">= %s",
+            )
+            + " LIMIT %s"
+        )
+
+    @cached_property
+    def unchanged(self) -> str:
+        """The one row of the answer as long as nothing is new."""
+        pruned = self.pruned if self.pruning_matters else ""
+        count = str(self.windows.known) if self.gaps else ""
+        return SEPARATOR.join((self.epoch, self.server, pruned, count, self.newest or ""))
+
+    def forget_gaps(self, connection: Connection) -> Position:
+        """The same position without missing ids that can no longer appear."""
+        seconds = SECONDS_MIN_IN_CLUSTER if self.in_cluster else SECONDS_MIN
+        limit = self.clock() - seconds
+        old = [gap for gap in self.gaps if gap.noted <= limit]
+        if not old:
+            return self
+        kept = [gap for gap in self.gaps if gap.noted > limit]
+        for start in range(0, len(old), _GAPS_PER_PROBE):
+            kept += self._still_open(connection, old[start : start + _GAPS_PER_PROBE])
+        return replace(self, gaps=tuple(sorted(kept, key=lambda gap: gap.first)))
+
+    def _read_on(
+        self, connection: Connection, answer: Answer, rows_max: int
+    ) -> tuple[tuple[JournalEntry, ...], Position]:
+        rows = self.newer(answer.rows)
+        pruned = answer.pruned if self.pruning_matters else self.pruned
+        self.check_pruned(pruned, self.gaps[0].first if self.gaps else self.last + 1)
+        if answer.server != self.server:
+            check_recent(connection, self.recent, self.last)
+        late = self._late_rows(connection, answer, rows_max - len(rows))
+        gaps = (
+            *without(self.gaps, sorted(late)),
+            *gaps_after(self.last, sorted(rows), self.clock()),
+        )
+        if len(gaps) > GAPS_MAX:
+            raise JournalLost(f"{len(gaps)} ranges of changes are missing")
+        entries = entries_of((*rows.values(), *late.values()))
+        recent = recent_ids((*rows, *late)) or self.recent
+        return entries, self.moved(
+            rows, server=answer.server, pruned=pruned, recent=recent, gaps=gaps
+        )
+
+    def _late_rows(self, connection: Connection, answer: Answer, rows_max: int) -> dict[int, str]:
+        """The rows that have appeared in gaps."""
+        found = int(answer.count) - self.windows.known if self.gaps else 0
+        if not found:
+            return {}
+        if found < 0:
+            raise JournalLost("changes that were read are not there any more")
+        if found > rows_max:
+            raise too_many(rows_max)
+        statement = f"SELECT {_ROW} {_BY_ID} WHERE {_in_ranges(self.windows.ranges)}"
+        rows = {row_id(row): row for (row,) in fetch_rows(connection, statement, ())}
+        return {id_: row for id_, row in rows.items() if is_missing(self.gaps, id_)}
+
+    def _still_open(self, connection: Connection, gaps: Sequence[Gap]) -> Iterator[Gap]:
+        """What is left of old gaps: all of them while a transaction holds a row in any of them."""
+        if self.in_cluster:
+            ranges = _in_ranges([(gap.first, gap.last) for gap in gaps])
+            found: list[int] | None = _ids(connection, f"SELECT id {_BY_ID} WHERE {ranges}")
+        else:
+            # REPEATABLE READ would lock the ranges between rows, where other transactions insert.
+            # This sets the level of the next statement. It fails within a transaction, which
+            # would keep the locks.
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            found = _locked_ids(connection, " UNION ALL ".join(map(_locking, gaps)))
+        if found is None:
+            yield from gaps
+            return
+        # These rows appeared after the last reading, so the reader has not read them.
+        for gap in gaps:
+            yield from (Gap(id_, id_, gap.noted) for id_ in found if gap.first <= id_ <= gap.last)
+
+
+def lock_oldest(connection: Connection, count: int) -> list[int] | None:
+    """Lock the oldest rows; their ids, or `None` if a transaction holds a row among them."""
+    # The limit keeps the statement from later rows, which a transaction may well hold.
+    return _locked_ids(
+        connection, f"SELECT id {_BY_ID} ORDER BY id LIMIT {count} FOR UPDATE NOWAIT"
+    )
+
+
+def is_cluster(connection: Connection) -> bool:
+    """Whether the server is a node of a Galera cluster."""
+    # Not every server has this variable.
+    found = connection.exec_driver_sql("SHOW VARIABLES LIKE 'wsrep_on'").fetchall()
+    return any(value == "ON" for _, value in found)
+
+
+def _id_blocks(connection: Connection) -> Iterator[IdBlock]:
+    for index, bits, age in connection.exec_driver_sql(_BLOCKS):
+        yield IdBlock(int(index), int(bits), max(0, int(age) - _CLOCK_DIFFERENCE_SECONDS))
+
+
+def _locking(gap: Gap) -> str:
+    """A statement that locks the rows of one gap, and fails if a transaction holds one.
+
+    With one condition for many gaps, a server may scan the whole table. It would fail at held rows
+    outside the gaps.
+    """
+    ranges = _in_ranges([(gap.first, gap.last)])
+    return f"(SELECT id {_BY_ID} WHERE {ranges} FOR UPDATE NOWAIT)"
+
+
+def _locked_ids(connection: Connection, statement: str) -> list[int] | None:
+    try:
+        return _ids(connection, statement)
+    except DBAPIError as error:
+        if mysql_code_of(error) not in _ROW_HELD:
+            raise
+        return None
+
+
+def _ids(connection: Connection, statement: str) -> list[int]:
+    return [int(id_) for (id_,) in connection.exec_driver_sql(statement)]
+
+
+def _in_ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    return " OR ".join(f"id BETWEEN {first} AND {last}" for first, last in ranges)

@@ -1,0 +1,218 @@
+"""Reading the journal of PostgreSQL, whose server tells which transactions run.
+
+PostgreSQL gives ids to transactions as well as to rows. The reader remembers which transactions it
+could not see: those that ran, and those to come. It has not read their rows yet, whatever the ids
+of the rows are, and has read all other rows.
+
+When a process of the server is killed, all its processes end, and the server recovers from its log.
+It then gives ids to transactions again that were not in the log. So the rows of a new transaction
+may look as if the reader had seen them. The id of a row is in the log before the row can be seen.
+So a new row has, after a crash, a higher id than all rows that the reader saw before. The reader
+therefore asks for rows with higher ids as well.
+
+With `synchronous_commit` off, rows can be seen before they are in the log, and a crash loses them.
+No process of the server survives a crash. When another process answers, the reader checks that the
+rows which it found most recently are still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sqlalchemy import Connection
+
+from roost.store.journal.position import (
+    JournalEntry,
+    JournalLost,
+    Position,
+    no_epoch,
+    too_many,
+)
+from roost.store.journal.rows import (
+    RECENT_MAX,
+    SEPARATOR,
+    check_recent,
+    entries_of,
+    fetch_rows,
+    recent_ids,
+    row_id,
+)
+
+_ROW = (
+    "concat(changes.id, '|', changes.kind, '|', changes.provider_id, '|',"
+    " extract(epoch FROM changes.created_at), '|', changes.provider_uuid)"
+)
+# A different start time means another server, or one that was restored. Transactions that the
+# reader has seen may be missing there, and other transactions may have their ids.
+_HEAD = (
+    "concat(txid_current_snapshot(), '|', meta.value, ' ',"
+    " extract(epoch FROM pg_postmaster_start_time()), '|', pg_backend_pid(), '|',"
+    " (SELECT value FROM roost_meta WHERE name = 'pruned'))"
+)
+_NEWEST = (
+    f"SELECT {_HEAD}, {_ROW} FROM roost_meta AS meta"
+    " LEFT JOIN roost_changes AS changes ON changes.id = {id} WHERE meta.name = 'epoch'"
+)
+_START = _NEWEST.format(id="(SELECT max(id) FROM roost_changes)")
+_RECENT = f"SELECT id FROM roost_changes ORDER BY id DESC LIMIT {RECENT_MAX}"
+_ROWS = f"SELECT NULL, {_ROW} FROM roost_changes AS changes WHERE"
+# A transaction id that this cluster has not reached comes from the cluster that the database was
+# copied from.
+_THIS_CLUSTER = "transaction_id < txid_snapshot_xmax(txid_current_snapshot())"
+_HIGHER = f"({_ROWS} id > %s AND {_THIS_CLUSTER} ORDER BY id LIMIT {{limit}})"
+_LATER = (
+    f"({_ROWS} transaction_id >= %s AND {_THIS_CLUSTER} ORDER BY transaction_id LIMIT {{limit}})"
+)
+# Without a low limit, the server expects many rows and takes longer to plan each statement.
+_FEW = 10
+
+# The text of a row that is not there. No row has the id 0.
+_NO_ROW = SEPARATOR * 4
+_NO_ID = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """Which transactions the reader sees: those below `end` that were not running."""
+
+    # The lowest transaction that was running, or else `end`.
+    horizon: int
+    end: int
+    running: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> _Snapshot:
+        horizon, end, running = text.split(":")
+        return cls(int(horizon), int(end), tuple(map(int, running.split(","))) if running else ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresqlPosition(Position):
+    """The transactions that the reader has seen, and what identifies the journal."""
+
+    # What the database said of the journal as a whole.
+    head: str
+    journal: str
+    # The id of the server's process that answered.
+    backend: str
+    snapshot: _Snapshot
+    # The highest transaction of which rows were pruned; empty if the journal was never pruned.
+    pruned: str
+    # The row with the highest id.
+    newest: str
+    newest_id: int
+    # The ids of the rows that the reader found most recently.
+    recent: tuple[int, ...]
+
+    @classmethod
+    def start(cls, connection: Connection) -> Self:
+        """The position of a reader that sees what the connection sees now."""
+        row = connection.exec_driver_sql(_START).fetchone()
+        if row is None:
+            raise no_epoch()
+        head, newest = row
+        return cls._at(head, newest, recent_ids(connection.exec_driver_sql(_RECENT).scalars()))
+
+    @classmethod
+    def _at(cls, head: str, newest: str, recent: tuple[int, ...]) -> Self:
+        snapshot, journal, backend, pruned = head.split(SEPARATOR)
+        return cls(
+            head=head,
+            journal=journal,
+            backend=backend,
+            snapshot=_Snapshot.parse(snapshot),
+            pruned=pruned,
+            newest=newest,
+            newest_id=_NO_ID if newest == _NO_ROW else row_id(newest),
+            recent=recent,
+        )
+
+    def look(self, connection: Connection) -> Position | None:
+        """The position if nothing is new, or `None` if something may be."""
+        rows = fetch_rows(connection, *self.question())
+        if self._is_unchanged(rows):
+            return self
+        return None if _new(rows) else self._read_on(connection, rows)[1]
+
+    def read(
+        self, connection: Connection, rows_max: int
+    ) -> tuple[tuple[JournalEntry, ...], Position]:
+        """What was committed since, by id, and the position after that."""
+        rows = fetch_rows(connection, *self.question())
+        if self._is_unchanged(rows):
+            return (), self
+        if len(_new(rows)) >= _FEW:
+            rows = fetch_rows(connection, *self.question(rows_max + 1))
+        if len(_new(rows)) > rows_max:
+            raise too_many(rows_max)
+        return self._read_on(connection, rows)
+
+    def question(self, limit: int = _FEW) -> tuple[str, tuple[int, ...]]:
+        """The statement that asks for the newest row and for the rows that were not seen.
+
+        It finds most of these rows twice: by row id and by transaction. An array instead of one
+        placeholder for each transaction would make the server plan the statement anew each time.
+        """
+        running = _filled(self.snapshot.running)
+        parts = [_NEWEST.format(id="%s"), _HIGHER.format(limit=limit), _LATER.format(limit=limit)]
+        if running:
+            placeholders = ", ".join(["%s"] * len(running))
+            parts.append(f"({_ROWS} transaction_id IN ({placeholders}) LIMIT {limit})")
+        return " UNION ALL ".join(parts), (
+            self.newest_id,
+            self.newest_id,
+            self.snapshot.end,
+            *running,
+        )
+
+    def _is_unchanged(self, rows: Sequence[Any]) -> bool:
+        return len(rows) == 1 and tuple(rows[0]) == (self.head, self.newest)
+
+    def _read_on(
+        self, connection: Connection, rows: Sequence[Any]
+    ) -> tuple[tuple[JournalEntry, ...], Position]:
+        first = next((tuple(row) for row in rows if row[0] is not None), None)
+        if first is None or first[1] != self.newest:
+            raise JournalLost("the newest change that was read is not there any more")
+        new = _new(rows)
+        last = max(new, default=_NO_ID)
+        position = self._at(
+            first[0],
+            new[last] if last > self.newest_id else self.newest,
+            recent_ids(new) or self.recent,
+        )
+        self._check(position)
+        if position.backend != self.backend:
+            check_recent(connection, self.recent, self.newest_id)
+        return entries_of(new.values()), position
+
+    def _check(self, now: Self) -> None:
+        """Raise `JournalLost` if it is another journal, or if rows not yet read were pruned."""
+        if now.journal != self.journal:
+            raise JournalLost("the server was replaced or restarted")
+        if now.snapshot.horizon < self.snapshot.horizon or now.snapshot.end < self.snapshot.end:
+            raise JournalLost("the transactions that were read have not happened yet")
+        # After a crash, rows that were not read may have lower transactions. Their ids are higher
+        # than that of the newest row. So pruning deletes the newest row, if there is one, first.
+        may_be_unread = self.newest_id == _NO_ID or int(now.pruned or 0) >= self.snapshot.horizon
+        if now.pruned != self.pruned and may_be_unread:
+            raise JournalLost("changes that were not read yet have been pruned")
+
+
+def _new(rows: Sequence[Any]) -> dict[int, str]:
+    """The rows of an answer that were not seen, by id."""
+    return {row_id(row): row for head, row in rows if head is None}
+
+
+def _filled(running: tuple[int, ...]) -> tuple[int, ...]:
+    """The same with the last repeated, so that a few statements serve for all lengths.
+
+    >>> _filled((5, 6, 7))
+    (5, 6, 7, 7)
+    """
+    if not running:
+        return ()
+    length = 1 << (len(running) - 1).bit_length()
+    return running + running[-1:] * (length - len(running))

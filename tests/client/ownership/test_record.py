@@ -1,0 +1,146 @@
+"""The record of an owner that has lost it, or that adopts what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import os_traits
+import pytest
+
+from roost.client.declaration import DeclaredProvider
+from roost.client.ownership.owner_names import trait_of_owner
+from roost.client.ownership.record import OwnershipRecord, adopted_record, recovered_record
+from roost.client.ownership.store import FileOwnershipStore
+from roost.client.provider_tree import SHARING_TRAIT, ProviderTree
+from support.client.declarations import (
+    EMPTY,
+    OWNER_TRAIT,
+    created,
+    declaration,
+    declared,
+    owned,
+    record_of,
+)
+from support.client.provider_trees import put, uuid_of
+
+RACK = "11111111-1111-4111-8111-111111111111"
+ROW = "22222222-2222-4222-8222-222222222222"
+
+CONTENT = {"VCPU": {"total": 8, "reserved": 2}, "DISK_GB": {"total": 100}}
+FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+
+
+def world() -> ProviderTree:
+    """A host of another writer, with a child that has the owner's trait."""
+    tree = put(ProviderTree(), "host", inventories=CONTENT, traits=["CUSTOM_A"], aggregates=[RACK])
+    return put(
+        tree,
+        "numa",
+        "host",
+        inventories=CONTENT,
+        traits=[OWNER_TRAIT, "CUSTOM_A", "CUSTOM_B"],
+        aggregates=[RACK, ROW],
+    )
+
+
+def recover(tree: ProviderTree, *providers: DeclaredProvider) -> OwnershipRecord:
+    return recovered_record(tree, uuid_of("host"), declaration(*providers), OWNER_TRAIT)
+
+
+def adopt(
+    tree: ProviderTree, *providers: DeclaredProvider, record: OwnershipRecord = EMPTY
+) -> OwnershipRecord:
+    return adopted_record(tree, uuid_of("host"), declaration(*providers), OWNER_TRAIT, record)
+
+
+# -- without a stored record
+
+
+def test_the_recovered_record_has_what_is_declared_on_providers_with_the_owners_trait() -> None:
+    wanted = declared(
+        "numa",
+        "host",
+        inventories={"VCPU": {"total": 16}, "MEMORY_MB": {"total": 64}},
+        traits=("CUSTOM_A", "CUSTOM_NEW"),
+        aggregates=(ROW,),
+    )
+    found = recover(world(), declared("host", traits=("CUSTOM_A",)), wanted)
+    assert found == record_of(
+        created("numa", inventories={"VCPU": ("total",)}, traits=("CUSTOM_A",), aggregates=(ROW,))
+    )
+
+
+def test_the_recovered_record_has_an_undeclared_provider_without_its_resources() -> None:
+    assert recover(world(), declared("host")) == record_of(created("numa"))
+
+
+def test_the_recovered_record_has_no_provider_without_the_owners_trait() -> None:
+    tree = put(ProviderTree(), "host", inventories=CONTENT, traits=["CUSTOM_A"])
+    wanted = declared("host", inventories=CONTENT, traits=("CUSTOM_A",))
+    assert recover(tree, wanted) == EMPTY
+
+
+def test_the_recovered_record_has_no_sharing_provider_of_another_tree() -> None:
+    tree = world()
+    put(tree, "pool", inventories=CONTENT, traits=[OWNER_TRAIT, SHARING_TRAIT], aggregates=[RACK])
+    found = recover(tree, declared("host"))
+    assert {provider.name for provider in found.providers.values()} == {"numa"}
+
+
+# -- adopting
+
+
+def test_adoption_records_all_that_is_on_declared_providers() -> None:
+    tree = put(world(), "other", "host", inventories=CONTENT, traits=["CUSTOM_A"])
+    found = adopt(tree, declared("host"), declared("numa", "host"))
+    everything = {"VCPU": FIELDS, "DISK_GB": FIELDS}
+    assert found == record_of(
+        # The host has no trait of this owner, so the owner never deletes it.
+        owned("host", inventories=everything, traits=("CUSTOM_A",), aggregates=(RACK,)),
+        created(
+            "numa",
+            inventories=everything,
+            traits=("CUSTOM_A", "CUSTOM_B"),
+            aggregates=(RACK, ROW),
+        ),
+    )
+
+
+def test_adoption_records_undeclared_providers_with_the_owners_trait() -> None:
+    found = adopt(world(), declared("host"))
+    assert found.provider(uuid_of("numa"), "numa").inventories.keys() == {"VCPU", "DISK_GB"}
+
+
+def test_adoption_ignores_declared_providers_that_do_not_exist() -> None:
+    assert adopt(put(ProviderTree(), "host"), declared("other")) == EMPTY
+
+
+def test_adoption_keeps_what_was_recorded() -> None:
+    """Also a provider without the owner's trait, and resources on undeclared providers."""
+    tree = put(put(ProviderTree(), "host"), "numa", "host")
+    stored = record_of(created("host"), owned("numa", traits=("CUSTOM_A",)))
+    assert adopt(tree, declared("host"), record=stored) == record_of(
+        owned("host", created=True), owned("numa", traits=("CUSTOM_A",))
+    )
+
+
+# -- names and traits of owners
+
+
+def test_the_trait_of_an_owner_is_standard_or_custom() -> None:
+    standard = os_traits.get_traits("OWNER_")
+    assert trait_of_owner("nova", standard) == "OWNER_NOVA"
+    assert trait_of_owner("rack-agent", standard) == "CUSTOM_OWNER_RACK_AGENT"
+
+
+@pytest.mark.parametrize("spelling", ["rack_agent", "rack.agent", "Rack-Agent"])
+def test_owners_with_the_same_trait_have_the_same_records(tmp_path: Path, spelling: str) -> None:
+    """Otherwise one spelling would recover, and delete, the providers of another spelling."""
+    assert trait_of_owner(spelling, ()) == trait_of_owner("rack-agent", ())
+    FileOwnershipStore(spelling, tmp_path).save(RACK, record_of(created("host")))
+    assert FileOwnershipStore("rack-agent", tmp_path).load(RACK) == record_of(created("host"))
+
+
+def test_different_owners_have_different_traits() -> None:
+    owners = ["rackagent", "rack-agent", "rack--agent", "rack-agent-", "rack-agent-1"]
+    assert len({trait_of_owner(owner, ()) for owner in owners}) == len(owners)

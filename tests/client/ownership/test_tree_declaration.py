@@ -1,0 +1,49 @@
+"""A declaration of several trees is divided by the trees of the server."""
+
+from __future__ import annotations
+
+from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.ownership.declarative_reporter import DeclarativeReporter
+from roost.client.ownership.store import InMemoryOwnershipStore
+from roost.client.ownership.tree_declaration import tree_declarations
+from roost.client.placement import Placement
+from roost.client.reporting.reporter import Reporter
+from support.client.live_providers import LiveProviders
+from support.transports.counting import CountingTransport
+from support.transports.tampering import one_server
+
+
+@one_server
+def test_providers_of_one_tree_are_declared_together(transport: CountingTransport) -> None:
+    world = LiveProviders(transport)
+    world.add("host")
+    world.add("numa", "host")
+    host, numa = DeclaredProvider(world.name("host")), DeclaredProvider(world.name("numa"))
+    new = DeclaredProvider(world.name("new"), uuid=world.uuid("new"))
+    below = [
+        DeclaredProvider(world.name(short), parent)
+        for short, parent in (("gpu", numa.name), ("disk", new.name), ("nic", host.name))
+    ]
+    gpu, disk, nic = below
+    found = tree_declarations(Placement(transport), Declaration((numa, new, host, gpu, disk, nic)))
+    assert [(tree.name, tree.uuid, tree.root_uuid) for tree in found] == [
+        (numa.name, world.uuid("numa"), world.uuid("host")),
+        (new.name, world.uuid("new"), world.uuid("new")),
+    ]
+    assert [tree.declaration for tree in found] == [
+        Declaration((numa, gpu, host, nic)),
+        Declaration((new, disk)),
+    ]
+
+
+@one_server
+def test_an_applied_tree_is_read_again_the_next_time(transport: CountingTransport) -> None:
+    world = LiveProviders(transport)
+    world.add("host")
+    reporter = DeclarativeReporter(Reporter(transport), "me", InMemoryOwnershipStore())
+    declaration = Declaration((DeclaredProvider(world.name("host")),))
+    (tree,) = tree_declarations(Placement(transport), declaration)
+    for dry_run in (True, False, True):
+        transport.forget()
+        tree.apply(reporter, dry_run=dry_run)
+        assert any("in_tree=" in request.path for request in transport.requests)

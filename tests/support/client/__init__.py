@@ -1,0 +1,1 @@
+"""Declarations, trees and edits for tests of `roost.client`."""

@@ -1,0 +1,1 @@
+"""Random clouds and requests, and the oracle that knows the right answers."""

@@ -1,0 +1,1 @@
+"""Servers and proxies that run beside the tests."""

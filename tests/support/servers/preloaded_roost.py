@@ -1,0 +1,211 @@
+"""The `roost` command in a process of its own, without the time of its imports.
+
+`roost serve` imports modules for more than a second, which is longer than most tests take. One
+process imports them once, and forks itself for each command. A forked command has the arguments,
+the environment, the directory, the output and the limits that its caller gives.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NoReturn
+
+MODULES = (
+    "roost.cli.main",
+    "roost.cli.serve",
+    "psycopg",
+    "pymysql",
+    "sqlalchemy.dialects.mysql.pymysql",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+)
+_MESSAGE_BYTES = 1 << 20
+
+
+class RoostProcess:
+    """A command that was started, with the methods of `subprocess.Popen` that tests call."""
+
+    def __init__(self, parent: _Parent, process_id: int) -> None:
+        self._parent = parent
+        self.pid = process_id
+
+    def poll(self) -> int | None:
+        """The exit status as soon as the process has ended; minus the signal that ended it."""
+        return self._parent.exit_status(self.pid)
+
+    def wait(self, timeout: float = 60) -> int:
+        """Wait for the end of the process, and return its exit status."""
+        deadline = time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("roost", timeout)
+            time.sleep(0.01)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def start_roost(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    output: int,
+    *,
+    file_bytes: int | None = None,
+) -> RoostProcess:
+    """Start a command in a new session, with both outputs in the file descriptor `output`.
+
+    `file_bytes` limits the size of each file that the command writes.
+    """
+    return _parent().start(
+        {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "directory": os.getcwd(),
+            "open_files": resource.getrlimit(resource.RLIMIT_NOFILE),
+            "file_bytes": file_bytes,
+        },
+        output,
+    )
+
+
+class _Parent:
+    """The process that has imported the modules, as the tests see it."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                # A key that interrupts the tests must not end it before the servers.
+                start_new_session=True,
+            )
+        self._lock = threading.Lock()
+        self._started: list[int] = []
+        self._ended: dict[int, int] = {}
+
+    def start(self, command: Mapping[str, Any], output: int) -> RoostProcess:
+        with self._lock:
+            socket.send_fds(self._socket, [json.dumps(command).encode()], [output])
+            while not self._started:
+                self._receive()
+            return RoostProcess(self, self._started.pop())
+
+    def exit_status(self, process_id: int) -> int | None:
+        with self._lock:
+            self._socket.setblocking(False)
+            try:
+                while True:
+                    self._receive()
+            except BlockingIOError:
+                return self._ended.get(process_id)
+            finally:
+                self._socket.setblocking(True)
+
+    def end(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+    def _receive(self) -> None:
+        data = self._socket.recv(_MESSAGE_BYTES)
+        assert data, "the process that starts commands has ended"
+        message = json.loads(data)
+        if "started" in message:
+            self._started.append(message["started"])
+            # The system may give a new process the number of one that has ended.
+            self._ended.pop(message["started"], None)
+        else:
+            self._ended[message["ended"]] = message["status"]
+
+
+@cache
+def _parent() -> _Parent:
+    parent = _Parent()
+    atexit.register(parent.end)
+    return parent
+
+
+# In the process that has imported the modules.
+
+
+def _serve(requests: socket.socket) -> dict[str, Any]:
+    """Fork for each command. The caller in the child gets the command; the parent never returns."""
+    woken, waker = socket.socketpair()
+    for end in (woken, waker):
+        end.setblocking(False)
+    signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        ready, _, _ = select.select([requests, woken], [], [])
+        if woken in ready:
+            woken.recv(4096)
+            _tell_ended(requests)
+        if requests not in ready:
+            continue
+        data, descriptors, _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, 1)
+        if not data:
+            os._exit(0)
+        process_id = os.fork()
+        if process_id == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            for descriptor in (1, 2):
+                os.dup2(descriptors[0], descriptor)
+            for unused in (requests, woken, waker):
+                unused.close()
+            os.close(descriptors[0])
+            command: dict[str, Any] = json.loads(data)
+            return command
+        os.close(descriptors[0])
+        requests.send(json.dumps({"started": process_id}).encode())
+
+
+def _tell_ended(requests: socket.socket) -> None:
+    while True:
+        try:
+            process_id, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if process_id == 0:
+            return
+        ended = {"ended": process_id, "status": os.waitstatus_to_exitcode(status)}
+        requests.send(json.dumps(ended).encode())
+
+
+def _main(descriptor: int) -> NoReturn:
+    main, *_ = (importlib.import_module(name) for name in MODULES)
+    command = _serve(socket.socket(fileno=descriptor))
+    # The streams of the parent may be of another kind than those of the command: pipe or file.
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
+    sys.argv = ["roost", *command["arguments"]]
+    os.environ.clear()
+    os.environ.update(command["environment"])
+    os.chdir(command["directory"])
+    resource.setrlimit(resource.RLIMIT_NOFILE, command["open_files"])
+    if command["file_bytes"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (command["file_bytes"],) * 2)
+    main.main()
+    sys.exit()
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""Rows and schemas in the databases of tests."""

@@ -1,0 +1,218 @@
+"""Readers and writers of the change journal, and transactions for them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from roost.store.database import Database
+from roost.store.errors import is_transient
+from roost.store.journal.position import JournalEntry, Position
+from roost.store.journal.pruning import prune_changes
+from roost.store.journal.reading import start_position
+from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.tables import projects, roost_changes, roost_meta, utc_now
+
+
+@contextmanager
+def meta_restored(database: Database) -> Iterator[None]:
+    """A context that restores the journal's own metadata at its end."""
+    before = database.read(lambda connection: connection.execute(sa.select(roost_meta)).all())
+    yield
+    rows = [{"name": row.name, "value": row.value} for row in before]
+
+    def restore(connection: Connection) -> None:
+        connection.execute(sa.delete(roost_meta))
+        connection.execute(sa.insert(roost_meta), rows)
+
+    database.write(restore)
+
+
+@contextmanager
+def snapshot(database: Database) -> Iterator[Connection]:
+    """A transaction that sees one state of the database throughout."""
+    if database.engine.dialect.name == "sqlite":
+        with database.reader.connect() as connection:
+            connection.exec_driver_sql("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.exec_driver_sql("ROLLBACK")
+        return
+    with database.engine.connect() as connection:
+        connection.execution_options(isolation_level="REPEATABLE READ")
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def writing(database: Database) -> Iterator[Connection]:
+    """A transaction that commits at its end, and that is never repeated."""
+    with database.turn(), database.engine.connect() as connection, connection.begin():
+        yield connection
+
+
+class _RolledBack(Exception):
+    pass
+
+
+@contextmanager
+def rolled_back(database: Database) -> Iterator[Connection]:
+    """A transaction that is rolled back."""
+    with suppress(_RolledBack), writing(database) as connection:
+        yield connection
+        raise _RolledBack
+
+
+def record(connection: Connection, *provider_ids: int) -> None:
+    """Record that the usage of these providers changed."""
+    record_changes(connection, ChangeKind.USAGE, [(id_, str(uuid4())) for id_ in provider_ids])
+
+
+def insert_change(connection: Connection, /, **values: Any) -> None:
+    """Insert a row with any values, past the checks of the service."""
+    row = {"created_at": utc_now(), "kind": "usage"} | values
+    connection.execute(sa.insert(roost_changes).values(row))
+
+
+def ids(database: Database) -> list[int]:
+    """The ids of all rows."""
+    query = sa.select(roost_changes.c.id).order_by(roost_changes.c.id)
+    return database.read(lambda connection: list(connection.scalars(query)))
+
+
+def newest_id(database: Database) -> int:
+    """The id of the newest row."""
+    return ids(database)[-1]
+
+
+def empty(database: Database) -> None:
+    """Delete all rows, past the pruning of the service."""
+    database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
+
+
+def prune(database: Database, limit: int = 1000) -> int:
+    """Delete all rows that pruning may delete, of any age. Returns their number."""
+    settle(database)
+    return database.write(prune_changes, utc_now() + timedelta(hours=1), limit)
+
+
+def settle(database: Database) -> None:
+    """Wait for the end of all transactions that run now, in all processes."""
+    if database.engine.dialect.name != "postgresql":
+        return
+    query = "SELECT txid_snapshot_{}(txid_current_snapshot())"
+
+    def ask(edge: str) -> int:
+        text = query.format(edge)
+        found: int = database.read(lambda connection: connection.exec_driver_sql(text).scalar_one())
+        return found
+
+    end, deadline = ask("xmax"), time.monotonic() + 30
+    while ask("xmin") < end:
+        assert time.monotonic() < deadline, "another process does not end its transaction"
+        time.sleep(0.001)
+
+
+def start(database: Database) -> Position:
+    """The position of a reader that has read all rows."""
+    return database.snapshot(start_position)
+
+
+def providers(entries: tuple[JournalEntry, ...]) -> list[int | None]:
+    """The ids of the providers that changed."""
+    return [entry.provider_id for entry in entries]
+
+
+@dataclass
+class Reader:
+    """A reader that keeps its position between reads."""
+
+    database: Database
+    position: Position
+
+    def read(self, rows_max: int = 100_000) -> list[int | None]:
+        """The providers whose changes are new."""
+        entries, self.position = self.database.read(self.position.read, rows_max)
+        return providers(entries)
+
+    def sees_nothing_new(self) -> bool:
+        """Whether `look`, the cheap question, finds no new rows."""
+        return self.database.read(self.position.look) is not None
+
+    def forget(self) -> None:
+        """Forget missing ids that can no longer appear."""
+        self.position = self.database.read(self.position.forget_gaps)
+
+
+@dataclass
+class Writers:
+    """Threads that write to the journal and to `projects`. Some commit late, some roll back."""
+
+    database: Database
+    seconds: float
+    committed: set[int] = field(default_factory=set)
+    failures: list[BaseException] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def __enter__(self) -> Writers:
+        deadline = time.monotonic() + self.seconds
+        for seed in range(6):
+            thread = threading.Thread(target=self._write, args=(random.Random(seed), deadline))
+            self._threads.append(thread)
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for thread in self._threads:
+            thread.join()
+        assert self.failures == []
+
+    @property
+    def at_work(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def _write(self, chance: random.Random, deadline: float) -> None:
+        try:
+            while time.monotonic() < deadline:
+                self._write_once(chance)
+                time.sleep(chance.uniform(0, 0.004))
+        except BaseException as error:
+            self.failures.append(error)
+            raise
+
+    def _write_once(self, chance: random.Random) -> None:
+        numbers = [next(self._numbers) for _ in range(chance.choice((1, 1, 3)))]
+        succeeds = chance.random() > 0.1
+        try:
+            with (writing if succeeds else rolled_back)(self.database) as connection:
+                record(connection, *numbers)
+                rows = [{"external_id": str(number)} for number in numbers]
+                connection.execute(sa.insert(projects), rows)
+                if chance.random() < 0.3:
+                    time.sleep(chance.uniform(0, 0.03))
+        except DBAPIError as error:
+            # MariaDB rolls back one of two writers that lock each other out.
+            if not is_transient(error):
+                raise
+            succeeds = False
+        if succeeds:
+            self.committed.update(numbers)
+
+
+def written(connection: Connection) -> set[int]:
+    """The numbers that writers have committed to `projects`."""
+    return {int(id_) for id_ in connection.scalars(sa.select(projects.c.external_id))}

@@ -1,0 +1,1 @@
+"""Stand-ins that answer as a test tells them."""

@@ -1,0 +1,1 @@
+"""Transports that watch or disturb the requests of a client."""

@@ -1,0 +1,1 @@
+"""Worlds of providers in a short notation, and the expected answers."""

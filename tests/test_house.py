@@ -1,0 +1,49 @@
+"""The rules of the house: one word for one thing, and sentences with a named subject."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from support.prose import PROJECT, remarks_on
+
+SOURCES = sorted((PROJECT / "src").rglob("*.py"))
+ROOMS = sorted(path for path in (PROJECT / "src" / "roost").iterdir() if path.is_dir())
+TEST_ROOMS = sorted(path for path in (PROJECT / "tests").iterdir() if path.is_dir())
+PAGES = [
+    *(
+        PROJECT / name
+        for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
+    ),
+    *sorted((PROJECT / "docs").glob("*.md")),
+    PROJECT / "tests" / "README.md",
+    PROJECT / "src" / "roost" / "search" / "README.md",
+]
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+def test_no_two_classes_have_one_name() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(_name(path))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+@pytest.mark.parametrize("room", [*ROOMS, *TEST_ROOMS], ids=_name)
+def test_sentences_in_the_code_have_a_named_subject(room: Path) -> None:
+    remarks = [str(remark) for path in sorted(room.rglob("*.py")) for remark in remarks_on(path)]
+    assert not remarks, "\n" + "\n".join(remarks)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_sentences_on_the_pages_have_a_named_subject(page: Path) -> None:
+    remarks = [str(remark) for remark in remarks_on(page)]
+    assert not remarks, "\n" + "\n".join(remarks)
