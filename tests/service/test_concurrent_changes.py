@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import Connection, select
 
 from roost.model.identifiers import new_uuid
-from roost.store.allocations import inventory_usages
 from roost.store.checks import Level, check_database
+from roost.store.claim_rows import ClaimScope, LockedRows, read_inventories
+from roost.store.consumers import Names, WantedNames
 from roost.store.database import Database
 from roost.store.errors import Retry
 from roost.store.tables import resource_classes, resource_providers
@@ -84,26 +85,33 @@ def test_trees_can_be_moved_while_clients_claim_from_their_providers(
     assert [found for found in findings if found.level is Level.FAILURE] == []
 
 
-def test_a_claim_notices_that_a_new_class_has_the_id_of_a_deleted_class(
+def test_a_claim_notices_that_its_class_was_deleted_and_made_again(
     api: ApiClient, database: Database
 ) -> None:
-    """A claim for CUSTOM_OLD must not take from an inventory of CUSTOM_NEW."""
+    """The id of a name that a claim has looked up must still be the id of its inventory."""
     uuid = make_provider(api)
+    old_ids = {}
     for name in ("CUSTOM_OLD", "CUSTOM_NEW"):
         assert api.put(f"/resource_classes/{name}").status == 201
+        old_ids[name] = database.read(class_id, name)
         if name == "CUSTOM_OLD":
-            old_id = database.read(class_id, name)
             assert api.delete(f"/resource_classes/{name}").status == 204
-    assert database.read(class_id, "CUSTOM_NEW") == old_id
+    assert old_ids["CUSTOM_NEW"] == old_ids["CUSTOM_OLD"]
     add_inventory(api, uuid, "CUSTOM_NEW")
 
     def look(connection: Connection, name: str) -> object:
         query = select(resource_providers.c.id).where(resource_providers.c.uuid == uuid)
-        return inventory_usages(
-            connection, [connection.execute(query).scalar_one()], {name: old_id}
+        provider_id = connection.execute(query).scalar_one()
+        names = Names({name: old_ids[name]}, {}, {}, {})
+        scope = ClaimScope([], [uuid], WantedNames([name], [], [], []), replaces=False)
+        return read_inventories(
+            connection, scope, LockedRows(names, [], [], {uuid: (provider_id, 0)})
         )
 
     assert database.read(look, "CUSTOM_NEW")
+    assert database.read(look, "CUSTOM_OLD") == {}
+    assert api.put("/resource_classes/CUSTOM_OLD").status == 201
+    add_inventory(api, uuid, "CUSTOM_OLD")
     with pytest.raises(Retry):
         database.read(look, "CUSTOM_OLD")
 

@@ -144,12 +144,15 @@ class Replica:
         return forest, position
 
     def _read_on(self, forest: Forest, position: Position) -> tuple[Forest, Position]:
-        now = self._following.read(position.look)
-        if now is None:
-            # The look is cheap, and usually finds nothing. Changes are read in one snapshot with
-            # the journal, so that no half of a transaction is seen.
-            forest, now = self._following.snapshot(_apply_changes, forest, position)
-        return forest, now
+        looked = self._following.read(position.look)
+        if looked is not None:
+            entries, now = looked
+            if all(entry.usages is not None for entry in entries):
+                # Usually nothing is new, or only claims, whose entries say all.
+                return _with_new_usages(forest, entries), now
+        # What the journal does not say is read in one snapshot with the journal, so that no half
+        # of a transaction is seen.
+        return self._following.snapshot(_apply_changes, forest, position)
 
 
 def _read_everything(connection: Connection) -> tuple[tuple[ForestRows, Vocabulary], Position]:
@@ -170,9 +173,24 @@ def _apply_changes(
     if changed:
         old_roots = forest.root_ids_of(changed)
         forest = forest.with_trees(read_trees(connection, changed, old_roots), old_roots)
-    if used:
-        forest = forest.with_usages(read_usages(connection, used), used)
-    return forest, position
+    untold = [entry for entry in entries if entry.usages is None]
+    unknown = used & _providers(untold, {ChangeKind.USAGE})
+    if unknown:
+        forest = forest.with_usages(read_usages(connection, unknown), unknown)
+    known = used - unknown
+    return _with_new_usages(
+        forest, [entry for entry in entries if entry.provider_id in known]
+    ), position
+
+
+def _with_new_usages(forest: Forest, entries: Sequence[JournalEntry]) -> Forest:
+    """The forest with the usages of these entries, which all have some."""
+    usages: dict[int, dict[int, int]] = {}
+    # By id: the last entry of a provider has its newest usages.
+    for entry in entries:
+        if entry.provider_id is not None and entry.usages is not None:
+            usages.setdefault(entry.provider_id, {}).update(entry.usages)
+    return forest.with_changed_usages(usages) if usages else forest
 
 
 def _providers(entries: Sequence[JournalEntry], kinds: Collection[ChangeKind]) -> set[int]:

@@ -78,6 +78,17 @@ class InventoryColumns:
         room = np.minimum(remaining(self.capacity, used), self.max_unit)
         return replace(self, used=used, room=room)
 
+    def with_used_at(self, used_at: Mapping[int, int]) -> InventoryColumns:
+        """The same inventories with another usage at some indexes."""
+        indexes = np.fromiter(used_at, np.int32, len(used_at))
+        rows = np.searchsorted(self.indexes, indexes).clip(max=len(self.indexes) - 1)
+        present = self.indexes[rows] == indexes
+        rows = rows[present]
+        used, room = self.used.copy(), self.room.copy()
+        used[rows] = np.fromiter(used_at.values(), np.int64, len(used_at))[present]
+        room[rows] = np.minimum(remaining(self.capacity[rows], used[rows]), self.max_unit[rows])
+        return replace(self, used=used, room=room)
+
     def kept(self, rows: BoolColumn, new_indexes: IndexColumn) -> InventoryColumns:
         """Only these rows; `new_indexes` has the new index of each provider by its old one."""
         return InventoryColumns.of(
@@ -172,6 +183,26 @@ class Block:
             class_id: self._with_usage(inventory, indexes, used.get(class_id, {}))
             for class_id, inventory in self.inventories.items()
         }
+        trees = list(set(self.trees[indexes].tolist()))
+        versions = self.tree_versions.copy()
+        versions[trees] = new_versions(len(trees))
+        return replace(self, inventories=inventories, tree_versions=versions)
+
+    def with_changed_usages(
+        self, indexes: IndexColumn, changed: Mapping[int, Mapping[int, int]]
+    ) -> Block:
+        """The same trees, with new usages of some classes of the providers at these indexes.
+
+        `changed` has the amounts by provider id and class. It may have other providers, too.
+        """
+        by_class: dict[int, dict[int, int]] = {}
+        for index, id_ in zip(indexes.tolist(), self.ids[indexes].tolist(), strict=True):
+            for class_id, used in changed[id_].items():
+                by_class.setdefault(class_id, {})[index] = used
+        inventories = dict(self.inventories)
+        for class_id, used_at in by_class.items():
+            if class_id in inventories:
+                inventories[class_id] = inventories[class_id].with_used_at(used_at)
         trees = list(set(self.trees[indexes].tolist()))
         versions = self.tree_versions.copy()
         versions[trees] = new_versions(len(trees))

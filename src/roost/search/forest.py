@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -123,6 +123,17 @@ class Forest:
         blocks = (
             block.with_usages(indexes, used) if len(indexes) else block
             for block, indexes in self._located(provider_ids)
+        )
+        return replace(self, blocks=tuple(blocks))
+
+    def with_changed_usages(self, changed: Mapping[int, Mapping[int, int]]) -> Forest:
+        """The same trees with some new usages: provider id -> resource class -> used.
+
+        Classes and providers that the forest does not have are ignored.
+        """
+        blocks = (
+            block.with_changed_usages(indexes, changed) if len(indexes) else block
+            for block, indexes in self._located(changed)
         )
         return replace(self, blocks=tuple(blocks))
 

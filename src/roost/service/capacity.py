@@ -1,17 +1,14 @@
-"""The decision whether claims fit into the inventories of their providers."""
+"""The decision whether claims fit into the inventories of their providers. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection
-
 from roost.model.consumers import Claim
 from roost.model.inventory import Inventory
 from roost.service.errors import Conflict
-from roost.store import allocations
-from roost.store.allocations import AllocationRow, InventoryUsage
+from roost.store.allocations import AllocationRow, InventoryUsage, InventoryUsages
 
 _PREFIX = "Unable to allocate inventory: "
 
@@ -20,24 +17,22 @@ Amounts = Mapping[tuple[int, int], int]
 
 
 def check_capacity(
-    connection: Connection,
     claims: Sequence[Claim],
     class_ids: Mapping[str, int],
     provider_ids: Mapping[str, int],
     held: Sequence[AllocationRow],
-) -> None:
-    """Raise a conflict unless all claims fit together.
+    found: InventoryUsages,
+) -> Amounts:
+    """Raise a conflict unless all claims fit together; return the usage after them.
 
-    The claims replace the allocations in `held`. The caller has locked the providers, and all
-    classes exist.
+    The claims replace the allocations in `held`. The caller has read the inventories in `found`
+    under the locks of all providers, and all classes exist. The usage is of all inventories in
+    `found` that the claims change.
     """
-    claimed = sorted({provider_ids[uuid] for claim in claims for uuid in claim.allocations})
-    if not claimed:
-        return
-    found = allocations.inventory_usages(connection, claimed, class_ids)
     asked = _asked(claims, class_ids, provider_ids)
     before = _held(held)
-    _check_inventories(claims, class_ids, provider_ids, found)
+    if asked:
+        _check_inventories(claims, class_ids, provider_ids, found)
     for claim in claims:
         for uuid, resources in claim.allocations.items():
             for name, amount in resources.items():
@@ -46,6 +41,11 @@ def check_capacity(
                     raise _without_inventory(name, uuid)
                 _check_amount(found[key].inventory, uuid, amount)
                 _check_room(found[key], uuid, asked[key], before.get(key, 0))
+    return {
+        key: found[key].used - before.get(key, 0) + asked.get(key, 0)
+        for key in {**before, **asked}
+        if key in found
+    }
 
 
 def _asked(
@@ -70,7 +70,7 @@ def _check_inventories(
     claims: Sequence[Claim],
     class_ids: Mapping[str, int],
     provider_ids: Mapping[str, int],
-    found: Mapping[tuple[int, int], InventoryUsage],
+    found: InventoryUsages,
 ) -> None:
     """Refuse a provider that has inventory of no class of the whole request."""
     with_inventory = {provider_id for provider_id, _ in found}

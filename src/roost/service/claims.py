@@ -1,36 +1,85 @@
 """Claims: a claim becomes the whole of what its consumer holds, or changes nothing.
 
-Every claim takes its locks in one order: names, consumers, providers (by id). It reads inventories
-and usages after it has locked the providers. So two claims that both fit both succeed, one after
-the first, and no interleaving of claims exceeds a capacity.
+Every claim takes its locks in one order: consumers, then providers by id. It reads inventories and
+usages under the locks of the providers, decides, and then writes everything together with COMMIT.
+So two claims that both fit both succeed, one after another. No interleaving of claims exceeds a
+capacity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from roost.model.consumers import AnyGeneration, Claim
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.service.capacity import check_capacity
+from roost.service.capacity import Amounts, check_capacity
 from roost.service.errors import Conflict, ErrorCode, Invalid, NotFound, UnknownResourceClass
 from roost.store import allocations, consumers, providers
-from roost.store.allocations import AllocationRow
-from roost.store.consumers import ConsumerOwner, ConsumerRow, Names
-from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.allocations import AllocationRow, InventoryUsages
+from roost.store.batches import LastBatch
+from roost.store.claim_rows import ClaimScope, LockedRows, lock_and_read
+from roost.store.consumers import ConsumerOwner, ConsumerRow, Names, WantedNames
+from roost.store.journal.writing import recording_usages
+from roost.store.statements import BoundStatement
+
+_NO_NAMES = WantedNames((), (), (), ())
+
+
+def claim_for_one(connection: Connection, claim: Claim) -> LastBatch:
+    """Make the claim the whole of what its consumer holds."""
+    try:
+        return _claim(connection, [claim])
+    except UnknownResourceClass as unknown:
+        raise Invalid(
+            f"Unable to allocate inventory for consumer {claim.consumer}: {unknown.message}"
+        ) from None
+
+
+def claim_for_several(connection: Connection, claims: Sequence[Claim]) -> LastBatch:
+    """Make each claim the whole of what its consumer holds, as one change."""
+    try:
+        return _claim(connection, claims)
+    except UnknownResourceClass as unknown:
+        raise Invalid(f"Unable to allocate inventory {unknown.message}") from None
+
+
+def delete_allocations(connection: Connection, consumer: str) -> LastBatch:
+    """Remove all allocations of the consumer; the providers keep their generations."""
+    scope = ClaimScope([consumer], (), _NO_NAMES, replaces=True)
+    rows, inventories = lock_and_read(connection, scope)
+    if not rows.held:
+        raise NotFound(f"No allocations for consumer '{consumer}'")
+    usages = check_capacity([], {}, {}, rows.held, inventories)
+    touched = _providers_of(rows.held)
+    return LastBatch(
+        [
+            *allocations.deleting_allocations(connection, _uuids(rows.held)),
+            *consumers.deleting_consumers(connection, [row.id for row in rows.consumers]),
+            *_recording(connection, touched, rows.held, usages),
+        ]
+    )
+
+
+def _claim(connection: Connection, claims: Sequence[Claim]) -> LastBatch:
+    scope = scope_of(claims)
+    rows, inventories = lock_and_read(connection, scope)
+    prepared = prepare_claims(claims, scope, rows)
+    check_providers_exist(claims, rows)
+    return LastBatch(settle_claims(connection, prepared, inventories))
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedClaims:
-    """Claims whose consumers are locked, checked and written; no provider is locked yet."""
+    """Claims whose rows are locked, and whose consumer generations agree."""
 
     claims: Sequence[Claim]
-    names: Names
-    held: Sequence[AllocationRow]
-    # Consumer -> its uuid as the row has it, for consumers that existed before.
-    spellings: Mapping[str, str]
+    scope: ClaimScope
+    rows: LockedRows
+    # Consumer -> its row, for consumers that existed before.
+    known: Mapping[str, ConsumerRow]
 
     @property
     def provider_uuids(self) -> set[str]:
@@ -41,123 +90,79 @@ class PreparedClaims:
         emptied = {claim.consumer for claim in self.claims if not claim.allocations}
         freed = {
             row.provider_uuid
-            for row in self.held
+            for row in self.rows.held
             if row.provider_uuid is not None and _canonical(row.consumer_uuid) in emptied
         }
-        return freed | {uuid for claim in self.claims for uuid in claim.allocations}
+        return freed.union(self.scope.provider_uuids)
 
 
-def claim_for_one(connection: Connection, claim: Claim) -> None:
-    """Make the claim the whole of what its consumer holds."""
-    try:
-        _claim(connection, [claim])
-    except UnknownResourceClass as unknown:
-        raise Invalid(
-            f"Unable to allocate inventory for consumer {claim.consumer}: {unknown.message}"
-        ) from None
+def scope_of(claims: Sequence[Claim]) -> ClaimScope:
+    """What the claims name."""
+    holders = [claim for claim in claims if claim.allocations]
+    return ClaimScope(
+        consumers=[claim.consumer for claim in claims],
+        provider_uuids={uuid for claim in holders for uuid in claim.allocations},
+        names=WantedNames(
+            classes={
+                name
+                for claim in holders
+                for resources in claim.allocations.values()
+                for name in resources
+            },
+            projects={claim.project for claim in holders},
+            users={claim.user for claim in holders},
+            types={claim.consumer_type for claim in holders if claim.consumer_type is not None},
+        ),
+        replaces=any(
+            isinstance(claim.generation, int) or not claim.allocations for claim in claims
+        ),
+    )
 
 
-def claim_for_several(connection: Connection, claims: Sequence[Claim]) -> None:
-    """Make each claim the whole of what its consumer holds, as one change."""
-    try:
-        _claim(connection, claims)
-    except UnknownResourceClass as unknown:
-        raise Invalid(f"Unable to allocate inventory {unknown.message}") from None
-
-
-def delete_allocations(connection: Connection, consumer: str) -> None:
-    """Remove all allocations of the consumer; the providers keep their generations."""
-    rows = consumers.lock_consumers(connection, [consumer])
-    held = allocations.allocations_of(connection, [row.uuid for row in rows])
-    if not held:
-        raise NotFound(f"No allocations for consumer '{consumer}'")
-    allocations.delete_allocations(connection, [row.uuid for row in rows])
-    consumers.delete_consumers(connection, [row.id for row in rows])
-    record_changes(connection, ChangeKind.USAGE, sorted(_providers_of(held).items()))
-
-
-def _claim(connection: Connection, claims: Sequence[Claim]) -> None:
-    prepared = prepare_claims(connection, claims)
-    locked = providers.lock_providers(connection, sorted(prepared.provider_uuids))
-    provider_ids = {uuid: id_ for uuid, (id_, _) in locked.items()}
-    check_providers_exist(claims, provider_ids)
-    settle_claims(connection, prepared, provider_ids)
-
-
-def prepare_claims(connection: Connection, claims: Sequence[Claim]) -> PreparedClaims:
-    """Lock the consumers, compare their generations, and write their rows."""
-    names = _look_up_names(connection, claims)
-    rows = consumers.lock_consumers(connection, [claim.consumer for claim in claims])
+def prepare_claims(claims: Sequence[Claim], scope: ClaimScope, rows: LockedRows) -> PreparedClaims:
+    """Compare the consumer generations of the claims with those of the locked rows."""
     known: dict[str, ConsumerRow] = {}
-    for row in rows:
+    for row in rows.consumers:
         known.setdefault(_canonical(row.uuid), row)
     for claim in claims:
         _check_generation(claim, known.get(claim.consumer))
-    held = allocations.allocations_of(connection, [row.uuid for row in rows])
-    _write_consumers(connection, claims, known, names)
-    # Another service may have written one consumer twice, in two spellings.
-    kept = {row.id for row in known.values()}
-    consumers.delete_consumers(connection, [row.id for row in rows if row.id not in kept])
-    spellings = {consumer: row.uuid for consumer, row in known.items()}
-    return PreparedClaims(claims, names, held, spellings)
+    return PreparedClaims(claims, scope, rows, known)
 
 
-def check_providers_exist(claims: Sequence[Claim], provider_ids: Mapping[str, int]) -> None:
-    """Refuse claims on providers that do not exist; `provider_ids` has the locked providers."""
+def check_providers_exist(claims: Sequence[Claim], rows: LockedRows) -> None:
+    """Refuse claims on providers that do not exist."""
     for claim in claims:
         for uuid in claim.allocations:
-            if uuid not in provider_ids:
+            if uuid not in rows.providers:
                 raise Invalid(f"Allocation for resource provider '{uuid}' that does not exist.")
 
 
 def settle_claims(
-    connection: Connection, prepared: PreparedClaims, provider_ids: Mapping[str, int]
-) -> None:
-    """Check the claims against their locked providers and write the allocations."""
-    claims, names, held = prepared.claims, prepared.names, prepared.held
+    connection: Connection, prepared: PreparedClaims, inventories: InventoryUsages
+) -> list[BoundStatement]:
+    """The statements that write the claims, if these fit into the inventories."""
+    claims, rows, held = prepared.claims, prepared.rows, prepared.rows.held
+    classes = rows.names.classes
+    for name in _requested_classes(claims):
+        if name not in classes:
+            raise UnknownResourceClass(name)
+    provider_ids = {uuid: id_ for uuid, (id_, _) in rows.providers.items()}
+    usages = check_capacity(claims, classes, provider_ids, held, inventories)
+    consumers.insert_missing_names(connection, prepared.scope.names, rows.names)
+    moved = {provider_ids[uuid]: uuid for uuid in prepared.provider_uuids if uuid in provider_ids}
+    return [
+        *_writing_consumers(connection, prepared),
+        *allocations.deleting_allocations(connection, _uuids(held)),
+        *_inserting_allocations(connection, prepared, provider_ids),
+        *providers.incrementing_generations(connection, sorted(moved)),
+        *_recording(connection, _providers_of(held) | moved, held, usages),
+    ]
+
+
+def _requested_classes(claims: Sequence[Claim]) -> Iterator[str]:
     for claim in claims:
         for resources in claim.allocations.values():
-            for name in resources:
-                if name not in names.classes:
-                    raise UnknownResourceClass(name)
-    check_capacity(connection, claims, names.classes, provider_ids, held)
-    if held:
-        allocations.delete_allocations(connection, {row.consumer_uuid for row in held})
-    allocations.insert_allocations(
-        connection,
-        (
-            {
-                "resource_provider_id": provider_ids[uuid],
-                "consumer_id": prepared.spellings.get(claim.consumer, claim.consumer),
-                "resource_class_id": names.classes[name],
-                "used": amount,
-            }
-            for claim in claims
-            for uuid, resources in claim.allocations.items()
-            for name, amount in resources.items()
-        ),
-    )
-    moved = {provider_ids[uuid]: uuid for uuid in prepared.provider_uuids if uuid in provider_ids}
-    providers.increment_generations(connection, sorted(moved))
-    touched = _providers_of(held) | moved
-    record_changes(connection, ChangeKind.USAGE, sorted(touched.items()))
-
-
-def _look_up_names(connection: Connection, claims: Sequence[Claim]) -> Names:
-    """The ids of all names in the claims; new projects, users and types are inserted."""
-    holders = [claim for claim in claims if claim.allocations]
-    return consumers.ensure_names(
-        connection,
-        classes={
-            name
-            for claim in holders
-            for resources in claim.allocations.values()
-            for name in resources
-        },
-        project_names={claim.project for claim in holders},
-        user_names={claim.user for claim in holders},
-        type_names={claim.consumer_type for claim in holders if claim.consumer_type is not None},
-    )
+            yield from resources
 
 
 def _check_generation(claim: Claim, row: ConsumerRow | None) -> None:
@@ -179,21 +184,19 @@ def _check_generation(claim: Claim, row: ConsumerRow | None) -> None:
         )
 
 
-def _write_consumers(
-    connection: Connection,
-    claims: Sequence[Claim],
-    known: Mapping[str, ConsumerRow],
-    names: Names,
-) -> None:
+def _writing_consumers(connection: Connection, prepared: PreparedClaims) -> list[BoundStatement]:
     """Insert new consumers, increment known consumers, delete emptied consumers."""
+    names, known = prepared.rows.names, prepared.known
     new: list[tuple[str, ConsumerOwner]] = []
     moved: list[int] = []
     reassigned: list[tuple[int, ConsumerOwner]] = []
-    emptied: list[int] = []
-    for claim in claims:
+    # Another service may have written one consumer twice, in two spellings.
+    kept = {row.id for row in known.values()}
+    deleted = [row.id for row in prepared.rows.consumers if row.id not in kept]
+    for claim in prepared.claims:
         row = known.get(claim.consumer)
         if not claim.allocations:
-            emptied += [] if row is None else [row.id]
+            deleted += [] if row is None else [row.id]
             continue
         owner = _owner(claim, row, names)
         if row is None:
@@ -202,11 +205,13 @@ def _write_consumers(
         moved.append(row.id)
         if row.owner != owner:
             reassigned.append((row.id, owner))
-    # In the order of uuids, so that two requests for the same new consumers cannot deadlock.
-    consumers.insert_consumers(connection, sorted(new, key=lambda pair: pair[0]))
-    consumers.reassign_consumers(connection, reassigned)
-    consumers.increment_consumers(connection, moved)
-    consumers.delete_consumers(connection, emptied)
+    return [
+        # In the order of uuids, so that two requests for the same new consumers cannot deadlock.
+        *consumers.inserting_consumers(connection, sorted(new, key=lambda pair: pair[0])),
+        *consumers.reassigning_consumers(connection, reassigned),
+        *consumers.incrementing_consumers(connection, moved),
+        *consumers.deleting_consumers(connection, deleted),
+    ]
 
 
 def _owner(claim: Claim, row: ConsumerRow | None, names: Names) -> ConsumerOwner:
@@ -218,8 +223,55 @@ def _owner(claim: Claim, row: ConsumerRow | None, names: Names) -> ConsumerOwner
     return ConsumerOwner(names.projects[claim.project], names.users[claim.user], type_id)
 
 
+def _inserting_allocations(
+    connection: Connection, prepared: PreparedClaims, provider_ids: Mapping[str, int]
+) -> list[BoundStatement]:
+    known, classes = prepared.known, prepared.rows.names.classes
+    return allocations.inserting_allocations(
+        connection,
+        (
+            {
+                "resource_provider_id": provider_ids[uuid],
+                # A consumer that existed before keeps the spelling of its row.
+                "consumer_id": known[claim.consumer].uuid
+                if claim.consumer in known
+                else claim.consumer,
+                "resource_class_id": classes[name],
+                "used": amount,
+            }
+            for claim in prepared.claims
+            for uuid, resources in claim.allocations.items()
+            for name, amount in resources.items()
+        ),
+    )
+
+
+def _recording(
+    connection: Connection,
+    touched: Mapping[int, str],
+    held: Sequence[AllocationRow],
+    usages: Amounts,
+) -> list[BoundStatement]:
+    """Record the new usages of the providers; readers read again what the claim does not know."""
+    by_provider: dict[int, dict[int, int] | None] = {id_: {} for id_ in sorted(touched)}
+    for (provider_id, class_id), used in usages.items():
+        known = by_provider[provider_id]
+        assert known is not None, "nothing is unknown yet"
+        known[class_id] = used
+    for row in held:
+        if (row.provider_id, row.class_id) not in usages:
+            by_provider[row.provider_id] = None
+    return recording_usages(
+        connection, ((id_, touched[id_], found) for id_, found in by_provider.items())
+    )
+
+
 def _canonical(consumer: str) -> str:
     return canonical_uuid(consumer) if is_uuid(consumer) else consumer
+
+
+def _uuids(held: Sequence[AllocationRow]) -> set[str]:
+    return {row.consumer_uuid for row in held}
 
 
 def _providers_of(held: Sequence[AllocationRow]) -> dict[int, str]:

@@ -10,10 +10,17 @@ from sqlalchemy import Connection
 from roost.model.consumers import Claim
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
-from roost.service.claims import check_providers_exist, prepare_claims, settle_claims
+from roost.service.claims import (
+    check_providers_exist,
+    prepare_claims,
+    scope_of,
+    settle_claims,
+)
 from roost.service.errors import Conflict, ErrorCode, Invalid, UnknownResourceClass
 from roost.service.inventories import check_unused, hold_classes
 from roost.store import inventories, providers
+from roost.store.batches import execute_batch
+from roost.store.claim_rows import lock_rows, read_inventories
 from roost.store.errors import Retry
 from roost.store.inventories import InventoryKey
 from roost.store.providers import SeenProvider
@@ -36,21 +43,23 @@ def reshape(
     removed afterwards. So allocations can follow their inventory to another provider.
     """
     seen = _seen_providers(connection, wanted)
-    prepared = prepare_claims(connection, claims)
     stored = {provider.uuid for provider in seen.values()}
-    locked = providers.lock_providers(connection, sorted(prepared.provider_uuids | stored))
+    scope = scope_of(claims)
+    locked = lock_rows(connection, scope, stored)
+    prepared = prepare_claims(claims, scope, locked)
     for provider in seen.values():
-        if provider.uuid not in locked or locked[provider.uuid][1] != provider.generation:
+        found = locked.providers.get(provider.uuid)
+        if found is None or found[1] != provider.generation:
             raise Retry
-    provider_ids = {uuid: id_ for uuid, (id_, _) in locked.items()}
-    check_providers_exist(claims, provider_ids)
+    check_providers_exist(claims, locked)
     new_by_id = {provider.id: wanted[uuid].inventories for uuid, provider in seen.items()}
     names = {provider.id: provider.uuid for provider in seen.values()}
     try:
         rows = _rows(connection, new_by_id)
         present = inventories.present_inventories(connection, names)
         inventories.change_inventories(connection, names.items(), wanted=rows, present=present)
-        settle_claims(connection, prepared, provider_ids)
+        inventory_usages = read_inventories(connection, scope, locked)
+        execute_batch(connection, settle_claims(connection, prepared, inventory_usages))
     except UnknownResourceClass as unknown:
         raise Invalid(f"malformed reshaper data: {unknown.message}") from None
     removed = present.keys() - rows.keys()

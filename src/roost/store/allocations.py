@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
 
 from roost.model.consumers import ConsumerAllocations, ProviderAllocation, ProviderConsumer
 from roost.model.identifiers import uuid_spellings
 from roost.model.inventory import Inventory
-from roost.store.errors import Retry
-from roost.store.statements import InsertRows, Statement, chunks
+from roost.store.statements import BoundStatement, InsertRows, Statement, chunks
 from roost.store.tables import (
     allocations,
     consumer_types,
@@ -95,11 +94,12 @@ _ROWS = select(
     resource_providers.c.uuid,
     allocations.c.consumer_id,
     allocations.c.resource_class_id,
+    resource_classes.c.name,
     allocations.c.used,
 ).select_from(
     allocations.outerjoin(
         resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
-    )
+    ).outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
 )
 _OF_CONSUMERS = Statement(
     lambda uuids: _ROWS.where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
@@ -120,13 +120,17 @@ _INVENTORY_USAGES = select(
         allocations.c.resource_class_id == inventories.c.resource_class_id,
     )
     .scalar_subquery(),
-).join_from(inventories, resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+).select_from(
+    inventories.join(
+        resource_providers, resource_providers.c.id == inventories.c.resource_provider_id
+    ).join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+)
+# By uuid and name, so that a claim need not look up ids before.
 _INVENTORY_USAGES_OF = Statement(
-    lambda provider_ids, class_ids: _INVENTORY_USAGES.where(
-        inventories.c.resource_provider_id.in_(provider_ids),
-        inventories.c.resource_class_id.in_(class_ids),
+    lambda uuids, classes: _INVENTORY_USAGES.where(
+        resource_providers.c.uuid.in_(uuids), resource_classes.c.name.in_(classes)
     ),
-    lists=["provider_ids", "class_ids"],
+    lists=["uuids", "classes"],
 )
 _DELETE = Statement(
     lambda uuids: delete(allocations).where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
@@ -136,12 +140,16 @@ _INSERT = InsertRows(allocations)
 
 @dataclass(frozen=True, slots=True)
 class AllocationRow:
-    """A row of an allocation, with the uuid of its provider."""
+    """A row of an allocation, with the uuid of its provider and the name of its class.
+
+    Either is `None` if another service has deleted it.
+    """
 
     provider_id: int
     provider_uuid: str | None
     consumer_uuid: str
     class_id: int
+    resource_class: str | None
     used: int
 
 
@@ -151,6 +159,10 @@ class InventoryUsage:
 
     inventory: Inventory
     used: int
+
+
+# (provider id, class id) -> an inventory that exists, and its usage
+InventoryUsages: TypeAlias = dict[tuple[int, int], InventoryUsage]
 
 
 def consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocations | None:
@@ -236,36 +248,51 @@ def _consumers(rows: Iterable[Any]) -> tuple[ProviderConsumer, ...]:
     )
 
 
-def allocations_of(connection: Connection, consumer_uuids: Iterable[str]) -> list[AllocationRow]:
-    """The allocations of these consumers, whose uuids have the spelling of their rows."""
-    return [AllocationRow(*row) for row in _OF_CONSUMERS.rows(connection, consumer_uuids)]
+def reading_allocations(
+    connection: Connection, consumer_uuids: Iterable[str]
+) -> list[BoundStatement]:
+    """The statements that read the allocations of consumers, given in all spellings."""
+    return _OF_CONSUMERS.bound_chunks(connection, consumer_uuids)
 
 
-def inventory_usages(
-    connection: Connection, provider_ids: Sequence[int], class_ids: Mapping[str, int]
-) -> dict[tuple[int, int], InventoryUsage]:
-    """(provider id, class id) -> inventory and usage, for all inventories that exist.
+def found_allocations(rows: Iterable[Any]) -> list[AllocationRow]:
+    """The allocations in the rows of these statements."""
+    return [AllocationRow(*row) for row in rows]
 
-    The caller must have locked the providers, so that no inventory and no usage can change.
+
+def reading_inventories(
+    connection: Connection, provider_uuids: Iterable[str], classes: Iterable[str]
+) -> list[BoundStatement]:
+    """The statements that read inventories with their usage.
+
+    Before it executes them, the caller locks the providers. So neither can change.
     """
-    names = {id_: name for name, id_ in class_ids.items()}
-    found = {}
-    for chunk in chunks(names):
-        for row in _INVENTORY_USAGES_OF.rows(connection, provider_ids, {"class_ids": chunk}):
-            provider_id, class_id, name, *amounts, used = row
-            if name != names[class_id]:
-                # Since its name was looked up, the class was deleted and its id used again.
-                raise Retry
-            found[provider_id, class_id] = InventoryUsage(Inventory(name, *amounts), int(used))
-    return found
+    uuids = list(provider_uuids)
+    return [
+        statement
+        for chunk in chunks(classes)
+        for statement in _INVENTORY_USAGES_OF.bound_chunks(connection, uuids, {"classes": chunk})
+    ]
 
 
-def delete_allocations(connection: Connection, consumer_uuids: Iterable[str]) -> None:
-    """Delete all allocations of these consumers."""
-    _DELETE.apply(connection, consumer_uuids)
+def found_inventories(rows: Iterable[Any]) -> InventoryUsages:
+    """The inventories in the rows of these statements."""
+    return {
+        (provider_id, class_id): InventoryUsage(Inventory(name, *amounts), int(used))
+        for provider_id, class_id, name, *amounts, used in rows
+    }
 
 
-def insert_allocations(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Insert allocations. A row has provider id, consumer uuid, class id and amount."""
+def deleting_allocations(
+    connection: Connection, consumer_uuids: Iterable[str]
+) -> list[BoundStatement]:
+    """The statements that delete all allocations of these consumers."""
+    return _DELETE.bound_chunks(connection, consumer_uuids)
+
+
+def inserting_allocations(
+    connection: Connection, rows: Iterable[Mapping[str, Any]]
+) -> list[BoundStatement]:
+    """The statements that insert allocations: provider id, consumer uuid, class id, amount."""
     now = utc_now()
-    _INSERT.run(connection, [{"created_at": now, **row} for row in rows])
+    return _INSERT.bound(connection, [{"created_at": now, **row} for row in rows])

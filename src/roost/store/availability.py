@@ -50,7 +50,8 @@ class Availability:
     def guard(self, engine: Engine) -> None:
         """Refuse new connections of the engine while the database is silent."""
 
-        @event.listens_for(engine, "do_connect")
+        # Before other listeners: one that opens the connection itself ends the round.
+        @event.listens_for(engine, "do_connect", insert=True)
         def refuse(*_arguments: Any) -> None:
             if self._is_silent:
                 raise self._silent()

@@ -1,4 +1,7 @@
-"""Consumers, and their projects, users and consumer types."""
+"""Consumers, and their projects, users and consumer types.
+
+The functions for claims return statements, which a claim sends together in batches.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,14 @@ from sqlalchemy import (
 )
 
 from roost.model.identifiers import uuid_spellings
-from roost.store.statements import CHUNK_LENGTH, InsertRows, Statement, UpdateRows, chunks
+from roost.store.statements import (
+    CHUNK_LENGTH,
+    BoundStatement,
+    InsertRows,
+    Statement,
+    UpdateRows,
+    chunks,
+)
 from roost.store.tables import consumer_types, consumers, projects, resource_classes, users, utc_now
 
 _LOCK = (
@@ -103,14 +113,29 @@ class Names:
     types: dict[str, int]
 
 
-def ensure_names(
-    connection: Connection,
-    classes: Collection[str],
-    project_names: Collection[str],
-    user_names: Collection[str],
-    type_names: Collection[str],
-) -> Names:
-    """The ids of all names of a claim; new projects, users and consumer types are inserted."""
+@dataclass(frozen=True, slots=True)
+class WantedNames:
+    """The names that claims use, of each kind."""
+
+    classes: Collection[str]
+    projects: Collection[str]
+    users: Collection[str]
+    types: Collection[str]
+
+
+def looking_up_names(connection: Connection, wanted: WantedNames) -> list[BoundStatement]:
+    """The statements that look the names up: one, unless a POST is very large."""
+    lists = {
+        "classes": wanted.classes,
+        "projects_": wanted.projects,
+        "users_": wanted.users,
+        "types": wanted.types,
+    }
+    return [_LOOK_UP.bound(connection, values) for values in _aligned_chunks(lists)]
+
+
+def found_names(rows: Iterable[Any]) -> Names:
+    """The names in the rows of these statements."""
     names = Names({}, {}, {}, {})
     targets = {
         "class": names.classes,
@@ -118,25 +143,24 @@ def ensure_names(
         "user": names.users,
         "type": names.types,
     }
-    wanted = {
-        "classes": classes,
-        "projects_": project_names,
-        "users_": user_names,
-        "types": type_names,
-    }
-    # A claim has a few names. Only a very large POST needs several statements.
-    for parameters in _aligned_chunks(wanted):
-        for kind, id_, name in _LOOK_UP.run(connection, parameters):
-            targets[kind][name] = id_
-    _PROJECTS.ensure(connection, project_names, names.projects)
-    _USERS.ensure(connection, user_names, names.users)
-    _TYPES.ensure(connection, type_names, names.types)
+    for kind, id_, name in rows:
+        targets[kind][name] = id_
     return names
+
+
+def insert_missing_names(connection: Connection, wanted: WantedNames, names: Names) -> None:
+    """Insert the projects, users and consumer types that were not found, and add them to `names`.
+
+    Most claims use names that exist: then no statement is sent.
+    """
+    _PROJECTS.ensure(connection, wanted.projects, names.projects)
+    _USERS.ensure(connection, wanted.users, names.users)
+    _TYPES.ensure(connection, wanted.types, names.types)
 
 
 def _aligned_chunks(wanted: dict[str, Collection[str]]) -> Iterable[dict[str, Sequence[str]]]:
     pieces = {name: list(chunks(values)) for name, values in wanted.items()}
-    for index in range(max(len(chunk_list) for chunk_list in pieces.values())):
+    for index in range(max(map(len, pieces.values()))):
         yield {
             name: chunk_list[index] if index < len(chunk_list) else []
             for name, chunk_list in pieces.items()
@@ -177,40 +201,50 @@ _USERS = _NameTable(users.c.external_id)
 _TYPES = _NameTable(consumer_types.c.name)
 
 
-def lock_consumers(connection: Connection, uuids: Iterable[str]) -> list[ConsumerRow]:
-    """The existing consumers with these uuids in any spelling, locked until the transaction ends.
+def locking_consumers(connection: Connection, uuids: Iterable[str]) -> list[BoundStatement]:
+    """The statements that lock the consumers with these uuids in any spelling.
 
     All transactions lock consumers before providers.
     """
     spellings = [spelling for uuid in uuids for spelling in uuid_spellings(uuid)]
     if len(spellings) <= CHUNK_LENGTH:
-        rows = _LOCK_BY_UUIDS.rows(connection, spellings)
-    else:
-        # In the order of the ids. On MySQL two spellings may find the same row.
-        ids = {id_ for (id_,) in _IDS.rows(connection, spellings)}
-        rows = _LOCK_BY_IDS.rows(connection, sorted(ids))
-    return [ConsumerRow(row.id, row.uuid, row.generation, ConsumerOwner(*row[3:])) for row in rows]
+        return _LOCK_BY_UUIDS.bound_chunks(connection, spellings)
+    # In the order of the ids. On MySQL two spellings may find the same row.
+    ids = {id_ for (id_,) in _IDS.rows(connection, spellings)}
+    return _LOCK_BY_IDS.bound_chunks(connection, sorted(ids))
 
 
-def insert_consumers(connection: Connection, new: Sequence[tuple[str, ConsumerOwner]]) -> None:
+def locked_consumers(rows: Iterable[Any]) -> list[ConsumerRow]:
+    """The consumers in the rows of these statements."""
+    return [
+        ConsumerRow(id_, uuid, generation, ConsumerOwner(*owner))
+        for id_, uuid, generation, *owner in rows
+    ]
+
+
+def inserting_consumers(
+    connection: Connection, new: Sequence[tuple[str, ConsumerOwner]]
+) -> list[BoundStatement]:
     """Insert consumers; `IntegrityError` if another transaction has inserted one of them."""
     now = utc_now()
     stamps = {"created_at": now, "updated_at": now, "generation": 1}
-    _INSERT.run(connection, [stamps | {"uuid": uuid, **owner._asdict()} for uuid, owner in new])
+    rows = [stamps | {"uuid": uuid, **owner._asdict()} for uuid, owner in new]
+    return _INSERT.bound(connection, rows)
 
 
-def reassign_consumers(
+def reassigning_consumers(
     connection: Connection, changed: Sequence[tuple[int, ConsumerOwner]]
-) -> None:
+) -> list[BoundStatement]:
     """Update the projects, users and types of locked consumers."""
-    _REASSIGN.run(connection, [{"id": id_, **owner._asdict()} for id_, owner in changed])
+    rows = [{"id": id_, **owner._asdict()} for id_, owner in changed]
+    return _REASSIGN.bound(connection, rows)
 
 
-def increment_consumers(connection: Connection, ids: Sequence[int]) -> None:
+def incrementing_consumers(connection: Connection, ids: Sequence[int]) -> list[BoundStatement]:
     """Increment the generations of locked consumers."""
-    _INCREMENT.apply(connection, ids, {"one": 1, "now": utc_now()})
+    return _INCREMENT.bound_chunks(connection, ids, {"one": 1, "now": utc_now()})
 
 
-def delete_consumers(connection: Connection, ids: Sequence[int]) -> None:
+def deleting_consumers(connection: Connection, ids: Sequence[int]) -> list[BoundStatement]:
     """Delete locked consumers that have no allocations."""
-    _DELETE.apply(connection, ids)
+    return _DELETE.bound_chunks(connection, ids)

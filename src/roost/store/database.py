@@ -16,6 +16,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from roost.store.availability import Availability
+from roost.store.batches import LastBatch, commit_batch
 from roost.store.errors import (
     ConnectionLost,
     Contention,
@@ -28,6 +29,7 @@ from roost.store.errors import (
     leaves_outcome_open,
     reason_of,
 )
+from roost.store.pymysql_connections import MULTI_STATEMENTS, use_sparing_connections
 from roost.store.sessions import Doorway, session
 from roost.store.sqlite_file import watch_file
 from roost.store.urls import parse_url
@@ -144,7 +146,8 @@ class Database:
         work looks before it inserts, so the next attempt finds the row and raises the right error.
 
         A connection that is lost before COMMIT has written nothing, so `work` runs again. One that
-        is lost during COMMIT raises `OutcomeUnknown`, and `work` does not run again.
+        is lost during COMMIT raises `OutcomeUnknown`, and `work` does not run again. Work that
+        returns a `LastBatch` saves a round trip: the database executes it together with COMMIT.
         """
         deadline = time.monotonic() + WRITE_SECONDS_MAX
         last: Exception | None = None
@@ -237,6 +240,8 @@ class Database:
             ):
                 result = work(connection, *args, **kwargs)
                 commits = True
+                if isinstance(result, LastBatch):
+                    commit_batch(connection, result)
             return result
         except (ConnectionLost, DatabaseSilent) as error:
             if not commits:
@@ -306,10 +311,11 @@ def _connect_arguments(url: URL, options: DatabaseOptions) -> dict[str, Any]:
     waits = {"connect_timeout": options.wait_seconds}
     if url.get_backend_name() == "postgresql":
         return waits | {"tcp_user_timeout": options.silence_seconds * 1000}
-    # PyMySQL has the same timeout for the greeting of a new connection as for any answer.
-    greets = url.get_driver_name() == "pymysql"
-    answer_seconds = options.wait_seconds if greets else _answer_seconds(options)
-    return waits | {"read_timeout": answer_seconds, "write_timeout": _answer_seconds(options)}
+    answers = {"read_timeout": _answer_seconds(options), "write_timeout": _answer_seconds(options)}
+    if url.get_driver_name() == "pymysql":
+        # PyMySQL has the same timeout for the greeting of a new connection as for any answer.
+        answers |= {"read_timeout": options.wait_seconds, "client_flag": MULTI_STATEMENTS}
+    return waits | answers
 
 
 def _answer_seconds(options: DatabaseOptions) -> int:
@@ -383,6 +389,8 @@ def _prepare_postgresql(engine: Engine) -> None:
 
 
 def _prepare_mysql(engine: Engine, options: DatabaseOptions) -> None:
+    if engine.dialect.driver == "pymysql":
+        use_sparing_connections(engine)
     # VCPU has the id 0, which MySQL would otherwise replace by a generated id.
     modes = [mode for mode in (options.mysql_sql_mode, "NO_AUTO_VALUE_ON_ZERO") if mode]
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
 
 from roost.model.providers import Provider
+from roost.store.batches import execute_batch, fetch_groups
 from roost.store.errors import Retry
 from roost.store.journal.writing import ChangeKind, record_changes
-from roost.store.statements import CHUNK_LENGTH, Statement, insert_row
+from roost.store.statements import CHUNK_LENGTH, BoundStatement, Statement, insert_row
 from roost.store.tables import (
     allocations,
     inventories,
@@ -162,18 +163,27 @@ def is_taken(
 
 
 def lock_providers(connection: Connection, uuids: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Lock these providers until the transaction ends: uuid -> (id, generation) of those found.
+    """Lock these providers until the transaction ends: uuid -> (id, generation) of those found."""
+    (rows,) = fetch_groups(connection, locking_providers(connection, uuids))
+    return locked_providers(rows)
+
+
+def locking_providers(connection: Connection, uuids: Iterable[str]) -> list[BoundStatement]:
+    """The statements that lock these providers until the transaction ends.
 
     Every writer locks in the order of ids, so no two writers wait for each other. If a database
     locks in another order, it ends one of two such transactions, which then runs again.
     """
     wanted = list(uuids)
     if len(wanted) <= CHUNK_LENGTH:
-        rows = _LOCK_BY_UUIDS.rows(connection, wanted)
-    else:
-        ids = {id_ for (id_,) in _IDS.rows(connection, wanted)}
-        rows = _LOCK_BY_IDS.rows(connection, sorted(ids))
-    return {row.uuid: (row.id, row.generation) for row in rows}
+        return _LOCK_BY_UUIDS.bound_chunks(connection, wanted)
+    ids = {id_ for (id_,) in _IDS.rows(connection, wanted)}
+    return _LOCK_BY_IDS.bound_chunks(connection, sorted(ids))
+
+
+def locked_providers(rows: Iterable[Any]) -> dict[str, tuple[int, int]]:
+    """The providers in the rows of these statements: uuid -> (id, generation)."""
+    return {uuid: (id_, generation) for id_, uuid, generation in rows}
 
 
 def lock_provider(connection: Connection, uuid: str) -> Provider | None:
@@ -199,7 +209,14 @@ def lock_trees(
 
 def increment_generations(connection: Connection, ids: Sequence[int], by: int = 1) -> None:
     """Move the generation of locked providers on; their `updated_at` moves with it."""
-    _INCREMENT.apply(connection, ids, {"by": by, "now": utc_now()})
+    execute_batch(connection, incrementing_generations(connection, ids, by))
+
+
+def incrementing_generations(
+    connection: Connection, ids: Sequence[int], by: int = 1
+) -> list[BoundStatement]:
+    """The statements that increment the generations of locked providers."""
+    return _INCREMENT.bound_chunks(connection, ids, {"by": by, "now": utc_now()})
 
 
 def insert_provider(

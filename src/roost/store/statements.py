@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from sqlalchemy import (
     BindParameter,
@@ -38,6 +38,13 @@ CHUNK_LENGTH = 512
 # A statement has one text for each combination of list lengths. Usual clients need far fewer; the
 # bound is against a client that sends all combinations.
 _TEXTS_MAX = 256
+
+
+class BoundStatement(NamedTuple):
+    """The text of a statement for one driver, with the values of its parameters."""
+
+    text: str
+    parameters: Any
 
 
 def chunks(values: Iterable[T], length: int = CHUNK_LENGTH) -> Iterator[Sequence[T]]:
@@ -90,11 +97,22 @@ class Statement:
 
     def run(self, connection: Connection, values: Values) -> Any:
         """Execute it once. A list may be empty only if `construct` handles an empty list."""
-        lengths = tuple(_rounded(len(values[name])) for name in self._lists)
+        return connection.exec_driver_sql(*self.bound(connection, values))
+
+    def bound(self, connection: Connection, values: Values) -> BoundStatement:
+        """The statement with these values, for a batch."""
+        lengths = tuple([_rounded(len(values[name])) for name in self._lists])
         compiled = self._for(connection, lengths)
-        if self._lists:
+        if lengths:
             values = _spread(values, self._lists, lengths)
-        return connection.exec_driver_sql(compiled.text, compiled.parameters(values))
+        return BoundStatement(compiled.text, compiled.parameters(values))
+
+    def bound_chunks(
+        self, connection: Connection, members: Iterable[Any], values: Values | None = None
+    ) -> list[BoundStatement]:
+        """The statements for the members of its first list, as many as necessary."""
+        name, others = self._lists[0], values or {}
+        return [self.bound(connection, {name: chunk, **others}) for chunk in chunks(members)]
 
     def rows(
         self, connection: Connection, members: Iterable[Any], values: Values | None = None
@@ -172,12 +190,19 @@ class InsertRows:
         if len(rows) > self._TOGETHER_MAX:
             connection.execute(self._insert(dialect), [dict(row) for row in rows])
             return
-        names = tuple(rows[0])
+        connection.exec_driver_sql(*self._bound(connection, rows))
+
+    def bound(self, connection: Connection, rows: Sequence[Values]) -> list[BoundStatement]:
+        """The statements that insert the rows, which all have the same columns; for a batch."""
+        return [self._bound(connection, chunk) for chunk in chunks(rows, self._TOGETHER_MAX)]
+
+    def _bound(self, connection: Connection, rows: Sequence[Values]) -> BoundStatement:
+        dialect, names = connection.dialect.name, tuple(rows[0])
         statement = self._together.get((dialect, len(rows), names))
         if statement is None:
             statement = Statement(self._several(dialect, len(rows), names))
             self._together[dialect, len(rows), names] = statement
-        statement.run(
+        return statement.bound(
             connection,
             {
                 _parameter_name(name, index): value
@@ -227,9 +252,18 @@ class UpdateRows:
         self, connection: Connection, rows: Sequence[Values], common: Values | None = None
     ) -> None:
         """Update the rows. Each has an `id` and a value for each of `names`."""
-        for chunk in chunks(rows, self._TOGETHER_MAX):
-            lists = {name: [row[name] for row in chunk] for name in self._lists}
-            self._statement.run(connection, {**lists, **(common or {})})
+        for statement in self.bound(connection, rows, common):
+            connection.exec_driver_sql(*statement)
+
+    def bound(
+        self, connection: Connection, rows: Sequence[Values], common: Values | None = None
+    ) -> list[BoundStatement]:
+        """The statements that update the rows, for a batch."""
+        lists = (
+            {name: [row[name] for row in chunk] for name in self._lists}
+            for chunk in chunks(rows, self._TOGETHER_MAX)
+        )
+        return [self._statement.bound(connection, {**list_, **(common or {})}) for list_ in lists]
 
     def _construct(self, **parameters: list[Parameter]) -> ClauseElement:
         columns = self._table.c

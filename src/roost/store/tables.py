@@ -205,6 +205,8 @@ roost_changes = Table(
     Column("kind", sa.String(16), nullable=False),
     Column("provider_id", sa.Integer),
     Column("provider_uuid", sa.String(36)),
+    # After a claim, the new usages of the provider, so that readers need not sum allocations up.
+    Column("usages", sa.String(255)),
     Index("roost_changes_transaction_id_idx", "transaction_id"),
     # Without it, SQLite would use ids again, and readers remember the highest id they have seen.
     sqlite_autoincrement=True,

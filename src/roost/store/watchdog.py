@@ -170,17 +170,24 @@ def make_watchable(engine: Engine) -> None:
 
     @event.listens_for(engine, "after_cursor_execute")
     def end(connection: Connection, *_rest: Any) -> None:
-        watch = None if connection.invalidated else connection.info.get(_WATCH)
-        if watch is not None:
-            # Until the next statement, the process works and the server does not.
-            watch.since = math.inf
+        end_wait(connection)
 
     @event.listens_for(engine, "commit")
     @event.listens_for(engine, "rollback")
     @event.listens_for(engine, "before_cursor_execute")
     def begin(connection: Connection, *_rest: Any) -> None:
-        if connection.invalidated:
-            return
-        watch = connection.info.get(_WATCH)
-        if watch is not None:
-            watch.since = time.monotonic()
+        begin_wait(connection)
+
+
+def begin_wait(connection: Connection) -> None:
+    """Record that the process waits for the server from now on."""
+    watch = None if connection.invalidated else connection.info.get(_WATCH)
+    if watch is not None:
+        watch.since = time.monotonic()
+
+
+def end_wait(connection: Connection) -> None:
+    """Record that until the next statement, the process works and the server does not."""
+    watch = None if connection.invalidated else connection.info.get(_WATCH)
+    if watch is not None:
+        watch.since = math.inf

@@ -58,8 +58,10 @@ def test_a_look_moves_past_transactions_that_changed_nothing(
 ) -> None:
     with rolled_back(database) as connection:
         record(connection, 90)
-    position = database.read(reader.position.look)
-    assert position is not None
+    looked = database.read(reader.position.look)
+    assert looked is not None
+    entries, position = looked
+    assert entries == ()
     assert position != reader.position
 
 

@@ -150,7 +150,8 @@ class Reader:
 
     def sees_nothing_new(self) -> bool:
         """Whether `look`, the cheap question, finds no new rows."""
-        return self.database.read(self.position.look) is not None
+        looked = self.database.read(self.position.look)
+        return looked is not None and not looked[0]
 
     def forget(self) -> None:
         """Forget missing ids that can no longer appear."""

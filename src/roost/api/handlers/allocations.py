@@ -147,7 +147,7 @@ def reshape_providers(services: Services, request: Request) -> Response:
 def _write(
     services: Services,
     request: Request,
-    work: Callable[Concatenate[Connection, P], None],
+    work: Callable[Concatenate[Connection, P], object],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> None:

@@ -10,9 +10,10 @@ from typing import Any, Self
 from sqlalchemy import Connection
 
 from roost.store.journal.position import (
-    JournalEntry,
+    LOOK_ROWS_MAX,
     JournalLost,
     Position,
+    Reading,
     no_epoch,
     too_many,
 )
@@ -89,28 +90,37 @@ class IdPosition(Position):
         """The one row of the answer as long as nothing is new."""
 
     @abstractmethod
-    def _read_on(
-        self, connection: Connection, answer: Answer, rows_max: int
-    ) -> tuple[tuple[JournalEntry, ...], Position]:
+    def _read_on(self, connection: Connection, answer: Answer, rows_max: int) -> Reading:
         """What an answer says that is not `unchanged`, and the position after that."""
 
-    def look(self, connection: Connection) -> Position | None:
-        """The position if nothing is new, or `None` if something may be."""
-        return self if self._is_unchanged(self._ask(connection, 1)) else None
+    def look(self, connection: Connection) -> Reading | None:
+        """What was committed since, by id, and the position after that, in one round trip."""
+        fetched = self._ask(connection, LOOK_ROWS_MAX)
+        if self._is_unchanged(fetched):
+            return (), self
+        if len(fetched) > LOOK_ROWS_MAX:
+            return None
+        answer = self._checked(fetched)
+        return self._read_on(connection, answer, 0) if self._is_whole(answer) else None
 
-    def read(
-        self, connection: Connection, rows_max: int
-    ) -> tuple[tuple[JournalEntry, ...], Position]:
+    def read(self, connection: Connection, rows_max: int) -> Reading:
         """What was committed since, by id, and the position after that."""
         fetched = self._ask(connection, rows_max + 1)
         if self._is_unchanged(fetched):
             return (), self
         if len(fetched) > rows_max + 1:
             raise too_many(rows_max)
+        return self._read_on(connection, self._checked(fetched), rows_max)
+
+    def _checked(self, fetched: Sequence[Any]) -> Answer:
         answer = Answer.of(fetched)
         if answer is None or answer.epoch != self.epoch:
             raise JournalLost("another database has taken the place of the one that was read")
-        return self._read_on(connection, answer, rows_max)
+        return answer
+
+    def _is_whole(self, answer: Answer) -> bool:
+        """Whether an answer has all rows that are new."""
+        return True
 
     def _ask(self, connection: Connection, rows_max: int) -> Sequence[Any]:
         """The newest row, and up to so many after it."""

@@ -42,7 +42,7 @@ from roost.store.journal.gaps import (
     windows,
     without,
 )
-from roost.store.journal.position import JournalEntry, JournalLost, Position, too_many
+from roost.store.journal.position import JournalLost, Position, Reading, too_many
 from roost.store.journal.rows import (
     RECENT_MAX,
     SEPARATOR,
@@ -67,7 +67,7 @@ _ROW_HELD = frozenset({1205, 3572})
 
 _ROW = (
     "CONCAT(changes.id, '|', changes.kind, '|', IFNULL(changes.provider_id, ''), '|',"
-    " changes.created_at, '|', IFNULL(changes.provider_uuid, ''))"
+    " changes.created_at, '|', IFNULL(changes.provider_uuid, ''), '|', IFNULL(changes.usages, ''))"
 )
 # UUID_SHORT() consists of the server's id, the second of its start, and a counter of 24 bits. The
 # counter overflows after 16 million calls: then the reader checks once more than necessary.
@@ -173,9 +173,7 @@ class MysqlPosition(IdPosition):
             kept += self._still_open(connection, old[start : start + _GAPS_PER_PROBE])
         return replace(self, gaps=tuple(sorted(kept, key=lambda gap: gap.first)))
 
-    def _read_on(
-        self, connection: Connection, answer: Answer, rows_max: int
-    ) -> tuple[tuple[JournalEntry, ...], Position]:
+    def _read_on(self, connection: Connection, answer: Answer, rows_max: int) -> Reading:
         rows = self.newer(answer.rows)
         pruned = answer.pruned if self.pruning_matters else self.pruned
         self.check_pruned(pruned, self.gaps[0].first if self.gaps else self.last + 1)
@@ -193,6 +191,10 @@ class MysqlPosition(IdPosition):
         return entries, self.moved(
             rows, server=answer.server, pruned=pruned, recent=recent, gaps=gaps
         )
+
+    def _is_whole(self, answer: Answer) -> bool:
+        """Whether an answer has all rows that are new: none has appeared in a gap."""
+        return not self.gaps or int(answer.count) == self.windows.known
 
     def _late_rows(self, connection: Connection, answer: Answer, rows_max: int) -> dict[int, str]:
         """The rows that have appeared in gaps."""

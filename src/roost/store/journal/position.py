@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 from sqlalchemy import Connection
 
@@ -20,12 +21,21 @@ class JournalLost(Exception):
 class JournalEntry:
     """A row of the journal: what a reader has to read again.
 
-    `provider_id` is `None` where the names of resource classes or traits changed.
+    `provider_id` is `None` where the names of resource classes or traits changed. `usages` has the
+    new usages by resource class, if the writer knows them: then nothing is to be read again.
     """
 
     id: int
     kind: ChangeKind
     provider_id: int | None
+    usages: Mapping[int, int] | None = None
+
+
+# New rows by id, and the position after them.
+Reading: TypeAlias = tuple[tuple[JournalEntry, ...], "Position"]
+
+# How many new rows a look reads at most.
+LOOK_ROWS_MAX = 64
 
 
 class Position(ABC):
@@ -37,16 +47,14 @@ class Position(ABC):
         """The position of a reader that sees what the connection sees now."""
 
     @abstractmethod
-    def look(self, connection: Connection) -> Position | None:
-        """The position if nothing is new, or `None` if something may be.
+    def look(self, connection: Connection) -> Reading | None:
+        """What was committed since, by id, and the position after that, in one round trip.
 
-        It is one round trip while nothing is new. Its cost does not grow with what is new.
+        `None` if one round trip does not suffice, or if much is new: then the reader calls `read`.
         """
 
     @abstractmethod
-    def read(
-        self, connection: Connection, rows_max: int
-    ) -> tuple[tuple[JournalEntry, ...], Position]:
+    def read(self, connection: Connection, rows_max: int) -> Reading:
         """What was committed since, by id, and the position after that.
 
         In a transaction with a snapshot, it reads what is new in that snapshot. `JournalLost` is

@@ -24,9 +24,9 @@ from typing import Any, Self
 from sqlalchemy import Connection
 
 from roost.store.journal.position import (
-    JournalEntry,
     JournalLost,
     Position,
+    Reading,
     no_epoch,
     too_many,
 )
@@ -42,7 +42,7 @@ from roost.store.journal.rows import (
 
 _ROW = (
     "concat(changes.id, '|', changes.kind, '|', changes.provider_id, '|',"
-    " extract(epoch FROM changes.created_at), '|', changes.provider_uuid)"
+    " extract(epoch FROM changes.created_at), '|', changes.provider_uuid, '|', changes.usages)"
 )
 # A different start time means another server, or one that was restored. Transactions that the
 # reader has seen may be missing there, and other transactions may have their ids.
@@ -69,7 +69,7 @@ _LATER = (
 _FEW = 10
 
 # The text of a row that is not there. No row has the id 0.
-_NO_ROW = SEPARATOR * 4
+_NO_ROW = SEPARATOR * 5
 _NO_ID = 0
 
 
@@ -129,16 +129,14 @@ class PostgresqlPosition(Position):
             recent=recent,
         )
 
-    def look(self, connection: Connection) -> Position | None:
-        """The position if nothing is new, or `None` if something may be."""
+    def look(self, connection: Connection) -> Reading | None:
+        """What was committed since, by id, and the position after that, in one round trip."""
         rows = fetch_rows(connection, *self.question())
         if self._is_unchanged(rows):
-            return self
-        return None if _new(rows) else self._read_on(connection, rows)[1]
+            return (), self
+        return self._read_on(connection, rows) if len(_new(rows)) < _FEW else None
 
-    def read(
-        self, connection: Connection, rows_max: int
-    ) -> tuple[tuple[JournalEntry, ...], Position]:
+    def read(self, connection: Connection, rows_max: int) -> Reading:
         """What was committed since, by id, and the position after that."""
         rows = fetch_rows(connection, *self.question())
         if self._is_unchanged(rows):
@@ -170,9 +168,7 @@ class PostgresqlPosition(Position):
     def _is_unchanged(self, rows: Sequence[Any]) -> bool:
         return len(rows) == 1 and tuple(rows[0]) == (self.head, self.newest)
 
-    def _read_on(
-        self, connection: Connection, rows: Sequence[Any]
-    ) -> tuple[tuple[JournalEntry, ...], Position]:
+    def _read_on(self, connection: Connection, rows: Sequence[Any]) -> Reading:
         first = next((tuple(row) for row in rows if row[0] is not None), None)
         if first is None or first[1] != self.newest:
             raise JournalLost("the newest change that was read is not there any more")

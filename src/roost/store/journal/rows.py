@@ -1,4 +1,4 @@
-"""Rows of the journal as one text each, `id|kind|provider_id|created_at|provider_uuid`.
+"""Rows of the journal as one text each: `id|kind|provider_id|created_at|provider_uuid|usages`.
 
 Drivers spend more on each further column than the database spends on joining the columns.
 Whether a row is still the same is then one comparison. Each database has its own SQL for the text.
@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost.store.journal.position import JournalEntry, JournalLost
-from roost.store.journal.writing import ChangeKind
+from roost.store.journal.writing import ChangeKind, parse_usages
 from roost.store.sessions import fetch_directly
 
 SEPARATOR = "|"
@@ -24,7 +24,7 @@ RECENT_MAX = 1000
 def row_id(row: str) -> int:
     """The id of a row.
 
-    >>> row_id("7|usage|3|2026-01-01 00:00:00|")
+    >>> row_id("7|usage|3|2026-01-01 00:00:00||0:4")
     7
     """
     return int(row.partition(SEPARATOR)[0])
@@ -36,13 +36,15 @@ def entries_of(rows: Iterable[str]) -> tuple[JournalEntry, ...]:
 
 
 def _entry_of(row: str) -> JournalEntry:
-    id_, kind, provider_id, _ = row.split(SEPARATOR, 3)
+    id_, kind, provider_id, _, _, usages = row.split(SEPARATOR)
     try:
         known_kind = ChangeKind(kind)
     except ValueError:
         # A newer version writes to the same database.
         raise JournalLost(f"this version does not know what a change of {kind!r} is") from None
-    return JournalEntry(int(id_), known_kind, int(provider_id) if provider_id else None)
+    return JournalEntry(
+        int(id_), known_kind, int(provider_id) if provider_id else None, parse_usages(usages)
+    )
 
 
 def fetch_rows(connection: Connection, statement: str, parameters: Sequence[Any]) -> Sequence[Any]:

@@ -13,12 +13,13 @@ from typing import Self
 from sqlalchemy import Connection
 
 from roost.store.journal.by_id import Answer, IdPosition
-from roost.store.journal.position import JournalEntry, Position
+from roost.store.journal.position import Reading
 from roost.store.journal.rows import SEPARATOR, entries_of
 
 _ROW = (
     "changes.id || '|' || changes.kind || '|' || ifnull(changes.provider_id, '')"
     " || '|' || changes.created_at || '|' || ifnull(changes.provider_uuid, '')"
+    " || '|' || ifnull(changes.usages, '')"
 )
 _PRUNED = "ifnull((SELECT value FROM roost_meta WHERE name = 'pruned'), '')"
 _SELECT = (
@@ -48,9 +49,7 @@ class SqlitePosition(IdPosition):
         """The one row of the answer as long as nothing is new."""
         return SEPARATOR.join((self.epoch, "", self.pruned, "", self.newest or ""))
 
-    def _read_on(
-        self, _connection: Connection, answer: Answer, _rows_max: int
-    ) -> tuple[tuple[JournalEntry, ...], Position]:
+    def _read_on(self, _connection: Connection, answer: Answer, _rows_max: int) -> Reading:
         self.check_pruned(answer.pruned, self.last + 1)
         rows = self.newer(answer.rows)
         return entries_of(rows.values()), self.moved(rows, pruned=answer.pruned)

@@ -5,12 +5,12 @@ Other processes do not see a change that is not recorded here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from sqlalchemy import Connection
 
-from roost.store.statements import InsertRows
+from roost.store.statements import BoundStatement, InsertRows
 from roost.store.tables import roost_changes, utc_now
 
 
@@ -25,6 +25,9 @@ class ChangeKind(StrEnum):
     RESOURCE_CLASSES = "resource_classes"
     TRAIT_NAMES = "trait_names"
 
+
+# A longer text of usages is left out: the reader then reads the usages again.
+USAGES_LENGTH_MAX = 255
 
 _INSERT = InsertRows(roost_changes)
 
@@ -41,6 +44,53 @@ def record_changes(
             for id_, uuid in providers
         ],
     )
+
+
+def recording_usages(
+    connection: Connection, providers: Iterable[tuple[int, str, Mapping[int, int] | None]]
+) -> list[BoundStatement]:
+    """The statements that record changed usages of providers, given as (id, uuid, usages).
+
+    The usages are the new sums of all allocations, by resource class: those that the writer has
+    changed. With `None`, a reader reads all usages of the provider again.
+
+    A reader takes the usages of the row with the highest id. So the writer locks the provider
+    before it reads the sums, and keeps the lock until the end of its transaction.
+    """
+    now = utc_now()
+    rows = [
+        {
+            "created_at": now,
+            "kind": ChangeKind.USAGE.value,
+            "provider_id": id_,
+            "provider_uuid": uuid,
+            "usages": None if usages is None else usages_text(usages),
+        }
+        for id_, uuid, usages in providers
+    ]
+    return _INSERT.bound(connection, rows)
+
+
+def usages_text(usages: Mapping[int, int]) -> str | None:
+    """Usages by resource class as one text; `None` if it would be too long.
+
+    >>> usages_text({0: 4, 2: 1024})
+    '0:4,2:1024'
+    """
+    text = ",".join([f"{class_id}:{used}" for class_id, used in usages.items()])
+    return text if len(text) <= USAGES_LENGTH_MAX else None
+
+
+def parse_usages(text: str) -> dict[int, int] | None:
+    """The usages in such a text; `None` for an empty text.
+
+    >>> parse_usages("0:4,2:1024")
+    {0: 4, 2: 1024}
+    """
+    if not text:
+        return None
+    pairs = [pair.split(":") for pair in text.split(",")]
+    return {int(class_id): int(used) for class_id, used in pairs}
 
 
 def record_vocabulary_change(connection: Connection, kind: ChangeKind) -> None:

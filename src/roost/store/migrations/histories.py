@@ -21,7 +21,7 @@ from roost.store.migrations.placement import (
     require_consumers_b5c396305c25,
     require_roots_611cd6dffd7b,
 )
-from roost.store.migrations.roost import journal_0001
+from roost.store.migrations.roost import journal_0001, usages_0002
 from roost.store.migrations.steps import Steps
 
 
@@ -120,6 +120,8 @@ PLACEMENT = History(
     ),
 )
 
-ROOST = History(name="roost", version_table="roost_schema_version", modules=(journal_0001,))
+ROOST = History(
+    name="roost", version_table="roost_schema_version", modules=(journal_0001, usages_0002)
+)
 
 HISTORIES = (PLACEMENT, ROOST)

@@ -1,0 +1,143 @@
+"""Batches: several statements in one round trip, straight to the driver.
+
+A claim reads in one batch all that it needs under its locks, and writes in a second one that ends
+with COMMIT. Without batches, each of its statements would be a round trip.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import Any, NoReturn, TypeAlias
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from roost.store.statements import BoundStatement
+from roost.store.watchdog import begin_wait, end_wait
+
+_LOG = logging.getLogger(__name__)
+
+Rows: TypeAlias = list[Any]
+_Runner: TypeAlias = Callable[[Any, Sequence[BoundStatement], bool], list[Rows]]
+
+
+@dataclass(frozen=True, slots=True)
+class LastBatch:
+    """The last statements of a transaction. `Database.write` sends them together with COMMIT."""
+
+    statements: Sequence[BoundStatement]
+
+
+def fetch_groups(connection: Connection, *groups: Sequence[BoundStatement]) -> list[Rows]:
+    """Execute all groups in one batch; for each group, the rows of all its statements."""
+    results = iter(_run(connection, list(chain.from_iterable(groups)), commits=False))
+    return [[row for _ in group for row in next(results)] for group in groups]
+
+
+def execute_batch(connection: Connection, statements: Sequence[BoundStatement]) -> None:
+    """Execute the statements in one batch."""
+    _run(connection, statements, commits=False)
+
+
+def commit_batch(connection: Connection, batch: LastBatch) -> None:
+    """Execute the statements and COMMIT in one batch. If one of them fails, none takes effect."""
+    _run(connection, batch.statements, commits=True)
+
+
+def _run(
+    connection: Connection, statements: Sequence[BoundStatement], *, commits: bool
+) -> list[Rows]:
+    if not statements:
+        return []
+    if _LOG.isEnabledFor(logging.DEBUG):
+        _LOG.debug("batch: %s", "; ".join(statement.text for statement in statements))
+    runner = _runner(connection.dialect.driver)
+    begin_wait(connection)
+    try:
+        return runner(connection.connection.dbapi_connection, statements, commits)
+    except Exception as error:
+        raise_translated(connection, error)
+    finally:
+        end_wait(connection)
+
+
+def raise_translated(connection: Connection, error: Exception) -> NoReturn:
+    """Raise a driver's error as SQLAlchemy does, and any other error unchanged."""
+    dialect = connection.dialect
+    base = dialect.loaded_dbapi.Error
+    if not isinstance(error, base):
+        raise error
+    lost = dialect.is_disconnect(error, connection.connection, None)
+    if lost:
+        connection.invalidate(error)
+    raise DBAPIError.instance(
+        None,
+        None,
+        error,
+        base,
+        hide_parameters=True,
+        connection_invalidated=lost,
+        dialect=dialect,
+    ) from error
+
+
+@cache
+def _runner(driver: str) -> _Runner:
+    if driver == "psycopg":
+        import psycopg  # noqa: PLC0415 -- only where this driver is installed
+
+        return _run_in_pipeline if psycopg.Pipeline.is_supported() else _run_one_by_one
+    return _run_as_one_text if driver == "pymysql" else _run_one_by_one
+
+
+def _run_one_by_one(raw: Any, statements: Sequence[BoundStatement], commits: bool) -> list[Rows]:
+    """For SQLite, which has no round trips, and for drivers without batches."""
+    results = []
+    cursor = raw.cursor()
+    try:
+        for text, parameters in statements:
+            cursor.execute(text, parameters)
+            results.append(cursor.fetchall() if cursor.description else [])
+        if commits:
+            raw.commit()
+    finally:
+        cursor.close()
+    return results
+
+
+def _run_in_pipeline(raw: Any, statements: Sequence[BoundStatement], commits: bool) -> list[Rows]:
+    """For psycopg: the server skips all statements, and COMMIT, after one that fails."""
+    cursors = []
+    with raw.pipeline():
+        for text, parameters in statements:
+            cursor = raw.cursor()
+            cursor.execute(text, parameters)
+            cursors.append(cursor)
+        if commits:
+            raw.commit()
+    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+def _run_as_one_text(raw: Any, statements: Sequence[BoundStatement], commits: bool) -> list[Rows]:
+    """For PyMySQL: the server executes nothing after a statement that fails."""
+    results: list[Rows] = []
+    cursor = raw.cursor()
+    try:
+        texts = [cursor.mogrify(text, parameters) for text, parameters in statements]
+        if commits:
+            texts.append("COMMIT")
+        cursor.execute(";".join(texts))
+        for number in range(len(statements)):
+            if number:
+                cursor.nextset()
+            results.append(list(cursor.fetchall()) if cursor.description else [])
+        if commits:
+            cursor.nextset()
+            raw.is_idle = True
+    finally:
+        cursor.close()
+    return results
