@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from roost.store.availability import Availability
-from roost.store.batches import LastBatch, commit_batch
+from roost.store.batches import LastBatch, commit_batch, raise_translated
 from roost.store.errors import (
     ConnectionLost,
     Contention,
@@ -359,7 +359,11 @@ def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: boo
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        # Not through SQLAlchemy, which takes longer than the statement.
+        try:
+            connection.connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise_translated(connection, error)
 
 
 def _use_write_ahead_log(dbapi_connection: Any) -> None:

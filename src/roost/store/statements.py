@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from sqlalchemy import (
@@ -15,6 +16,8 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    DateTime,
+    Dialect,
     Insert,
     Table,
     bindparam,
@@ -26,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
+from sqlalchemy.types import TypeEngine
 
 T = TypeVar("T")
 
@@ -38,6 +42,8 @@ CHUNK_LENGTH = 512
 # A statement has one text for each combination of list lengths. Usual clients need far fewer; the
 # bound is against a client that sends all combinations.
 _TEXTS_MAX = 256
+# How many times of day a statement remembers in the form of the driver.
+_TIMES_MAX = 8
 
 
 class BoundStatement(NamedTuple):
@@ -54,6 +60,9 @@ def chunks(values: Iterable[T], length: int = CHUNK_LENGTH) -> Iterator[Sequence
     [512, 1]
     """
     everything = list(values)
+    if 0 < len(everything) <= length:
+        yield everything
+        return
     for start in range(0, len(everything), length):
         yield everything[start : start + length]
 
@@ -68,31 +77,41 @@ def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) 
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """The text for one database, the order of its parameters, and how they are converted."""
+    """The text for one database, and how its parameters come from values by name."""
 
     text: str
-    order: tuple[str, ...] | None
-    converters: tuple[tuple[str, Callable[[Any], Any]], ...]
+    # For each parameter the name of its value; in a list also the index there, else `None`.
+    sources: tuple[tuple[str, int | None], ...]
+    # Which parameters are converted, and how.
+    converters: tuple[tuple[int, Callable[[Any], Any]], ...]
 
-    def parameters(self, values: Values) -> Any:
-        bound = dict(values)
-        for name, convert in self.converters:
-            bound[name] = convert(bound[name])
-        return bound if self.order is None else tuple(bound[name] for name in self.order)
+    def parameters(self, values: Values) -> tuple[Any, ...]:
+        found = [
+            values[name] if index is None else values[name][index] for name, index in self.sources
+        ]
+        for position, convert in self.converters:
+            found[position] = convert(found[position])
+        return tuple(found)
 
 
 class Statement:
     """A statement whose result columns need no conversion: integers and text.
 
     A parameter that is a list (`IN`) needs another text for each length. So `construct` is then a
-    function that takes the bind parameters of the members, by the names of the lists.
+    function that takes the bind parameters of the members, by the names of the lists. Unless the
+    lengths are `exact`, the last member fills a list up to a power of two, so that texts are few.
     """
 
     def __init__(
-        self, construct: ClauseElement | Callable[..., ClauseElement], *, lists: Sequence[str] = ()
+        self,
+        construct: ClauseElement | Callable[..., ClauseElement],
+        *,
+        lists: Sequence[str] = (),
+        exact: bool = False,
     ) -> None:
         self._construct = construct
         self._lists = tuple(lists)
+        self._exact = exact
         self._compiled: dict[tuple[Any, ...], _Compiled] = {}
 
     def run(self, connection: Connection, values: Values) -> Any:
@@ -101,10 +120,9 @@ class Statement:
 
     def bound(self, connection: Connection, values: Values) -> BoundStatement:
         """The statement with these values, for a batch."""
-        lengths = tuple([_rounded(len(values[name])) for name in self._lists])
-        compiled = self._for(connection, lengths)
-        if lengths:
-            values = _spread(values, self._lists, lengths)
+        if self._lists and not self._exact:
+            values = {**values, **{name: _filled(values[name]) for name in self._lists}}
+        compiled = self._for(connection, tuple([len(values[name]) for name in self._lists]))
         return BoundStatement(compiled.text, compiled.parameters(values))
 
     def bound_chunks(
@@ -143,7 +161,7 @@ class Statement:
         return found
 
     def _compile(self, connection: Connection, lengths: tuple[int, ...]) -> _Compiled:
-        dialect = connection.dialect
+        dialect = _with_positions(connection.dialect)
         parameters: dict[str, list[Parameter]] = {
             name: [bindparam(_parameter_name(name, index)) for index in range(length)]
             for name, length in zip(self._lists, lengths, strict=True)
@@ -156,15 +174,39 @@ class Statement:
                 "A condition on an empty list has no text. The caller leaves the statement out, or "
                 "`construct` leaves the condition out."
             )
+        order = compiled.positiontup
+        assert order is not None, "every parameter has a position"
+        members = {
+            _parameter_name(name, index): (name, index)
+            for name, length in zip(self._lists, lengths, strict=True)
+            for index in range(length)
+        }
         converters = (
-            (name, bind.type.dialect_impl(dialect).bind_processor(dialect))
-            for name, bind in compiled.binds.items()
+            (position, _converter(compiled.binds[name].type, dialect))
+            for position, name in enumerate(order)
         )
         return _Compiled(
             text=str(compiled),
-            order=tuple(compiled.positiontup) if compiled.positiontup is not None else None,
-            converters=tuple((name, convert) for name, convert in converters if convert),
+            sources=tuple(members.get(name, (name, None)) for name in order),
+            converters=tuple((position, convert) for position, convert in converters if convert),
         )
+
+
+@cache
+def _with_positions(dialect: Dialect) -> Dialect:
+    """The dialect with parameters by position: names would cost time at each execution."""
+    if dialect.paramstyle != "pyformat":
+        return dialect
+    make: Callable[..., Dialect] = type(dialect)
+    return make(paramstyle="format")
+
+
+def _converter(type_: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
+    convert = type_.dialect_impl(dialect).bind_processor(dialect)
+    if convert is None or not isinstance(type_, DateTime):
+        return convert
+    # Every row of a claim has the same time.
+    return lru_cache(_TIMES_MAX)(convert)
 
 
 class InsertRows:
@@ -180,7 +222,7 @@ class InsertRows:
     def __init__(self, table: Table, *, unless_taken: Column[Any] | None = None) -> None:
         self._table = table
         self._unless_taken = unless_taken
-        self._together: dict[tuple[str, int, tuple[str, ...]], Statement] = {}
+        self._together: dict[tuple[str, tuple[str, ...]], Statement] = {}
 
     def run(self, connection: Connection, rows: Sequence[Values]) -> None:
         """Insert the rows, which all have the same columns."""
@@ -198,28 +240,23 @@ class InsertRows:
 
     def _bound(self, connection: Connection, rows: Sequence[Values]) -> BoundStatement:
         dialect, names = connection.dialect.name, tuple(rows[0])
-        statement = self._together.get((dialect, len(rows), names))
+        statement = self._together.get((dialect, names))
         if statement is None:
-            statement = Statement(self._several(dialect, len(rows), names))
-            self._together[dialect, len(rows), names] = statement
-        return statement.bound(
-            connection,
-            {
-                _parameter_name(name, index): value
-                for index, row in enumerate(rows)
-                for name, value in row.items()
-            },
-        )
+            construct = partial(self._several, dialect)
+            statement = Statement(construct, lists=names, exact=True)
+            self._together[dialect, names] = statement
+        return statement.bound(connection, {name: [row[name] for row in rows] for name in names})
 
-    def _several(self, dialect: str, length: int, names: Sequence[str]) -> ClauseElement:
+    def _several(self, dialect: str, **parameters: list[Parameter]) -> ClauseElement:
         columns = self._table.c
+        names = tuple(parameters)
         return self._insert(dialect).values(
             [
                 {
-                    name: bindparam(_parameter_name(name, index), type_=columns[name].type)
-                    for name in names
+                    name: bindparam(parameter.key, type_=columns[name].type)
+                    for name, parameter in zip(names, row, strict=True)
                 }
-                for index in range(length)
+                for row in zip(*parameters.values(), strict=True)
             ]
         )
 
@@ -288,20 +325,11 @@ def _parameter_name(name: str, index: int) -> str:
     return f"{name}_{index}"
 
 
-def _rounded(length: int) -> int:
-    """How many parameters a list of this length gets: a power of two, so that texts are few.
+def _filled(members: Sequence[Any]) -> Sequence[Any]:
+    """The members, the last one repeated up to a power of two.
 
-    >>> [_rounded(length) for length in (0, 1, 3, 9)]
-    [0, 1, 4, 16]
+    >>> _filled([5, 6, 7]), _filled([])
+    ([5, 6, 7, 7], [])
     """
-    return 0 if length == 0 else 1 << (length - 1).bit_length()
-
-
-def _spread(values: Values, lists: tuple[str, ...], lengths: tuple[int, ...]) -> dict[str, Any]:
-    """Give each member of a list its own parameter; the last member fills those left over."""
-    spread = {name: value for name, value in values.items() if name not in lists}
-    for name, length in zip(lists, lengths, strict=True):
-        members = values[name]
-        for index in range(length):
-            spread[_parameter_name(name, index)] = members[min(index, len(members) - 1)]
-    return spread
+    missing = (1 << (len(members) - 1).bit_length()) - len(members) if members else 0
+    return members if not missing else [*members, *[members[-1]] * missing]
