@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.agent.agent import Agent
-from roost.client.agent.signal_waker import SignalWaker
+from roost.client.agent.agent import Agent, SignalWaker
 from roost.client.agent.systemd import SystemdNotifier
 from roost.client.drivers.file import FileDriver
 from roost.client.errors import PlacementError, ResourceProviderCreationFailed

@@ -296,7 +296,7 @@ def test_the_traceback_of_a_driver_is_an_event(run_scripted: Run) -> None:
     outcome, _ = run_scripted(work, "--json")
     _, failed, logged = map(json.loads, outcome.lines)
     assert (failed["event"], logged["event"], logged["level"]) == ("failed", "log", "error")
-    assert logged["message"].startswith("This is where the driver failed:\nTraceback")
+    assert logged["message"].startswith("The report failed with an unexpected error\nTraceback")
     assert outcome.err == ""
 
 
