@@ -7,8 +7,8 @@ between. Reports fail. Processes crash, and start again with their ownership rec
 faults end, each writer reports once more, and the tree is compared with the last declarations.
 
 The declarations of the owners overlap. The second owner of an item finds it on the server, and does
-not own it. If the first owner no longer declares the item, its report removes the item, and the
-next report of the second owner adds it again. So two rounds of reports end the test, and a third
+not own it. If the first owner no longer declares the item, its report removes the item. The next
+report of the second owner adds it again. So two rounds of reports end the test, and a third
 round changes nothing.
 """
 

@@ -2,7 +2,7 @@
 
 Every claim takes its locks in one order: names, consumers, providers (by id). It reads inventories
 and usages after it has locked the providers. So two claims that both fit both succeed, one after
-the first, and no interleaving of claims exceeds a capacity.
+another. No interleaving of claims exceeds a capacity.
 """
 
 from __future__ import annotations
