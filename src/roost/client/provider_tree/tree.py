@@ -108,7 +108,10 @@ class ProviderTree:
             return self._find_with_lock(name_or_uuid).data()
 
     def _find_with_lock(self, name_or_uuid: str, return_root: bool = False) -> ProviderNode:
-        """The provider itself, or the root of its tree; the caller holds the lock."""
+        """The provider itself, or the root of its tree; the caller holds the lock.
+
+        Tests of Nova call this method, so it is part of the interface in spite of its name.
+        """
         provider = self._forest.find(name_or_uuid)
         if provider is None:
             raise ValueError(f"No such provider {name_or_uuid}")
