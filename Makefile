@@ -23,7 +23,8 @@ test: $(VENV)/.develops $(REFERENCE)/.installed ## Run all tests, on every datab
 	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST)
 
 test-long: $(VENV)/.develops $(REFERENCE)/.installed ## Run the tests that take minutes, and properties with new examples
-	$(VENV)/bin/pytest -m "long or hypothesis" --hypothesis-profile=long $(PYTEST)
+	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal -m "hypothesis and not long" --hypothesis-profile=long $(PYTEST)
+	$(VENV)/bin/pytest -m long --hypothesis-profile=long $(PYTEST)
 
 check: $(VENV)/.develops ## Format, lint, types, layers
 	$(VENV)/bin/ruff format --check .

@@ -26,9 +26,9 @@ from sides import Oracle, Reply, Service, Side
 from support.scenarios.answers import describe
 from support.scenarios.cloud import Cloud, Write
 from support.scenarios.requests import Request
-from support.scenarios.scenario import Scenario, Step, drawing, query_text, readable, tell_stories
+from support.scenarios.scenario import Scenario, Step, drawing, play_scenarios, query_text, readable
 
-# Requests in a round of a story. Making a cloud in the reference takes longer than asking.
+# Requests in a round of a scenario. Making a cloud in the reference takes longer than asking.
 REQUESTS = 8
 MEANINGS = {
     "D1": "amounts leak between groups (compared with group_policy=none instead)",
@@ -56,7 +56,7 @@ class Run:
     report: str = ""
 
     def play(self, scenario: Scenario) -> None:
-        """Play a story on both sides. An unexplained difference raises `Unexplained`."""
+        """Play a scenario on both sides. An unexplained difference raises `Unexplained`."""
         cloud = Cloud()
         self.clouds += 1
         try:
@@ -102,7 +102,7 @@ class Run:
 
     def _note(self, report: str) -> None:
         if not self.report:
-            self.console.print("a difference; looking for the shortest story with it ...")
+            self.console.print("a difference; looking for the shortest scenario with it ...")
         self.report = readable(report)
 
     def table(self) -> Table:
@@ -127,11 +127,11 @@ def _told(reply: Reply) -> str:
 
 
 def play_until(run: Run, deadline: float, first_seed: int) -> bool:
-    """Play stories until the time is over, and return whether all differences were explained."""
+    """Play scenarios until the time is over, and return whether all differences were explained."""
     number = first_seed
     while time.monotonic() < deadline:
         try:
-            tell_stories(number, run.play, asked=REQUESTS)
+            play_scenarios(number, run.play, asked=REQUESTS)
         except AssertionError:
             run.console.print(f"\nseed {number}: not explained", style="bold red")
             run.console.print(run.report, markup=False, highlight=False, soft_wrap=True)
@@ -162,7 +162,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--roost", type=Path, default=Path(".venv/bin/roost"))
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first stories")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first scenarios")
     parser.add_argument(
         "--oracle",
         action="store_true",

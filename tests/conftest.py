@@ -133,14 +133,14 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Let a process that only runs tests tell the first process what it had."""
+    """A worker process sends the databases and the reference that it had to the main process."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["run"] = run.as_output()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Hear what a process that only ran tests had; one that crashed tells nothing."""
+    """The main process adds what a worker had. A worker that crashed sends nothing."""
     if hasattr(node, "workeroutput"):
         run.add(node.workeroutput["run"])
         run.end_if_incomplete()

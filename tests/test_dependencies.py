@@ -32,5 +32,5 @@ def test_versions_with_known_holes_are_not_admitted(name: str, last_with_hole: s
 
 
 @pytest.mark.parametrize("name", sorted(REQUIREMENTS.keys() - {"roost", "libvirt-python"}))
-def test_what_is_installed_is_admitted(name: str) -> None:
+def test_the_installed_version_is_admitted(name: str) -> None:
     assert REQUIREMENTS[name].specifier.contains(metadata.version(name))

@@ -78,7 +78,7 @@ def dump(database: Database) -> Dump:
 
 
 @dataclass
-class World:
+class RequestTarget:
     """A provider with inventories and an aggregate, its child, and a consumer."""
 
     api: ApiClient
@@ -124,7 +124,7 @@ def check_answer(answer: Answer, method: str = "GET") -> None:
     assert specific.strip() or answer.status in (404, 405)
 
 
-def make_world(api: ApiClient) -> tuple[str, str, str, str]:
+def make_target(api: ApiClient) -> tuple[str, str, str, str]:
     """Fill the tables, and return the uuids of provider, child, consumer and aggregate."""
     provider, child, consumer, aggregate = (str(uuid4()) for _ in range(4))
     api.put("/traits/CUSTOM_TRAIT")
@@ -143,15 +143,17 @@ def make_world(api: ApiClient) -> tuple[str, str, str, str]:
 
 
 @pytest.fixture
-def new_world(api: ApiClient, database: Database, setup_cache: SetupCache) -> Callable[[], World]:
-    """A maker of worlds. The maker keeps a world until a request changes its rows."""
-    kept: list[World] = []
+def new_target(
+    api: ApiClient, database: Database, setup_cache: SetupCache
+) -> Callable[[], RequestTarget]:
+    """A maker of targets. The maker keeps a target until a request changes its rows."""
+    kept: list[RequestTarget] = []
 
-    def make() -> World:
+    def make() -> RequestTarget:
         if not kept or not kept[0].is_as_made:
             database.write(clean_tables)
-            uuids = setup_cache.once(make_world, api)
-            kept[:] = [World(api, database, *uuids, dump(database))]
+            uuids = setup_cache.once(make_target, api)
+            kept[:] = [RequestTarget(api, database, *uuids, dump(database))]
         return kept[0]
 
     return make
@@ -167,9 +169,9 @@ def claim(allocations: Json, generation: int | None = None) -> dict[str, Any]:
     }
 
 
-def good_requests(world: World) -> list[Good]:
+def good_requests(target: RequestTarget) -> list[Good]:
     """One request for each route that takes a body, in each of its forms."""
-    provider, path = world.provider, f"/resource_providers/{world.provider}"
+    provider, path = target.provider, f"/resource_providers/{target.provider}"
     inventory = {
         "total": 8,
         "reserved": 1,
@@ -195,20 +197,20 @@ def good_requests(world: World) -> list[Good]:
         ("1.39", "POST", f"{path}/inventories", inventory | {"resource_class": "DISK_GB"}),
         ("1.39", "PUT", f"{path}/inventories", inventories),
         ("1.39", "PUT", f"{path}/inventories/VCPU", inventory | generation),
-        ("1.1", "PUT", f"{path}/aggregates", [world.aggregate, new]),
+        ("1.1", "PUT", f"{path}/aggregates", [target.aggregate, new]),
         ("1.39", "PUT", f"{path}/aggregates", {"aggregates": [new]} | generation),
         ("1.39", "PUT", f"{path}/traits", {"traits": ["CUSTOM_TRAIT"]} | generation),
         ("1.0", "PUT", f"/allocations/{new}", {"allocations": listed}),
-        ("1.8", "PUT", f"/allocations/{world.consumer}", {"allocations": listed} | owner),
+        ("1.8", "PUT", f"/allocations/{target.consumer}", {"allocations": listed} | owner),
         ("1.12", "PUT", f"/allocations/{new}", {"allocations": by_provider} | owner),
-        ("1.39", "PUT", f"/allocations/{world.consumer}", held),
+        ("1.39", "PUT", f"/allocations/{target.consumer}", held),
         ("1.13", "POST", "/allocations", {new: {"allocations": by_provider} | owner}),
-        ("1.39", "POST", "/allocations", {world.consumer: held, new: fresh}),
+        ("1.39", "POST", "/allocations", {target.consumer: held, new: fresh}),
         (
             "1.39",
             "POST",
             "/reshaper",
-            {"inventories": {provider: inventories}, "allocations": {world.consumer: held}},
+            {"inventories": {provider: inventories}, "allocations": {target.consumer: held}},
         ),
     ]
 
@@ -372,29 +374,31 @@ SPOILS = (
 @pytest.mark.hypothesis
 class TestBodies:
     def test_mutated_bodies_get_a_good_answer(
-        self, new_world: Callable[[], World], kind: str
+        self, new_target: Callable[[], RequestTarget], kind: str
     ) -> None:
         @examples(kind, share=1.5)
         @given(which=st.integers(0, 17), changes=mutations)
         def check(which: int, changes: list[Mutation]) -> None:
-            world = new_world()
-            version, method, path, body = good_requests(world)[which]
+            target = new_target()
+            version, method, path, body = good_requests(target)[which]
             data = json.dumps(mutated(body, changes)).encode()
-            world.send(version, method, path, data)
+            target.send(version, method, path, data)
 
         check()
 
-    def test_bodies_without_a_mutation_are_accepted(self, new_world: Callable[[], World]) -> None:
+    def test_bodies_without_a_mutation_are_accepted(
+        self, new_target: Callable[[], RequestTarget]
+    ) -> None:
         """A mutation of a body that is refused anyway tests little."""
         for which in range(18):
-            world = new_world()
-            version, method, path, body = good_requests(world)[which]
-            answer = world.send(version, method, path, body)
+            target = new_target()
+            version, method, path, body = good_requests(target)[which]
+            answer = target.send(version, method, path, body)
             assert answer.status < 300, (method, path, answer.body)
 
     @on_sqlite
     def test_bodies_of_another_request_get_a_good_answer(
-        self, new_world: Callable[[], World]
+        self, new_target: Callable[[], RequestTarget]
     ) -> None:
         @examples("sqlite")
         @given(
@@ -403,45 +407,47 @@ class TestBodies:
             version=st.sampled_from(VERSIONS),
         )
         def check(path_of: int, body_of: int, version: str) -> None:
-            world = new_world()
-            good = good_requests(world)
+            target = new_target()
+            good = good_requests(target)
             _, method, path, _ = good[path_of]
-            world.send(version, method, path, good[body_of][3])
+            target.send(version, method, path, good[body_of][3])
 
         check()
 
     def test_arbitrary_json_gets_a_good_answer(
-        self, new_world: Callable[[], World], kind: str
+        self, new_target: Callable[[], RequestTarget], kind: str
     ) -> None:
         @examples(kind, share=0.5)
         @given(which=st.integers(0, 17), body=odd_values)
         def check(which: int, body: Json) -> None:
-            world = new_world()
-            version, method, path, _ = good_requests(world)[which]
-            world.send(version, method, path, json.dumps(body).encode())
+            target = new_target()
+            version, method, path, _ = good_requests(target)[which]
+            target.send(version, method, path, json.dumps(body).encode())
 
         check()
 
     @on_sqlite
-    def test_arbitrary_bytes_are_refused(self, new_world: Callable[[], World]) -> None:
+    def test_arbitrary_bytes_are_refused(self, new_target: Callable[[], RequestTarget]) -> None:
         @examples("sqlite", share=0.5)
         @given(which=st.integers(0, 17), data=st.binary(max_size=60))
         def check(which: int, data: bytes) -> None:
-            world = new_world()
-            version, method, path, _ = good_requests(world)[which]
-            assert world.send(version, method, path, data).status == 400
+            target = new_target()
+            version, method, path, _ = good_requests(target)[which]
+            assert target.send(version, method, path, data).status == 400
 
         check()
 
     @on_sqlite
     @pytest.mark.parametrize("how", SPOILS)
-    def test_spoilt_bytes_get_a_good_answer(self, new_world: Callable[[], World], how: str) -> None:
+    def test_spoilt_bytes_get_a_good_answer(
+        self, new_target: Callable[[], RequestTarget], how: str
+    ) -> None:
         @settings(max_examples=many(12))
         @given(which=st.integers(0, 17), at=st.integers(0, 400))
         def check(which: int, at: int) -> None:
-            world = new_world()
-            version, method, path, body = good_requests(world)[which]
-            world.send(version, method, path, spoil(json.dumps(body).encode(), how, at))
+            target = new_target()
+            version, method, path, body = good_requests(target)[which]
+            target.send(version, method, path, spoil(json.dumps(body).encode(), how, at))
 
         check()
 
@@ -499,12 +505,12 @@ class TestBodies:
         "literal", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1" + b"0" * 400, b"1" * 5_000]
     )
     def test_a_number_outside_json_is_refused(
-        self, new_world: Callable[[], World], literal: bytes
+        self, new_target: Callable[[], RequestTarget], literal: bytes
     ) -> None:
-        world = new_world()
+        target = new_target()
         data = b'{"resource_class": "DISK_GB", "total": 1, "allocation_ratio": ' + literal + b"}"
-        answer = world.send(
-            "1.39", "POST", f"/resource_providers/{world.provider}/inventories", data
+        answer = target.send(
+            "1.39", "POST", f"/resource_providers/{target.provider}/inventories", data
         )
         assert answer.status == 400
 
@@ -518,14 +524,14 @@ class TestSpellingsOfUuids:
         return str(UUID(plain)) if re.fullmatch(r"[0-9a-fA-F]{32}", plain) else None
 
     def test_a_provider_gets_the_canonical_form_of_its_uuid(
-        self, new_world: Callable[[], World], kind: str
+        self, new_target: Callable[[], RequestTarget], kind: str
     ) -> None:
         @examples(kind, share=0.5)
         @given(text=uuids)
         def check(text: str) -> None:
-            world = new_world()
+            target = new_target()
             body = {"name": "spelt", "uuid": text}
-            answer = world.send("1.39", "POST", "/resource_providers", body)
+            answer = target.send("1.39", "POST", "/resource_providers", body)
             expected = self.reading(text)
             assert answer.status == (400 if expected is None else 200)
             assert expected is None or answer.json["uuid"] == expected
@@ -533,30 +539,30 @@ class TestSpellingsOfUuids:
         check()
 
     def test_a_consumer_gets_the_canonical_form_of_its_uuid(
-        self, new_world: Callable[[], World], api: ApiClient, kind: str
+        self, new_target: Callable[[], RequestTarget], api: ApiClient, kind: str
     ) -> None:
         @examples(kind, share=0.5)
         @given(text=uuids)
         def check(text: str) -> None:
-            world = new_world()
-            body = claim({world.provider: {"resources": {"VCPU": 1}}})
-            answer = world.send("1.39", "PUT", f"/allocations/{quote(text, safe='')}", body)
+            target = new_target()
+            body = claim({target.provider: {"resources": {"VCPU": 1}}})
+            answer = target.send("1.39", "PUT", f"/allocations/{quote(text, safe='')}", body)
             expected = self.reading(text)
             assert answer.status == (400 if expected is None else 204)
-            found = api.get(f"/resource_providers/{world.provider}/allocations").json
+            found = api.get(f"/resource_providers/{target.provider}/allocations").json
             assert expected is None or expected in found["allocations"]
 
         check()
 
     def test_aggregates_are_stored_in_canonical_form(
-        self, new_world: Callable[[], World], api: ApiClient, kind: str
+        self, new_target: Callable[[], RequestTarget], api: ApiClient, kind: str
     ) -> None:
         @examples(kind, share=0.5)
         @given(text=uuids)
         def check(text: str) -> None:
-            world = new_world()
-            path = f"/resource_providers/{world.child}/aggregates"
-            answer = world.send("1.1", "PUT", path, [text])
+            target = new_target()
+            path = f"/resource_providers/{target.child}/aggregates"
+            answer = target.send("1.1", "PUT", path, [text])
             expected = self.reading(text)
             assert answer.status == (400 if expected is None else 200)
             shown = api.at("1.1").get(path).json["aggregates"]
@@ -565,19 +571,19 @@ class TestSpellingsOfUuids:
         check()
 
     def test_spellings_in_paths_and_bodies_get_a_good_answer(
-        self, new_world: Callable[[], World], kind: str
+        self, new_target: Callable[[], RequestTarget], kind: str
     ) -> None:
         @examples(kind)
         @given(which=st.integers(0, 17), forms=st.lists(st.integers(0, 17), min_size=4, max_size=4))
         def check(which: int, forms: list[int]) -> None:
-            world = new_world()
-            version, method, path, body = good_requests(world)[which]
+            target = new_target()
+            version, method, path, body = good_requests(target)[which]
             data = json.dumps(body)
-            known = (world.provider, world.child, world.consumer, world.aggregate)
+            known = (target.provider, target.child, target.consumer, target.aggregate)
             for uuid, form in zip(known, forms, strict=True):
                 path = path.replace(uuid, quote(spell(uuid, form), safe=""))
                 data = data.replace(uuid, json.dumps(spell(uuid, form))[1:-1])
-            world.send(version, method, path, data.encode())
+            target.send(version, method, path, data.encode())
 
         check()
 
@@ -589,7 +595,9 @@ class TestQueries:
         "user_id", "consumer_type", "limit", "foo", "", "__class__",
     )  # fmt: skip
 
-    def test_odd_queries_get_a_good_answer(self, new_world: Callable[[], World], kind: str) -> None:
+    def test_odd_queries_get_a_good_answer(
+        self, new_target: Callable[[], RequestTarget], kind: str
+    ) -> None:
         values = st.one_of(
             odd_texts.map(lambda text: quote(text, safe="", errors="surrogatepass")),
             st.binary(max_size=12).map(lambda data: quote(data, safe="")),
@@ -603,14 +611,14 @@ class TestQueries:
         pairs = st.lists(
             st.tuples(st.one_of(st.sampled_from(self.KEYS), odd_texts), values), max_size=4
         )
-        world = new_world()
+        target = new_target()
         paths = (
             "/resource_providers",
             "/traits",
             "/usages",
-            f"/resource_providers/{world.provider}",
-            f"/resource_providers/{world.provider}/usages",
-            f"/allocations/{world.consumer}",
+            f"/resource_providers/{target.provider}",
+            f"/resource_providers/{target.provider}/usages",
+            f"/allocations/{target.consumer}",
             "/",
         )
 
@@ -620,13 +628,15 @@ class TestQueries:
             query = "&".join(
                 f"{quote(key, safe='', errors='surrogatepass')}={value}" for key, value in pairs
             )
-            world.send(version, "GET", f"{path}?{query}", None)
+            target.send(version, "GET", f"{path}?{query}", None)
 
         check()
 
     @on_sqlite
-    def test_arbitrary_queries_get_a_good_answer(self, new_world: Callable[[], World]) -> None:
-        world = new_world()
+    def test_arbitrary_queries_get_a_good_answer(
+        self, new_target: Callable[[], RequestTarget]
+    ) -> None:
+        target = new_target()
         raw = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"))
 
         @examples("sqlite", share=0.5)
@@ -636,7 +646,7 @@ class TestQueries:
             version=st.sampled_from(VERSIONS),
         )
         def check(path: str, query: str, version: str) -> None:
-            world.send(version, "GET", f"{path}?{query}", None)
+            target.send(version, "GET", f"{path}?{query}", None)
 
         check()
 
@@ -644,7 +654,7 @@ class TestQueries:
 @pytest.mark.hypothesis
 class TestPaths:
     def test_odd_names_in_known_paths_get_a_good_answer(
-        self, new_world: Callable[[], World], kind: str
+        self, new_target: Callable[[], RequestTarget], kind: str
     ) -> None:
         templates = (
             "/resource_providers/{}", "/resource_providers/{}/inventories",
@@ -671,9 +681,9 @@ class TestPaths:
         def check(
             template: str, names: tuple[str, str], method: str, version: str, body: bytes | None
         ) -> None:
-            world = new_world()
-            known = (getattr(world, name[1:]) if name.startswith("=") else name for name in names)
-            world.send(version, method, template.format(*known), body)
+            target = new_target()
+            known = (getattr(target, name[1:]) if name.startswith("=") else name for name in names)
+            target.send(version, method, template.format(*known), body)
 
         check()
 
@@ -716,7 +726,7 @@ class TestHeaders:
     )
 
     @on_sqlite
-    def test_odd_headers_get_a_good_answer(self, new_world: Callable[[], World]) -> None:
+    def test_odd_headers_get_a_good_answer(self, new_target: Callable[[], RequestTarget]) -> None:
         @examples("sqlite", share=1.5)
         @given(
             which=st.integers(0, 17),
@@ -738,12 +748,12 @@ class TestHeaders:
             reads=st.booleans(),
         )
         def check(which: int, headers: dict[str, str], reads: bool) -> None:
-            world = new_world()
-            version, method, path, body = good_requests(world)[which]
+            target = new_target()
+            version, method, path, body = good_requests(target)[which]
             if reads:
-                world.send(version, "GET", path, None, **headers)
+                target.send(version, "GET", path, None, **headers)
             else:
-                world.send(version, method, path, body, **headers)
+                target.send(version, method, path, body, **headers)
 
         check()
 

@@ -141,7 +141,7 @@ def test_a_provider_that_is_no_uuid_is_not_found(api: ApiClient, text: str) -> N
     assert api.delete(path(text)).status == 404
 
 
-# SetupCache a provider.
+# Making a provider.
 
 
 @on_sqlite

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of allocation candidates: worlds that serve many requests."""
+"""Fixtures of the tests of allocation candidates: worlds for many requests."""
 
 from __future__ import annotations
 

@@ -127,9 +127,7 @@ def test_all_groups_are_solved_for_the_same_tree(worlds: Worlds, case: Case) -> 
         | S1[DISK:1] S2[GOLD:1] {''=S1+S2}                      | S1, S2
     """
 )
-def test_a_candidate_is_listed_once_however_many_trees_it_serves(
-    worlds: Worlds, case: Case
-) -> None:
+def test_a_candidate_is_listed_once_however_many_anchors_it_has(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))
 
 

@@ -31,7 +31,7 @@ from support.store.table_cleaning import clean_tables
 
 pytestmark = pytest.mark.hypothesis
 
-# The number of stories.
+# The number of scenarios.
 EXAMPLES = many(60)
 
 # Bounds that a small cloud never reaches otherwise.
@@ -76,7 +76,7 @@ class Asked:
 
 
 def play(scenario: Scenario, write_to: ApiClient, *read_from: Asked) -> None:
-    """Play a story, and check each answer in it."""
+    """Play a scenario, and check each answer in it."""
     if scenario.early:
         for asked in read_from:
             # The service reads the empty tables now, and later only the changes.
@@ -116,7 +116,7 @@ def explanation(world: World, request: Request, wrong: str) -> str:
 
 
 def tell_one_process(database: Database, service: Settings, examples: int) -> None:
-    """Tell stories to one application."""
+    """Play scenarios on one application."""
 
     def check(scenario: Scenario) -> None:
         database.write(clean_tables)
@@ -161,7 +161,7 @@ def test_every_answer_is_that_of_the_oracle_with_small_bounds(
 def test_every_answer_keeps_to_the_configured_order_and_maximum(
     database: Database, tmp_path: Path
 ) -> None:
-    """Services of all configurations play the same stories."""
+    """Services of all configurations play the same scenarios."""
     services = []
     for maximum, strategy, shuffled in product(
         (None, 3), ("depth-first", "breadth-first"), ("false", "true")

@@ -1,4 +1,4 @@
-"""`root_required`: the traits of the root of the tree that the candidate serves."""
+"""`root_required`: the traits of the root of the anchor."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def test_root_required_binds_a_root_that_gives_nothing(worlds: Worlds, case: Cas
     DISK:1&root_required=T1,T3                  | none
     """
 )
-def test_one_root_that_the_sharing_providers_serve_is_enough(worlds: Worlds, case: Case) -> None:
+def test_one_root_that_the_sharing_providers_reach_is_enough(worlds: Worlds, case: Case) -> None:
     case.hold(worlds(case.world))

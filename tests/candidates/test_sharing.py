@@ -1,4 +1,4 @@
-"""Sharing providers: the trees that they serve, and their own tree."""
+"""Sharing providers: the trees that they reach, and their own tree."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from support.worlds.world import Worlds
     VCPU:1,DISK:1                         | none
     """
 )
-def test_a_sharing_provider_serves_every_tree_with_a_member_in_one_of_its_aggregates(
+def test_a_sharing_provider_reaches_every_tree_with_a_member_in_one_of_its_aggregates(
     worlds: Worlds, case: Case
 ) -> None:
     # The aggregates of its root or its children do not count. Without aggregates, the provider
-    # serves only itself.
+    # reaches only its own tree.
     case.hold(worlds(case.world))
 
 

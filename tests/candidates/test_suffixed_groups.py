@@ -75,7 +75,7 @@ def test_in_tree_may_name_any_member_of_the_tree(worlds: Worlds, case: Case) -> 
     resources_X=VCPU:1,DISK:1            | none
     """
 )
-def test_a_sharing_provider_satisfies_a_group_for_the_trees_that_it_serves(
+def test_a_sharing_provider_satisfies_a_group_for_the_trees_that_it_reaches(
     worlds: Worlds, case: Case
 ) -> None:
     case.hold(worlds(case.world))

@@ -90,9 +90,9 @@ def test_the_last_required_counts_before_1_39(worlds: Worlds, case: Case) -> Non
     VCPU:1,MEM:1&member_of=in:{C},{B}       | R[VCPU:1] N[MEM:1] {''=N+R}
     """
 )
-def test_the_aggregates_of_the_root_span_its_tree(worlds: Worlds, case: Case) -> None:
-    # The aggregates of N2 do not span L. The aggregates of the root and of the provider are not
-    # combined.
+def test_the_aggregates_of_the_root_count_for_its_tree(worlds: Worlds, case: Case) -> None:
+    # The aggregates of N2 do not count for L. The aggregates of the root and of the provider are
+    # not combined.
     case.hold(worlds(case.world))
 
 
@@ -117,7 +117,7 @@ def test_the_aggregates_of_the_root_span_its_tree(worlds: Worlds, case: Case) ->
     """
 )
 def test_the_aggregates_of_sharing_providers_are_their_own(worlds: Worlds, case: Case) -> None:
-    # A root in a forbidden aggregate rules out its whole tree and the candidates that serve it.
+    # A root in a forbidden aggregate rules out its whole tree, and all candidates with this anchor.
     case.hold(worlds(case.world))
 
 

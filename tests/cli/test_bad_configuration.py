@@ -139,7 +139,7 @@ def test_an_unknown_host_is_refused_with_the_name_of_its_option(
 ) -> None:
     monkeypatch.setattr("roost.cli.serve.set_up_logging", lambda _settings: None)
     refused = roost(
-        *("serve", "--host", host, "--let-anybody-in-without-authentication"),
+        *("serve", "--host", host, "--allow-clients-without-authentication"),
         *("--db", f"sqlite:///{tmp_path}/x.db"),
     )
     assert refused.status == 1

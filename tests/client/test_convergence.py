@@ -7,8 +7,8 @@ between. Reports fail. Processes crash, and start again with their ownership rec
 faults end, each writer reports once more, and the tree is compared with the last declarations.
 
 The declarations of the owners overlap. The second owner of an item finds it on the server, and does
-not own it. If the first owner no longer declares the item, its report removes the item, and the
-next report of the second owner adds it again. So two rounds of reports end the test, and a third
+not own it. If the first owner no longer declares the item, its report removes the item. The next
+report of the second owner adds it again. So two rounds of reports end the test, and a third
 round changes nothing.
 """
 
@@ -64,23 +64,23 @@ REFRESH, REREAD = 301.0, 3601.0
 class Process:
     """A process that reports one host; a restart keeps only its ownership records."""
 
-    def __init__(self, world: World, owner: str | None) -> None:
-        self._world = world
+    def __init__(self, shared_tree: SharedTree, owner: str | None) -> None:
+        self._shared_tree = shared_tree
         self._owner = owner
         self._store = InMemoryOwnershipStore()
-        self._transport = DyingTransport(world.transport)
+        self._transport = DyingTransport(shared_tree.transport)
         self.start()
 
     def start(self) -> None:
         self._transport.writes_left = None
-        self._reporter = Reporter(self._transport, clock=self._world.clock)
+        self._reporter = Reporter(self._transport, clock=self._shared_tree.clock)
 
     def report(self, wanted: Declaration | Compute) -> Difference:
         if isinstance(wanted, Compute):
-            return self._reporter.report(wanted, self._world.host, self._world.uuid)
+            return self._reporter.report(wanted, self._shared_tree.host, self._shared_tree.uuid)
         assert self._owner is not None
         reporter = DeclarativeReporter(self._reporter, self._owner, self._store)
-        return reporter.declare(wanted, self._world.host, self._world.uuid).difference
+        return reporter.declare(wanted, self._shared_tree.host, self._shared_tree.uuid).difference
 
     def report_with_faults(self, wanted: Declaration | Compute, writes_left: int | None) -> None:
         """Report through the faults; crash before a write, unless `writes_left` is `None`."""
@@ -112,7 +112,7 @@ class Switch:
 # -- the tree and its writers
 
 
-class World:
+class SharedTree:
     """A tree on a shared server, and its writers."""
 
     def __init__(
@@ -250,7 +250,7 @@ def united(parent: str | None, parts: list[DeclaredProvider]) -> Picture:
 # -- faults
 
 
-def write_faults(world: World, drawn: bytes) -> Iterator[Step]:
+def write_faults(shared_tree: SharedTree, drawn: bytes) -> Iterator[Step]:
     # Simple faults come first, because a failing example shrinks towards them.
     faults: list[Step] = [None] * 16
     faults += [Fault.CONFLICT, Fault.LOST_ANSWER, Fault.HANG_UP, Fault.UNAVAILABLE]
@@ -259,7 +259,7 @@ def write_faults(world: World, drawn: bytes) -> Iterator[Step]:
         if kind % 32 < len(faults):
             yield faults[kind % 32]
         elif kind % 32 < 31:
-            yield interlude(world.hand, detail)
+            yield interlude(shared_tree.hand, detail)
         else:
             yield Fault.LATE if detail % 2 else Fault.SLOW
 
@@ -308,17 +308,17 @@ def test_the_tree_converges_to_the_last_declarations(
 ) -> None:
     with connections(server) as (proxy, switch):
         hand = OperatorWork(f"host-{uuid4()}-", Operator(server.client()))
-        world = World(proxy, switch, hand, by_uuid)
-        proxy.plan(read_faults(reads), write_faults(world, writes))
+        shared_tree = SharedTree(proxy, switch, hand, by_uuid)
+        proxy.plan(read_faults(reads), write_faults(shared_tree, writes))
         for drawn in steps:
-            world.step(Choices(drawn))
-        world.end()
-        tree = hand.operator.tree(world.host)
+            shared_tree.step(Choices(drawn))
+        shared_tree.end()
+        tree = hand.operator.tree(shared_tree.host)
         unmarked = {
             name: replace(picture, traits=picture.traits - OWNER_TRAITS)
             for name, picture in tree.items()
         }
-        assert unmarked == world.expected()
+        assert unmarked == shared_tree.expected()
         for name in PARENTS:
-            if name and world.host + name in tree:
-                assert len(tree[world.host + name].traits & OWNER_TRAITS) == 1
+            if name and shared_tree.host + name in tree:
+                assert len(tree[shared_tree.host + name].traits & OWNER_TRAITS) == 1

@@ -21,10 +21,10 @@ def test_the_declared_resources_can_be_claimed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    world = LiveProviders(transport)
+    live_providers = LiveProviders(transport)
     monkeypatch.setenv("ROOST_URL", server.url)
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    host, resource_class = world.name("host"), world.custom("CPU")
+    host, resource_class = live_providers.name("host"), live_providers.custom("CPU")
     declare, claim = (
         # Further tests use the same server, so this one needs names of its own.
         block.text.replace("host-1", host).replace("VCPU", resource_class)

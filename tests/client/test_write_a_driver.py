@@ -56,19 +56,22 @@ def test_the_commands_print_what_the_page_shows(modules: Path, server: LiveServe
 def test_the_reshaping_driver_moves_allocations(
     modules: Path, transport: CountingTransport
 ) -> None:
-    world = LiveProviders(transport)
-    world.add("host", totals={"VCPU": 16, "VGPU": 8})
-    world.claim("both", host={"VCPU": 2, "VGPU": 1})
-    world.claim("only graphics", host={"VGPU": 3})
+    live_providers = LiveProviders(transport)
+    live_providers.add("host", totals={"VCPU": 16, "VGPU": 8})
+    live_providers.claim("both", host={"VCPU": 2, "VGPU": 1})
+    live_providers.claim("only graphics", host={"VGPU": 3})
     reporter = Reporter(transport)
 
-    reporter.report(_driver(modules, "vgpu_driver", "VgpuDriver"), world.name("host"))
+    reporter.report(_driver(modules, "vgpu_driver", "VgpuDriver"), live_providers.name("host"))
 
-    child = reporter.fetch(world.uuid("host")).data(f"{world.name('host')}_gpu")
-    assert world.totals("host") == {"VCPU": 16}
+    child = reporter.fetch(live_providers.uuid("host")).data(f"{live_providers.name('host')}_gpu")
+    assert live_providers.totals("host") == {"VCPU": 16}
     assert child.inventory["VGPU"]["total"] == 8
-    assert world.consumer("both")["allocations"].keys() == {world.uuid("host"), child.uuid}
-    only = world.consumer("only graphics")["allocations"]
+    assert live_providers.consumer("both")["allocations"].keys() == {
+        live_providers.uuid("host"),
+        child.uuid,
+    }
+    only = live_providers.consumer("only graphics")["allocations"]
     assert only[child.uuid]["resources"] == {"VGPU": 3}
     assert len(only) == 1
 
@@ -99,16 +102,18 @@ def test_the_program_reports(
 
 
 def test_the_ported_methods_report_what_the_old_ones_returned(transport: CountingTransport) -> None:
-    world = LiveProviders(transport)
+    live_providers = LiveProviders(transport)
     ported = [block for block in code_blocks(PAGE, "python") if "# becomes" in block.text]
     names: dict[str, Any] = {}
     for number, block in enumerate(ported):
         exec(block.text, names)
         driver = type("Ported", (), {"update_provider_tree": names["update_provider_tree"]})()
-        Reporter(transport).report(driver, world.name(f"host{number}"), world.uuid(f"host{number}"))
-    totals = {name: {"total": total} for name, total in world.totals("host0").items()}
+        Reporter(transport).report(
+            driver, live_providers.name(f"host{number}"), live_providers.uuid(f"host{number}")
+        )
+    totals = {name: {"total": total} for name, total in live_providers.totals("host0").items()}
     assert totals == names["get_inventory"](None, "host")
-    assert world.traits("host1") == set(names["get_traits"](None, "host"))
+    assert live_providers.traits("host1") == set(names["get_traits"](None, "host"))
 
 
 def _driver(modules: Path, module: str, name: str) -> Any:

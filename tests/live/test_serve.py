@@ -129,7 +129,7 @@ def test_two_servers_on_one_new_database_both_start(database_url: str, tmp_path:
 
 def test_a_server_without_authentication_listens_on_loopback_only(tmp_path: Path) -> None:
     said = serve_and_fail("--host", "0.0.0.0", "--db", f"sqlite:///{tmp_path}/x.db")
-    assert "--let-anybody-in-without-authentication" in said
+    assert "--allow-clients-without-authentication" in said
     assert not (tmp_path / "x.db").exists()
 
 

@@ -233,7 +233,7 @@ def test_filtering_by_root_provider_traits_when_only_sharing_providers_are_invol
     database: Database, api: ApiClient
 ) -> None:
     # The document speaks only of roots of trees that do not share. But a sharing provider that
-    # serves itself is a root like any other, so its own traits count.
+    # is its own anchor is a root like any other, so its own traits count.
     seed = load_seed(database, api, SHARING)
     seed.check(
         "resources=DISK_GB:500&root_required=MISC_SHARES_VIA_AGGREGATE",

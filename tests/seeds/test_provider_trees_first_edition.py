@@ -48,7 +48,7 @@ def test_sharing_resource_providers(database: Database, api: ApiClient) -> None:
 
 
 @on_sqlite
-def test_sharing_resource_providers_ss2_serves_only_itself(
+def test_sharing_resource_providers_ss2_reaches_only_itself(
     database: Database, api: ApiClient
 ) -> None:
     seed = load_seed(database, api, SHARING)
@@ -116,7 +116,7 @@ def test_filtering_aggregates_of_a_root_spans_the_tree_from_the_first_version_on
         trees="CN1 CN2",
         since="1.21",
     )
-    # The aggregate of CN1 spans both NUMA nodes. The aggregate of NUMA2_1 does not span NUMA2_2.
+    # The aggregate of CN1 counts for both NUMA nodes, that of NUMA2_1 not for NUMA2_2.
     seed.check(
         "resources=VCPU:1&member_of=<aggB uuid>",
         """
@@ -131,7 +131,7 @@ def test_filtering_aggregates_of_a_root_spans_the_tree_from_the_first_version_on
 
 @on_sqlite
 def test_filtering_aggregates_that_are_forbidden(database: Database, api: ApiClient) -> None:
-    # The document is older than forbidden aggregates, which span the tree in the same way.
+    # The document is older than forbidden aggregates, which count for the tree in the same way.
     seed = load_seed(database, api, SHARING_NUMA)
     seed.check(
         f"{HOST}&member_of=!<aggB uuid>",

@@ -30,7 +30,7 @@ def seed(database: Database, api: ApiClient) -> SeedWorld:
 
 
 def test_the_method_storage_is_shared_with_both_compute_nodes(seed: SeedWorld) -> None:
-    # NUMA2 of CN1 and NUMA1 of CN2 are in agg1, so the storage serves both trees as a whole.
+    # NUMA2 of CN1 and NUMA1 of CN2 are in agg1, so the storage reaches both trees as a whole.
     seed.check(
         "resources=VCPU:1,DISK_GB:10",
         """
@@ -140,16 +140,16 @@ def test_the_method_the_aggregates_of_children_span_no_tree(seed: SeedWorld) -> 
 
 def test_the_method_cn1_has_its_tree_its_storage_and_its_bandwidth(seed: SeedWorld) -> None:
     # The drawing shows the sharing providers as roots. The summaries show their whole own tree.
-    served = f"SSP (DISK_GB) + BW1 ({EGRESS})"
+    from_groups = f"SSP (DISK_GB) + BW1 ({EGRESS})"
     seed.check(
         f"""resources=SRIOV_NET_VF:1&in_tree=<CN1 uuid>
            &resources1=DISK_GB:10&resources2={EGRESS}:1000
            &group_policy=none""",
         f"""
-        1. CN1/PF1 (SRIOV_NET_VF) + {served} {{''=CN1/PF1 1=SSP 2=BW1}}
-        2. CN1/PF2 (SRIOV_NET_VF) + {served} {{''=CN1/PF2 1=SSP 2=BW1}}
-        3. CN1/PF3 (SRIOV_NET_VF) + {served} {{''=CN1/PF3 1=SSP 2=BW1}}
-        4. CN1/PF4 (SRIOV_NET_VF) + {served} {{''=CN1/PF4 1=SSP 2=BW1}}
+        1. CN1/PF1 (SRIOV_NET_VF) + {from_groups} {{''=CN1/PF1 1=SSP 2=BW1}}
+        2. CN1/PF2 (SRIOV_NET_VF) + {from_groups} {{''=CN1/PF2 1=SSP 2=BW1}}
+        3. CN1/PF3 (SRIOV_NET_VF) + {from_groups} {{''=CN1/PF3 1=SSP 2=BW1}}
+        4. CN1/PF4 (SRIOV_NET_VF) + {from_groups} {{''=CN1/PF4 1=SSP 2=BW1}}
         """,
         trees="CN1 SHR_ROOT",
         since="1.31",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROJECT = Path(__file__).parents[2]
-WORDS_MAX = 28
+WORDS_MAX = 24
 
 # Subjects without a name. A component or a role stands in their place.
 _NAMELESS = re.compile(

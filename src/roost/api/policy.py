@@ -141,7 +141,7 @@ class Policy:
             try:
                 self._rules = _Rules(self._load())
             except ConfigurationError as error:
-                _LOG.error("%s The rules before stay in force.", error)
+                _LOG.error("%s The previous rules stay in force.", error)
 
     def _files(self) -> object:
         """The names and times of all policy files at this moment."""

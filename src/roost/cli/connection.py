@@ -31,14 +31,14 @@ class CommandRetryPolicy(RetryPolicy):
     def delay(
         self,
         request: PlacementRequest,
-        outcome: PlacementResponse | TransportFailed,
+        result: PlacementResponse | TransportFailed,
         attempts: int,
         elapsed: float,
     ) -> float | None:
-        """The seconds to wait before the next attempt; `None` if the outcome is final."""
-        if isinstance(outcome, PlacementAPIConnectFailure):
+        """The seconds to wait before the next attempt; `None` if the result is final."""
+        if isinstance(result, PlacementAPIConnectFailure):
             return None
-        return super().delay(request, outcome, attempts, elapsed)
+        return super().delay(request, result, attempts, elapsed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ Examples:
 )
 @click.option("--demo", is_flag=True, help="Fill an empty database with a demo cloud.")
 @click.option(
-    "--let-anybody-in-without-authentication",
+    "--allow-clients-without-authentication",
     "open_to_all",
     is_flag=True,
     help="Serve noauth2 on an address that other machines can reach.",
@@ -77,7 +77,7 @@ def serve(
         raise ConfigurationError(
             f"With noauth2 every client that reaches {host} may do everything. Listen at "
             "127.0.0.1, configure [api]auth_strategy, or give the option "
-            "`--let-anybody-in-without-authentication`."
+            "`--allow-clients-without-authentication`."
         )
     check_strategy(strategy)
     _check_port(host, port)

@@ -56,7 +56,7 @@ class WriteLost(AnswerLost):
 
 
 class UnreadableAnswer(PlacementError):
-    """The answer is none of a placement server."""
+    """The answer does not come from a placement server."""
 
 
 class NotConfigured(PlacementError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from oslo_config import iniparser
 
-from roost.configuration.errors import ConfigurationError
+from roost.model.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

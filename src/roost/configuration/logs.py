@@ -7,9 +7,9 @@ import os
 
 from oslo_log import log
 
-from roost.configuration.errors import ConfigurationError
 from roost.configuration.settings import Settings, options_without_effect
 from roost.configuration.unknown_names import unknown_names
+from roost.model.errors import ConfigurationError
 
 _LOG = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from oslo_policy import opts as policy_opts
 
 from roost.configuration import options
 from roost.configuration.config_file import read_config_file
-from roost.configuration.errors import ConfigurationError
 from roost.configuration.unknown_names import options_by_name
+from roost.model.errors import ConfigurationError
 from roost.model.limits import Limits
 from roost.search.candidate_order import CandidateOrder
 from roost.store.database import (
@@ -84,7 +84,9 @@ def load_settings(
     files = list(config_files) if config_files else _default_files()
     for name in files:
         if not Path(name).exists():
-            raise ConfigurationError(f"There is no configuration file {name}.")
+            raise ConfigurationError(
+                f"There is no configuration file {name}. Create it, or name another one."
+            )
         read_config_file(name)
     conf = _parse(files)
     url = conf.placement_database.connection or default_database_url()
@@ -156,7 +158,8 @@ def _default_files() -> list[str]:
         path = Path(directory) / "placement.conf"
         if not path.is_file():
             raise ConfigurationError(
-                f"OS_PLACEMENT_CONFIG_DIR names {directory}, where there is no placement.conf."
+                f"OS_PLACEMENT_CONFIG_DIR names {directory}, where there is no placement.conf. "
+                "Create the file there, or unset the variable."
             )
         return [str(path)]
     usual = [Path.home() / ".placement", Path.home(), Path("/etc/placement"), Path("/etc")]
@@ -212,7 +215,8 @@ def _touch(conf: Any, group: str, name: str) -> None:
     except (ValueError, cfg.Error) as error:
         _, _, why = str(error).partition(" is not valid: ")
         raise ConfigurationError(
-            f"The option {name} in [{group}] has a value that it cannot have: {why or error}."
+            f"The option {name} in [{group}] has a value that it cannot have: {why or error}. "
+            "Correct the value, or remove the option to get its default."
         ) from None
 
 

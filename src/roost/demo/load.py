@@ -28,7 +28,7 @@ from roost.store.providers import any_exists
 from roost.store.vocabulary import lock_resource_class
 
 # Takes the number of providers that are loaded so far.
-Report = Callable[[int], None]
+ShowProgress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def load_demo(database: Database, worlds: Sequence[World] | None = None) -> Demo
     loads, and each further process finds its providers. On a terminal, a bar shows the progress.
     """
     worlds = demo_worlds() if worlds is None else worlds
-    with _progress(sum(len(world.providers) for world in worlds)) as report:
-        return database.write(_load_if_empty, worlds, report)
+    with _progress(sum(len(world.providers) for world in worlds)) as show_progress:
+        return database.write(_load_if_empty, worlds, show_progress)
 
 
 def demo_worlds() -> tuple[World, ...]:
@@ -69,20 +69,20 @@ def demo_worlds() -> tuple[World, ...]:
 
 
 def load_worlds(
-    connection: Connection, worlds: Sequence[World], report: Report | None = None
+    connection: Connection, worlds: Sequence[World], show_progress: ShowProgress | None = None
 ) -> dict[str, str]:
-    """Load these worlds; the uuids of their providers.
+    """Load these worlds; returns the uuids of their providers by name.
 
-    Each stands under the name that the database knows, such as `sharing/CN1`, and also under
-    the drawn one, `CN1`, unless several of the worlds draw that.
+    A provider has the name that the database knows, such as `sharing/CN1`. It has its drawn name,
+    `CN1`, as well, unless several of the worlds draw that name.
     """
     _make_names(connection, [provider for world in worlds for provider in world.providers])
     uuids: dict[str, str] = {}
     for world in worlds:
         for provider in world.providers:
             uuids[world.full_name(provider.name)] = _load_provider(connection, world, provider)
-            if report is not None:
-                report(len(uuids))
+            if show_progress is not None:
+                show_progress(len(uuids))
     claims = [_claim(world, consumer) for world in worlds for consumer in world.consumers]
     if claims:
         claim_for_several(connection, claims)
@@ -96,13 +96,15 @@ def load_worlds(
     return uuids | drawn
 
 
-def _load_if_empty(connection: Connection, worlds: Sequence[World], report: Report) -> DemoSummary:
+def _load_if_empty(
+    connection: Connection, worlds: Sequence[World], show_progress: ShowProgress
+) -> DemoSummary:
     # Every database has this row. A second process waits here until the first commits, and then
     # sees its providers.
     lock_resource_class(connection, "VCPU")
     if any_exists(connection):
         return DemoSummary()
-    load_worlds(connection, worlds, report)
+    load_worlds(connection, worlds, show_progress)
     return DemoSummary(
         providers=sum(len(world.providers) for world in worlds),
         consumers=sum(len(world.consumers) for world in worlds),
@@ -151,7 +153,7 @@ def _claim(world: World, consumer: ConsumerSpec) -> Claim:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Report]:
+def _progress(total: int) -> Iterator[ShowProgress]:
     """A bar on the terminal, if there is one; it comes with the first provider."""
     console = Console(stderr=True)
     bar = Progress(console=console, transient=True, disable=not console.is_terminal)

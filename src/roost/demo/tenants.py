@@ -25,7 +25,8 @@ MIGRATION_COUNT: Final = 10
 
 _SEED = 1791
 
-Allocations = dict[str, dict[str, int]]
+AmountsByProvider = dict[str, dict[str, int]]
+"""Provider name -> resource class -> amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ _PROJECTS: Final = (
 )
 
 
-class Room:
+class HostUsage:
     """The inventories of the hosts and their usage, while instances are placed."""
 
     def __init__(self, providers: Iterable[ProviderSpec]) -> None:
@@ -88,7 +89,7 @@ class Room:
                 return False
         return True
 
-    def find(self, flavor: Flavor, host: int) -> Allocations | None:
+    def find(self, flavor: Flavor, host: int) -> AmountsByProvider | None:
         """Where on the host the flavor fits: all of it in one NUMA node, but for the disk."""
         root = host_name(host)
         storage = pool_name(rack_of(host)) if flavor.shared_disk else root
@@ -107,7 +108,7 @@ class Room:
                     return found | {device: dict(flavor.device)}
         return None
 
-    def take(self, allocations: Allocations) -> None:
+    def take(self, allocations: AmountsByProvider) -> None:
         """Let an instance have what was found for it."""
         for provider, resources in allocations.items():
             for name, amount in resources.items():
@@ -117,19 +118,19 @@ class Room:
 def build_tenants(providers: Iterable[ProviderSpec]) -> tuple[ConsumerSpec, ...]:
     """All consumers of these hosts; together they never hold more than there is."""
     dice = Dice(_SEED)
-    room = Room(providers)
+    usage = HostUsage(providers)
     instances, migrations = [], []
     for number in range(INSTANCE_COUNT):
         project, users, flavors = _PROJECTS[number % len(_PROJECTS)]
         flavor, user = dice.pick(flavors), dice.pick(users)
-        host, allocations = _place(flavor, room, dice)
+        host, allocations = _find_host(flavor, usage, dice)
         instance = ConsumerSpec(
             f"demo-instance-{number:03}", "INSTANCE", project, user, allocations
         )
         instances.append(instance)
         if number % (INSTANCE_COUNT // MIGRATION_COUNT) == 0:
             # While an instance moves, its migration holds the same on the host that it leaves.
-            _, allocations = _place(flavor, room, dice, but_not=host)
+            _, allocations = _find_host(flavor, usage, dice, but_not=host)
             migrations.append(
                 replace(
                     instance,
@@ -141,15 +142,15 @@ def build_tenants(providers: Iterable[ProviderSpec]) -> tuple[ConsumerSpec, ...]
     return (*instances, *migrations)
 
 
-def _place(
-    flavor: Flavor, room: Room, dice: Dice, but_not: int | None = None
-) -> tuple[int, Allocations]:
+def _find_host(
+    flavor: Flavor, usage: HostUsage, dice: Dice, but_not: int | None = None
+) -> tuple[int, AmountsByProvider]:
     """The host that takes the flavor, and what it gives."""
     # Squared: hosts with small numbers fill up first, those at the end stay rather empty.
     first = int(HOST_COUNT * dice.fraction() ** 2)
     for host in (*range(first, HOST_COUNT), *range(first)):
-        found = None if host == but_not else room.find(flavor, host)
+        found = None if host == but_not else usage.find(flavor, host)
         if found is not None:
-            room.take(found)
+            usage.take(found)
             return host, found
     raise AssertionError(f"the demo hosts have no room for {flavor}")

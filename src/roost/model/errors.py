@@ -10,3 +10,7 @@ class OperatorError(Exception):
     def explanation(self) -> str:
         """The text for the operator; it may have details that clients must not see."""
         return str(self)
+
+
+class ConfigurationError(OperatorError):
+    """The configuration cannot be used; the text names the option and the fix."""

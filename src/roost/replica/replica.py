@@ -29,7 +29,8 @@ REBUILD_PROVIDERS_MIN = 1000
 # more changes for each provider than this, reading all tables is cheaper as well.
 _CHANGES_PER_PROVIDER = 0.5
 CHANGES_MIN = 10_000
-# Sets of traits that no provider has any more stay in their table, up to so many for each provider.
+# The number of sets of traits for each provider, up to which the table keeps sets that no provider
+# has any more.
 _SETS_PER_PROVIDER_MAX = 4
 _SETS_MIN = 10_000
 

@@ -92,7 +92,7 @@ def _is_endless(limit: int | None) -> bool:
 
 
 def _until(batches: Iterator[Batch], bound: int | None) -> Iterator[Batch]:
-    """The first batches, up to so many candidates in all."""
+    """The first batches, up to this number of candidates in all."""
     if bound is None:
         yield from batches
         return
@@ -116,7 +116,7 @@ def _bound(order: CandidateOrder, wanted: int | None, slots: int) -> float:
 def _first(
     batches: Iterator[Batch], bound: float, pause: Callable[[], None], *, look_further: bool
 ) -> tuple[Batches, bool]:
-    """The first batches, up to so many candidates in all, and whether there are more."""
+    """The first batches, up to this number of candidates in all, and whether there are more."""
     kept = Batches()
     for batch in batches:
         pause()

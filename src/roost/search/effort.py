@@ -1,7 +1,7 @@
 """Effort: how much work in vain and how much memory a search may spend, so that it ends.
 
-Different amounts into different rooms is a packing problem: for some clouds and queries the exact
-answer would take years. Effort counts work instead of time. So the same query on the same forest
+To fit different amounts into different rooms is a packing problem: for some clouds and queries the
+exact answer takes years. Effort counts work instead of time. So the same query on the same forest
 has the same answer on every machine.
 """
 

@@ -18,8 +18,8 @@ from roost.search.vocabulary import Vocabulary
 # The trait that makes a provider a sharing provider.
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 
-# Up to so many providers are looked for one by one, more of them by a mask over all ids. To look
-# for each of many ids in each block would take longer the more there are.
+# The forest looks for this number of providers one by one, and for more of them by a mask over all
+# ids. To look for each of many ids in each block takes longer the more ids there are.
 _FEW_IDS = 16
 
 

@@ -22,7 +22,8 @@ _SUFFIX = "_LIST"
 def select_providers(forest: Forest, wanted: ProviderFilter) -> IntColumn:
     """The sorted ids of the providers that meet all conditions of the filter.
 
-    All names in the conditions exist. What the filter asks of rows does not count.
+    All names in the conditions exist. The function ignores the conditions on rows, which the store
+    checks.
     """
     group = RequestGroup(_SUFFIX, wanted.resources, wanted.traits, wanted.aggregates)
     requirement = requirement_of(forest, group)

@@ -15,7 +15,7 @@ from roost.search.plan import Plan
 from roost.search.problem import Problem
 from roost.search.sharing import SharingProviders
 
-# So many trait choices fit into one integer of a column.
+# The number of trait choices that fit into one integer of a column.
 _BITS_PER_WORD = 62
 
 

@@ -136,7 +136,7 @@ def _sharing_providers(
 def _of_block(
     forest: Forest, plan: Plan, block_number: int, indexes: list[int]
 ) -> Iterator[SharingProvider]:
-    """Those of the sharing providers at these indexes that meet a requirement elsewhere."""
+    """The sharing providers at these indexes that meet a requirement and are in an aggregate."""
     block = forest.blocks[block_number]
     eligible = [
         _eligible(plan, requirement, block, block_number)

@@ -25,14 +25,14 @@ from roost.search.rules import Rules
 # A solution; `None` if the solver has found none yet and would have to go on.
 Step: TypeAlias = Solution | None
 
-# So many units of work without a solution make a step.
+# The number of units of work without a solution that make a step.
 _UNITS_AT_ONCE = 4000
-# Before so many steps without a solution, remembering dead ends costs more than it saves.
+# For fewer steps without a solution than this, remembering dead ends costs more than it saves.
 _IDLE_STEPS_BEFORE_MEMORY = 64
 # The memory of a state in words of eight bytes: for itself, for each slot that has a provider, and
 # for each same_subtree.
 _STATE_WORDS, _SLOT_WORDS, _SUBTREE_WORDS = 60, 60, 15
-# So many tries for each slot are a usual price for a solution, and not in vain.
+# The number of tries for each slot that a solution usually costs; these tries are not in vain.
 _TRIES_PER_SLOT = 2
 
 

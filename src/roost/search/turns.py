@@ -18,28 +18,30 @@ from typing import TypeVar
 
 Piece = TypeVar("Piece")
 
-# So long a search works before it enters the line: nearly all searches are shorter.
+# The time that a search works before it enters the line. Nearly all searches are shorter.
 _FREE_SECONDS = 0.01
-# So long a search works before it goes to the end of the line.
+# The time that a search works before it goes to the end of the line.
 _SLICE_SECONDS = 0.02
-# So many searches work at once. To wake a thread takes long on a busy machine: meanwhile a second
-# thread has the interpreter.
+# The number of searches that work at once. To wake a thread takes long on a busy machine: meanwhile
+# a second thread has the interpreter.
 _WORKING_MAX = 2
-# So many searches work or wait, each in a thread. The server has more threads for small requests.
+# The number of searches that work or wait, each in a thread. The server has more threads for small
+# requests.
 _SEARCHES_MAX = 96
-# While a large search works, a small request waits so long for the interpreter, several times.
+# While a large search works, a small request waits this long for the interpreter, several times.
 # With Python's own five milliseconds it would wait five times as long. Without a large search the
 # five milliseconds are better: claims cost a tenth more CPU if threads change every millisecond.
 _SWITCH_SECONDS = 0.001
 # A search compares the clock with the end of its slice no more often than this.
 _LOOK_SECONDS = 0.002
-# A search that has worked for so long is very large, and so many of these work at once.
+# A search that has worked this long is very large. The second number says how many of these work at
+# once.
 _VERY_LARGE_SECONDS = 0.2
 _VERY_LARGE_MAX = 4
 
 
 class TooManySearches(Exception):
-    """So many large searches are under way that one more would wait too long."""
+    """The large searches under way are so many that one more would wait too long."""
 
 
 class Line:

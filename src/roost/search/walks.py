@@ -14,10 +14,10 @@ from roost.search.rules import Rules
 from roost.search.scan import AlikeTrees
 from roost.search.solving import Step, solve
 
-# So many solutions of a problem are held for further trees that pose it.
+# The number of solutions of a problem that are held for further trees that pose it.
 _SOLUTIONS_HELD_MAX = 1000
-# A problem without a solution for a while leaves out so many rounds. So trees that have candidates
-# come before a tree that may have none.
+# A problem without a solution for a while leaves out this number of rounds. So trees that have
+# candidates come before a tree that may have none.
 _ROUNDS_LEFT_OUT = 64
 
 

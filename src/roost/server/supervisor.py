@@ -91,7 +91,7 @@ class Supervisor:
             self._work(self._tell_ready)
             status = 0
         except BaseException:
-            _LOG.exception("A worker cannot serve")
+            _LOG.exception("A worker failed")
         finally:
             logging.shutdown()
             # `os._exit` skips the parent's exit handlers, which a worker must not run.

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, event
 
 # How often the thread looks. A wait exceeds its limit by this at most.
 _PERIOD_SECONDS = 0.1
-# After so many periods without a connection to watch, the thread ends.
+# After this number of periods without a connection to watch, the thread ends.
 _IDLE_PERIODS_MAX = 100
 
 _SOCKET = "socket"

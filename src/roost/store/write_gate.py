@@ -15,7 +15,7 @@ from roost.store.errors import Busy, DatabaseUnusable
 from roost.store.sqlite_file import Identity, identity
 
 _POLL_SECONDS = 0.001
-# After so many looks at an open gate, the waiters in front count as asleep: their process is
+# After this number of looks at an open gate, the waiters in front count as asleep: their process is
 # stopped, or too busy to enter.
 _OPEN_LOOKS_MAX = 30
 _LOOK_AT_FILE_SECONDS = 1

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.agent.agent import Agent
-from roost.client.agent.signal_waker import SignalWaker
+from roost.client.agent.agent import Agent, SignalWaker
 from roost.client.agent.systemd import SystemdNotifier
 from roost.client.drivers.file import FileDriver
 from roost.client.errors import PlacementError, ResourceProviderCreationFailed
@@ -341,8 +340,8 @@ def test_an_agent_that_is_stopped_during_a_wait_ends() -> None:
 def test_a_broken_file_leaves_what_was_reported(
     transport: CountingTransport, tmp_path: Path
 ) -> None:
-    world = LiveProviders(transport)
-    host = world.name("host")
+    live_providers = LiveProviders(transport)
+    host = live_providers.name("host")
     path = tmp_path / "tree.yaml"
     reporter = DeclarativeReporter(Reporter(transport), "agent", InMemoryOwnershipStore())
     driver = FileDriver(str(path))
@@ -350,7 +349,7 @@ def test_a_broken_file_leaves_what_was_reported(
     def with_file(text: str) -> Callable[[], Report]:
         def report() -> Report:
             path.write_text(text)
-            return reporter.report(driver, host, world.uuid("host"))
+            return reporter.report(driver, host, live_providers.uuid("host"))
 
         return report
 
@@ -358,12 +357,12 @@ def test_a_broken_file_leaves_what_was_reported(
         return with_file(f"providers: [{{name: {host}, inventories: {{VCPU: {total}}}}}]")
 
     def still_there() -> Report:
-        assert world.totals("host") == {"VCPU": 8}
+        assert live_providers.totals("host") == {"VCPU": 8}
         return NOTHING
 
     script = run(good(8), with_file("providers: [{name: "), still_there, with_file(""), good(9))
 
-    assert world.totals("host") == {"VCPU": 9}
+    assert live_providers.totals("host") == {"VCPU": 9}
     assert [report.difference.lines() for report in script.changed] == [
         [
             f"{host}: created",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from roost.client.agent.signal_waker import SignalWaker
+from roost.client.agent.agent import SignalWaker
 
 # Far longer than any of these tests takes: a test that fails runs into it.
 LONG = 30

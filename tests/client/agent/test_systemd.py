@@ -71,7 +71,7 @@ def test_a_status_is_one_printable_line(tmp_path: Path, listen: Listen) -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": ""}], ids=["none", "empty"])
-def test_without_an_address_the_notifier_opens_no_socket(
+def test_the_notifier_opens_no_socket_without_an_address(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*arguments: object) -> None:

@@ -134,7 +134,7 @@ def test_a_consumer_that_cannot_be_read_is_not_written() -> None:
 
 
 @with_calls(claim, move, delete, delete_by_force)
-def test_without_connection_the_result_is_false(call: Call) -> None:
+def test_the_result_is_false_without_connection(call: Call) -> None:
     assert Run(call, *steps(call, UNREACHABLE)).result is False
 
 
@@ -145,5 +145,5 @@ def test_a_lost_answer_to_a_read_is_false(call: Call) -> None:
 
 
 @with_calls(put, add, remove_tree)
-def test_without_connection_a_put_or_an_edit_is_an_error(call: Call) -> None:
+def test_a_put_or_an_edit_is_an_error_without_connection(call: Call) -> None:
     assert Run(call, *steps(call, UNREACHABLE)).error is UNREACHABLE

@@ -28,7 +28,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def world(
+def live_providers(
     server: LiveServer, transport: CountingTransport, monkeypatch: pytest.MonkeyPatch
 ) -> LiveProviders:
     """The server that commands talk to, as another client sees it."""

@@ -39,94 +39,105 @@ def deadline() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def agent(world: LiveProviders, *arguments: str) -> Outcome:
-    """Run the agent for the host of this world with the file tree.yaml."""
+def agent(live_providers: LiveProviders, *arguments: str) -> Outcome:
+    """Run the agent for the host of a test with the file tree.yaml."""
     return roost(
         *("agent", "--driver", "file", "--option", "path=tree.yaml"),
-        *("--name", world.name("host"), *arguments),
+        *("--name", live_providers.name("host"), *arguments),
     )
 
 
-def write_tree(world: LiveProviders, vcpus: int) -> None:
+def write_tree(live_providers: LiveProviders, vcpus: int) -> None:
     Path("tree.yaml").write_text(
-        f"providers: [{{name: {world.name('host')}, inventories: {{VCPU: {vcpus}}}}}]"
+        f"providers: [{{name: {live_providers.name('host')}, inventories: {{VCPU: {vcpus}}}}}]"
     )
 
 
 # -- one report
 
 
-def test_once_makes_one_report(world: LiveProviders) -> None:
-    host = world.name("host")
-    write_tree(world, 8)
-    first = agent(world, "--once", "--uuid", world.uuid("host").upper())
+def test_once_makes_one_report(live_providers: LiveProviders) -> None:
+    host = live_providers.name("host")
+    write_tree(live_providers, 8)
+    first = agent(live_providers, "--once", "--uuid", live_providers.uuid("host").upper())
     assert (first.status, first.err) == (0, "")
     assert first.lines == [
         f"{host}: created",
         f"{host}: inventory VCPU added (total 8)",
         f"{host}: traits added: CUSTOM_OWNER_AGENT",
     ]
-    assert world.totals("host") == {"VCPU": 8}
-    assert agent(world, "--once") == Outcome(0, "", "")
-    write_tree(world, 9)
-    assert agent(world, "--once").lines == [f"{host}: inventory VCPU total 8 -> 9"]
+    assert live_providers.totals("host") == {"VCPU": 8}
+    assert agent(live_providers, "--once") == Outcome(0, "", "")
+    write_tree(live_providers, 9)
+    assert agent(live_providers, "--once").lines == [f"{host}: inventory VCPU total 8 -> 9"]
 
 
 @one_server
-def test_a_dry_run_prints_the_changes_and_writes_nothing(world: LiveProviders, state: Path) -> None:
-    host = world.name("host")
-    write_tree(world, 8)
-    outcome = agent(world, "--dry-run", "--uuid", world.uuid("host"))
+def test_a_dry_run_prints_the_changes_and_writes_nothing(
+    live_providers: LiveProviders, state: Path
+) -> None:
+    host = live_providers.name("host")
+    write_tree(live_providers, 8)
+    outcome = agent(live_providers, "--dry-run", "--uuid", live_providers.uuid("host"))
     assert outcome.status == 0
     assert outcome.lines[0] == f"{host}: created"
-    assert not world.exists("host")
+    assert not live_providers.exists("host")
     assert not state.exists()
 
-    agent(world, "--once", "--uuid", world.uuid("host"))
-    assert agent(world, "--dry-run").lines == ["nothing would change"]
+    agent(live_providers, "--once", "--uuid", live_providers.uuid("host"))
+    assert agent(live_providers, "--dry-run").lines == ["nothing would change"]
 
 
 @one_server
-def test_json_has_one_object_for_each_event(world: LiveProviders) -> None:
-    write_tree(world, 8)
-    planned = agent(world, "--dry-run", "--json").json
-    written = agent(world, "--once", "--json").json
+def test_json_has_one_object_for_each_event(live_providers: LiveProviders) -> None:
+    write_tree(live_providers, 8)
+    planned = agent(live_providers, "--dry-run", "--json").json
+    written = agent(live_providers, "--once", "--json").json
     assert (planned["event"], written["event"]) == ("would change", "changed")
     (creation,) = written["difference"]["creations"]
-    assert creation["name"] == world.name("host")
+    assert creation["name"] == live_providers.name("host")
     assert written["kept"] == []
     assert written["time"].endswith("+00:00")
 
 
 @one_server
-def test_a_provider_in_use_is_kept_and_reported(world: LiveProviders) -> None:
-    host, gpu = world.name("host"), world.name("gpu")
-    child = f"{{name: {gpu}, uuid: {world.uuid('gpu')}, inventories: {{VGPU: 4}}}}"
+def test_a_provider_in_use_is_kept_and_reported(live_providers: LiveProviders) -> None:
+    host, gpu = live_providers.name("host"), live_providers.name("gpu")
+    child = f"{{name: {gpu}, uuid: {live_providers.uuid('gpu')}, inventories: {{VGPU: 4}}}}"
     Path("tree.yaml").write_text(f"providers: [{{name: {host}, children: [{child}]}}]")
-    agent(world, "--once", "--uuid", world.uuid("host"))
-    world.claim("instance", gpu={"VGPU": 1})
+    agent(live_providers, "--once", "--uuid", live_providers.uuid("host"))
+    live_providers.claim("instance", gpu={"VGPU": 1})
     Path("tree.yaml").write_text(f"providers: [{{name: {host}}}]")
-    outcome = agent(world, "--once")
+    outcome = agent(live_providers, "--once")
     assert outcome.status == 0
     assert f"kept: {gpu}: not deleted, it is in use" in outcome.lines
 
 
 @one_server
-def test_the_owner_has_its_own_records_and_trait(world: LiveProviders) -> None:
-    write_tree(world, 8)
-    agent(world, "--once", "--uuid", world.uuid("host"), "--owner", "rack", "--records", "mine")
-    assert world.traits("host") == {"CUSTOM_OWNER_RACK"}
-    assert [path.stem for path in Path("mine", "rack").iterdir()] == [world.uuid("host")]
+def test_the_owner_has_its_own_records_and_trait(live_providers: LiveProviders) -> None:
+    write_tree(live_providers, 8)
+    agent(
+        live_providers,
+        "--once",
+        "--uuid",
+        live_providers.uuid("host"),
+        "--owner",
+        "rack",
+        "--records",
+        "mine",
+    )
+    assert live_providers.traits("host") == {"CUSTOM_OWNER_RACK"}
+    assert [path.stem for path in Path("mine", "rack").iterdir()] == [live_providers.uuid("host")]
 
 
 @one_server
-def test_adopt_removes_undeclared_inventories_and_traits(world: LiveProviders) -> None:
-    world.add("host", totals={"VCPU": 8, "PCPU": 4}, traits=["HW_CPU_X86_AVX2"])
-    write_tree(world, 8)
-    assert agent(world, "--once") == Outcome(0, "", "")
-    assert agent(world, "--once", "--adopt").lines == [
-        f"{world.name('host')}: inventory PCPU removed",
-        f"{world.name('host')}: traits removed: HW_CPU_X86_AVX2",
+def test_adopt_removes_undeclared_inventories_and_traits(live_providers: LiveProviders) -> None:
+    live_providers.add("host", totals={"VCPU": 8, "PCPU": 4}, traits=["HW_CPU_X86_AVX2"])
+    write_tree(live_providers, 8)
+    assert agent(live_providers, "--once") == Outcome(0, "", "")
+    assert agent(live_providers, "--once", "--adopt").lines == [
+        f"{live_providers.name('host')}: inventory PCPU removed",
+        f"{live_providers.name('host')}: traits removed: HW_CPU_X86_AVX2",
     ]
 
 
@@ -190,7 +201,7 @@ def test_a_wrong_configuration_has_an_exit_status_of_its_own(
 
 
 @pytest.fixture
-def run_scripted(world: LiveProviders, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run_scripted(live_providers: LiveProviders, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the agent with work for its driver; its outcome and the number of reports."""
 
     def run(work: Work, *arguments: str) -> tuple[Outcome, int]:
@@ -206,7 +217,14 @@ def run_scripted(world: LiveProviders, monkeypatch: pytest.MonkeyPatch) -> Run:
         vars(module)["Driver"] = Driver
         monkeypatch.setitem(sys.modules, "scripted", module)
         outcome = roost(
-            *("agent", "--driver", "scripted:Driver", "--name", world.name("host"), *arguments)
+            *(
+                "agent",
+                "--driver",
+                "scripted:Driver",
+                "--name",
+                live_providers.name("host"),
+                *arguments,
+            )
         )
         return outcome, reports
 
@@ -216,23 +234,25 @@ def run_scripted(world: LiveProviders, monkeypatch: pytest.MonkeyPatch) -> Run:
 @one_server
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_agent_after_the_present_report(
-    number: signal.Signals, run_scripted: Run, world: LiveProviders
+    number: signal.Signals, run_scripted: Run, live_providers: LiveProviders
 ) -> None:
     before = signal.getsignal(number)
     outcome, reports = run_scripted(
-        lambda _: os.kill(os.getpid(), number), "--uuid", world.uuid("host")
+        lambda _: os.kill(os.getpid(), number), "--uuid", live_providers.uuid("host")
     )
     assert (outcome.status, reports) == (0, 1)
     (started,) = outcome.err.splitlines()
-    assert started.startswith(f"roost: reporting {world.name('host')} to http://127.0.0.1:")
-    assert outcome.lines == [f"{world.name('host')}: created"]
-    assert world.exists("host")
+    assert started.startswith(
+        f"roost: reporting {live_providers.name('host')} to http://127.0.0.1:"
+    )
+    assert outcome.lines == [f"{live_providers.name('host')}: created"]
+    assert live_providers.exists("host")
     # The command restores the signal handlers of its caller.
     assert signal.getsignal(number) is before
 
 
 @one_server
-def test_after_sighup_the_agent_reports_at_once(run_scripted: Run) -> None:
+def test_the_agent_reports_at_once_after_sighup(run_scripted: Run) -> None:
     signals = {1: signal.SIGHUP, 2: signal.SIGHUP, 3: signal.SIGTERM}
     open_before = set(os.listdir("/proc/self/fd"))
     outcome, reports = run_scripted(
@@ -264,7 +284,7 @@ def test_failures_and_recoveries_are_events(run_scripted: Run) -> None:
 @one_server
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_warning_that_each_report_repeats_is_printed_once(
-    form: str, run_scripted: Run, world: LiveProviders
+    form: str, run_scripted: Run, live_providers: LiveProviders
 ) -> None:
     def work(report: int) -> None:
         logging.getLogger("mydriver").warning("Disk sdx is left out")
@@ -278,7 +298,7 @@ def test_a_warning_that_each_report_repeats_is_printed_once(
     warnings = ["Disk sdx is left out", "Disk sdy is left out"]
     if form == "text":
         assert outcome.err.splitlines()[1:] == warnings
-        assert outcome.lines == [f"{world.name('host')}: created"]
+        assert outcome.lines == [f"{live_providers.name('host')}: created"]
     else:
         assert outcome.err == ""
         events = [json.loads(line) for line in outcome.lines]
@@ -296,20 +316,22 @@ def test_the_traceback_of_a_driver_is_an_event(run_scripted: Run) -> None:
     outcome, _ = run_scripted(work, "--json")
     _, failed, logged = map(json.loads, outcome.lines)
     assert (failed["event"], logged["event"], logged["level"]) == ("failed", "log", "error")
-    assert logged["message"].startswith("This is where the driver failed:\nTraceback")
+    assert logged["message"].startswith("The report failed with an unexpected error\nTraceback")
     assert outcome.err == ""
 
 
 @one_server
-def test_a_name_that_the_terminal_cannot_encode_has_question_marks(world: LiveProviders) -> None:
-    rack = f"机架 {world.name('rack')}"
+def test_a_name_that_the_terminal_cannot_encode_has_question_marks(
+    live_providers: LiveProviders,
+) -> None:
+    rack = f"机架 {live_providers.name('rack')}"
     Path("tree.yaml").write_text(f"providers: [{{name: {rack}}}]")
     outcome = roost(
         *("agent", "--driver", "file", "--option", "path=tree.yaml", "--once"),
-        *("--name", rack, "--uuid", world.uuid("rack")),
+        *("--name", rack, "--uuid", live_providers.uuid("rack")),
         encoding="latin-1",
     )
     assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.lines[0] == f"?? {world.name('rack')}: created"
+    assert outcome.lines[0] == f"?? {live_providers.name('rack')}: created"
     shown = roost("tree", "show", rack, encoding="latin-1")
-    assert shown.lines[0] == f"?? {world.name('rack')}  {world.uuid('rack')}"
+    assert shown.lines[0] == f"?? {live_providers.name('rack')}  {live_providers.uuid('rack')}"

@@ -141,8 +141,10 @@ def test_problems_of_a_tree_file_have_escapes_for_control_characters(text: str) 
     assert_harmless(failed)
 
 
-def test_changes_of_a_tree_have_escapes_for_control_characters(world: LiveProviders) -> None:
-    name = world.name("evil") + EVIL
+def test_changes_of_a_tree_have_escapes_for_control_characters(
+    live_providers: LiveProviders,
+) -> None:
+    name = live_providers.name("evil") + EVIL
     Path("tree.yaml").write_text(json.dumps({"providers": [{"name": name}]}))
     for command in (["diff"], ["apply"], ["apply", "--adopt"]):
         outcome = roost("tree", *command, "-f", "tree.yaml")
@@ -150,21 +152,23 @@ def test_changes_of_a_tree_have_escapes_for_control_characters(world: LiveProvid
     Path("tree.yaml").write_text("providers: []")
     left = roost("tree", "diff", "-f", "tree.yaml")
     assert_harmless(left)
-    assert world.name("evil") + SHOWN in left.err
+    assert live_providers.name("evil") + SHOWN in left.err
     pruned = roost("tree", "apply", "-f", "tree.yaml", "--prune")
     assert pruned.status == 0
     assert_harmless(pruned)
 
 
-def test_output_of_the_agent_has_escapes_for_control_characters(world: LiveProviders) -> None:
-    name = world.name("host") + EVIL
+def test_output_of_the_agent_has_escapes_for_control_characters(
+    live_providers: LiveProviders,
+) -> None:
+    name = live_providers.name("host") + EVIL
     Path("tree.yaml").write_text(json.dumps({"providers": [{"name": name}]}))
     driver = ("agent", "--driver", "file", "--option", "path=tree.yaml", "--name", name)
     for once in ("--dry-run", "--once"):
         outcome = roost(*driver, once)
         assert outcome.status == 0, outcome.err
         assert_harmless(outcome)
-        assert world.name("host") + SHOWN in outcome.out
+        assert live_providers.name("host") + SHOWN in outcome.out
     wrong = roost("agent", "--driver", EVIL, "--once")
     assert wrong.status == 78
     assert "\x1b" not in wrong.err

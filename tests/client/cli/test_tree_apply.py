@@ -14,9 +14,9 @@ from support.stubs.placement_stub import closed_port_url
 from support.transports.tampering import one_server
 
 
-def provider(world: LiveProviders, short: str, **keys: Any) -> dict[str, Any]:
-    """A provider of a tree file, with the name and uuid that it has in this world."""
-    return {"name": world.name(short), "uuid": world.uuid(short), **keys}
+def provider(live_providers: LiveProviders, short: str, **keys: Any) -> dict[str, Any]:
+    """A provider of a tree file, with the name and uuid that it has on the server."""
+    return {"name": live_providers.name(short), "uuid": live_providers.uuid(short), **keys}
 
 
 def write(*providers: dict[str, Any], path: str = "rack.yaml", **keys: Any) -> None:
@@ -39,10 +39,10 @@ def records(state: Path) -> dict[str, str]:
 # -- applying
 
 
-def test_apply_creates_changes_and_deletes_providers(world: LiveProviders) -> None:
-    host, gpu = world.name("host"), world.name("gpu")
-    child = provider(world, "gpu", inventories={"VGPU": 4}, traits=["CUSTOM_GOLD"])
-    write(provider(world, "host", inventories={"VCPU": 16}, children=[child]))
+def test_apply_creates_changes_and_deletes_providers(live_providers: LiveProviders) -> None:
+    host, gpu = live_providers.name("host"), live_providers.name("gpu")
+    child = provider(live_providers, "gpu", inventories={"VGPU": 4}, traits=["CUSTOM_GOLD"])
+    write(provider(live_providers, "host", inventories={"VCPU": 16}, children=[child]))
     created = apply()
     assert created.status == 0
     assert created.lines == [
@@ -54,96 +54,100 @@ def test_apply_creates_changes_and_deletes_providers(world: LiveProviders) -> No
         f"{gpu}: traits added: CUSTOM_GOLD, CUSTOM_OWNER_RACK",
     ]
     assert created.err == "6 changes made, as owner rack\n"
-    assert world.totals("gpu") == {"VGPU": 4}
+    assert live_providers.totals("gpu") == {"VGPU": 4}
 
-    write(provider(world, "host", inventories={"VCPU": {"total": 16, "reserved": 1}}))
+    write(provider(live_providers, "host", inventories={"VCPU": {"total": 16, "reserved": 1}}))
     changed = apply()
     assert changed.lines == [f"{host}: inventory VCPU reserved 0 -> 1", f"{gpu}: deleted"]
-    assert not world.exists("gpu")
+    assert not live_providers.exists("gpu")
 
     again = apply()
     assert (again.status, again.out) == (0, "")
     assert again.err == "0 changes made, as owner rack\n"
 
 
-def test_apply_keeps_what_other_writers_put_on_a_provider(world: LiveProviders) -> None:
-    world.add(
+def test_apply_keeps_what_other_writers_put_on_a_provider(live_providers: LiveProviders) -> None:
+    live_providers.add(
         *("host",),
         totals={"MEMORY_MB": 1024},
         traits=["HW_CPU_X86_AVX2"],
         aggregates=["other"],
     )
-    world.add("child", "host", totals={"VGPU": 1})
+    live_providers.add("child", "host", totals={"VGPU": 1})
     wanted = {
         "inventories": {"VCPU": 8},
         "traits": ["HW_CPU_X86_AVX"],
-        "aggregates": [world.uuid("mine")],
+        "aggregates": [live_providers.uuid("mine")],
     }
-    write(provider(world, "host", **wanted))
+    write(provider(live_providers, "host", **wanted))
     assert apply().status == 0
-    assert world.totals("host") == {"MEMORY_MB": 1024, "VCPU": 8}
-    assert world.traits("host") == {"HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"}
-    assert world.aggregates("host") == ["mine", "other"]
+    assert live_providers.totals("host") == {"MEMORY_MB": 1024, "VCPU": 8}
+    assert live_providers.traits("host") == {"HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"}
+    assert live_providers.aggregates("host") == ["mine", "other"]
 
-    write(provider(world, "host"))
+    write(provider(live_providers, "host"))
     assert apply().lines == [
-        f"{world.name('host')}: inventory VCPU removed",
-        f"{world.name('host')}: aggregates removed: {world.uuid('mine')}",
-        f"{world.name('host')}: traits removed: HW_CPU_X86_AVX",
+        f"{live_providers.name('host')}: inventory VCPU removed",
+        f"{live_providers.name('host')}: aggregates removed: {live_providers.uuid('mine')}",
+        f"{live_providers.name('host')}: traits removed: HW_CPU_X86_AVX",
     ]
-    assert world.totals("host") == {"MEMORY_MB": 1024}
-    assert world.totals("child") == {"VGPU": 1}
-    assert world.aggregates("host") == ["other"]
+    assert live_providers.totals("host") == {"MEMORY_MB": 1024}
+    assert live_providers.totals("child") == {"VGPU": 1}
+    assert live_providers.aggregates("host") == ["other"]
 
 
 @one_server
-def test_two_owners_write_to_one_provider(world: LiveProviders) -> None:
-    write(provider(world, "host", inventories={"VCPU": 8}), path="a.yaml")
-    write(provider(world, "host", traits=["HW_CPU_X86_AVX"]), path="b.yaml")
+def test_two_owners_write_to_one_provider(live_providers: LiveProviders) -> None:
+    write(provider(live_providers, "host", inventories={"VCPU": 8}), path="a.yaml")
+    write(provider(live_providers, "host", traits=["HW_CPU_X86_AVX"]), path="b.yaml")
     for path in ("a.yaml", "b.yaml"):
         assert apply(path=path).status == 0
-    write(provider(world, "host"), path="b.yaml")
+    write(provider(live_providers, "host"), path="b.yaml")
     removed = apply(path="b.yaml")
-    assert removed.lines == [f"{world.name('host')}: traits removed: HW_CPU_X86_AVX"]
+    assert removed.lines == [f"{live_providers.name('host')}: traits removed: HW_CPU_X86_AVX"]
     assert removed.err == "1 change made, as owner b\n"
-    assert world.totals("host") == {"VCPU": 8}
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @one_server
-def test_adopt_removes_undeclared_inventories_of_declared_providers(world: LiveProviders) -> None:
-    world.add("host", totals={"VCPU": 8, "PCPU": 4})
-    world.add("child", "host")
-    write(provider(world, "host", inventories={"VCPU": 8}))
+def test_adopt_removes_undeclared_inventories_of_declared_providers(
+    live_providers: LiveProviders,
+) -> None:
+    live_providers.add("host", totals={"VCPU": 8, "PCPU": 4})
+    live_providers.add("child", "host")
+    write(provider(live_providers, "host", inventories={"VCPU": 8}))
     assert apply().out == ""
-    assert apply("--adopt").lines == [f"{world.name('host')}: inventory PCPU removed"]
+    assert apply("--adopt").lines == [f"{live_providers.name('host')}: inventory PCPU removed"]
     # A provider that the file does not declare is not adopted.
-    assert world.exists("child")
+    assert live_providers.exists("child")
 
 
 @one_server
-def test_apply_keeps_an_inventory_in_use_and_reports_it(world: LiveProviders) -> None:
-    write(provider(world, "host", inventories={"VCPU": 8}))
+def test_apply_keeps_an_inventory_in_use_and_reports_it(live_providers: LiveProviders) -> None:
+    write(provider(live_providers, "host", inventories={"VCPU": 8}))
     apply()
-    world.claim("instance", host={"VCPU": 1})
-    write(provider(world, "host"))
+    live_providers.claim("instance", host={"VCPU": 1})
+    write(provider(live_providers, "host"))
     kept = apply()
     assert kept.status == 0
-    assert kept.lines == [f"kept: {world.name('host')}: inventory VCPU not removed, in use"]
-    assert apply("--json").json["trees"][0]["kept"] == [
-        f"{world.name('host')}: inventory VCPU not removed, in use"
+    assert kept.lines == [
+        f"kept: {live_providers.name('host')}: inventory VCPU not removed, in use"
     ]
-    world.release("instance")
-    assert apply().lines == [f"{world.name('host')}: inventory VCPU removed"]
+    assert apply("--json").json["trees"][0]["kept"] == [
+        f"{live_providers.name('host')}: inventory VCPU not removed, in use"
+    ]
+    live_providers.release("instance")
+    assert apply().lines == [f"{live_providers.name('host')}: inventory VCPU removed"]
 
 
-def test_names_may_be_in_any_language(world: LiveProviders) -> None:
-    name = f"Gehäuse 7 / 机架 & {world.uuid('mark')} ?#%"
-    write({"name": name, "uuid": world.uuid("host"), "inventories": {"VCPU": 1}})
+def test_names_may_be_in_any_language(live_providers: LiveProviders) -> None:
+    name = f"Gehäuse 7 / 机架 & {live_providers.uuid('mark')} ?#%"
+    write({"name": name, "uuid": live_providers.uuid("host"), "inventories": {"VCPU": 1}})
     assert apply().lines[0] == f"{name}: created"
-    assert world.provider("host")["name"] == name
+    assert live_providers.provider("host")["name"] == name
     write({"name": name, "inventories": {"VCPU": 2}})
     assert apply().lines == [f"{name}: inventory VCPU total 1 -> 2"]
-    assert roost("tree", "show", name).lines[0] == f"{name}  {world.uuid('host')}"
+    assert roost("tree", "show", name).lines[0] == f"{name}  {live_providers.uuid('host')}"
     assert f"name: {name}\n" in roost("tree", "export", name).out
 
 
@@ -153,48 +157,52 @@ def test_names_may_be_in_any_language(world: LiveProviders) -> None:
 @one_server
 @pytest.mark.parametrize("command", [["apply", "--dry-run"], ["diff"]], ids=" ".join)
 def test_comparing_writes_neither_to_the_server_nor_to_the_records(
-    world: LiveProviders, state: Path, command: list[str]
+    live_providers: LiveProviders, state: Path, command: list[str]
 ) -> None:
-    write(provider(world, "host", inventories={"VCPU": 8}))
+    write(provider(live_providers, "host", inventories={"VCPU": 8}))
     compared = roost("tree", *command, "-f", "rack.yaml")
     assert compared.lines == [
-        f"{world.name('host')}: created",
-        f"{world.name('host')}: inventory VCPU added (total 8)",
-        f"{world.name('host')}: traits added: CUSTOM_OWNER_RACK",
+        f"{live_providers.name('host')}: created",
+        f"{live_providers.name('host')}: inventory VCPU added (total 8)",
+        f"{live_providers.name('host')}: traits added: CUSTOM_OWNER_RACK",
     ]
     assert compared.err == "3 changes would be made, as owner rack\n"
-    assert not world.exists("host")
+    assert not live_providers.exists("host")
     assert not state.exists()
 
-    world.add("other", totals={"VCPU": 1})
+    live_providers.add("other", totals={"VCPU": 1})
     apply()
     before = records(state)
-    write(provider(world, "host", inventories={"PCPU": 8}), provider(world, "other"))
-    generations = [world.generation(short) for short in ("host", "other")]
+    write(
+        provider(live_providers, "host", inventories={"PCPU": 8}), provider(live_providers, "other")
+    )
+    generations = [live_providers.generation(short) for short in ("host", "other")]
     assert len(roost("tree", *command, "-f", "rack.yaml", "--adopt").lines) == 3
-    assert [world.generation(short) for short in ("host", "other")] == generations
+    assert [live_providers.generation(short) for short in ("host", "other")] == generations
     assert records(state) == before
 
 
 @one_server
 def test_the_records_of_a_tree_that_is_not_on_the_server_stay(
-    world: LiveProviders, state: Path
+    live_providers: LiveProviders, state: Path
 ) -> None:
     # The tree may be on another server that the same file is applied to.
-    write(provider(world, "host"))
+    write(provider(live_providers, "host"))
     apply()
     before = records(state)
-    world.delete("host")
+    live_providers.delete("host")
     write()
     for arguments in (["--dry-run"], [], ["--prune"]):
         outcome = apply(*arguments)
         assert (outcome.status, outcome.out) == (0, "")
-        assert world.name("host") not in outcome.err
+        assert live_providers.name("host") not in outcome.err
     assert records(state) == before
 
 
-def test_the_exit_status_of_diff_is_2_if_something_would_change(world: LiveProviders) -> None:
-    write(provider(world, "host"))
+def test_the_exit_status_of_diff_is_2_if_something_would_change(
+    live_providers: LiveProviders,
+) -> None:
+    write(provider(live_providers, "host"))
     assert diff().status == 2
     apply()
     same = diff()
@@ -228,15 +236,18 @@ def test_the_exit_status_of_diff_is_1_after_an_error(
 
 
 @one_server
-def test_json_with_all_trees_is_the_only_output(world: LiveProviders) -> None:
-    write(provider(world, "a", traits=["HW_CPU_X86_AVX"]), provider(world, "b"))
+def test_json_with_all_trees_is_the_only_output(live_providers: LiveProviders) -> None:
+    write(provider(live_providers, "a", traits=["HW_CPU_X86_AVX"]), provider(live_providers, "b"))
     for command, dry_run in ((diff, True), (apply, False)):
         printed = command("--json").json
         assert (printed["owner"], printed["dry_run"]) == ("rack", dry_run)
-        assert [tree["tree"] for tree in printed["trees"]] == [world.name("a"), world.name("b")]
+        assert [tree["tree"] for tree in printed["trees"]] == [
+            live_providers.name("a"),
+            live_providers.name("b"),
+        ]
         first = printed["trees"][0]
         assert [creation["uuid"] for creation in first["difference"]["creations"]] == [
-            world.uuid("a")
+            live_providers.uuid("a")
         ]
         (change, *_) = first["difference"]["changes"]
         assert change["after"] == ["CUSTOM_OWNER_RACK", "HW_CPU_X86_AVX"]
@@ -244,15 +255,15 @@ def test_json_with_all_trees_is_the_only_output(world: LiveProviders) -> None:
 
 
 @one_server
-def test_json_contains_the_trees_before_an_error(world: LiveProviders) -> None:
-    world.add("b")
-    taken = {"name": "another name", "uuid": world.uuid("b")}
-    write(provider(world, "a"), taken)
+def test_json_contains_the_trees_before_an_error(live_providers: LiveProviders) -> None:
+    live_providers.add("b")
+    taken = {"name": "another name", "uuid": live_providers.uuid("b")}
+    write(provider(live_providers, "a"), taken)
     outcome = apply("--json")
     assert outcome.status == 1
-    assert [tree["tree"] for tree in outcome.json["trees"]] == [world.name("a")]
-    assert world.uuid("b") in outcome.err
-    assert world.exists("a")
+    assert [tree["tree"] for tree in outcome.json["trees"]] == [live_providers.name("a")]
+    assert live_providers.uuid("b") in outcome.err
+    assert live_providers.exists("a")
 
 
 # -- the owner
@@ -269,25 +280,29 @@ def test_json_contains_the_trees_before_an_error(world: LiveProviders) -> None:
     ],
 )
 def test_the_owner_is_the_option_or_the_key_or_the_name_of_the_file(
-    world: LiveProviders, state: Path, keys: dict[str, str], arguments: list[str], owner: str
+    live_providers: LiveProviders,
+    state: Path,
+    keys: dict[str, str],
+    arguments: list[str],
+    owner: str,
 ) -> None:
-    write(provider(world, "host"), **keys)
+    write(provider(live_providers, "host"), **keys)
     outcome = apply(*arguments)
     assert outcome.err.endswith(f"as owner {owner}\n")
-    assert (state / owner / f"{world.uuid('host')}.json").exists()
+    assert (state / owner / f"{live_providers.uuid('host')}.json").exists()
     mark = f"CUSTOM_OWNER_{owner.upper().replace('-', '_')}"
-    assert world.traits("host") == {mark}
+    assert live_providers.traits("host") == {mark}
 
 
 @one_server
-def test_standard_input_needs_an_owner(world: LiveProviders) -> None:
-    text = json.dumps({"providers": [provider(world, "host")]})
+def test_standard_input_needs_an_owner(live_providers: LiveProviders) -> None:
+    text = json.dumps({"providers": [provider(live_providers, "host")]})
     refused = apply(path="-", stdin=text)
     assert refused.status == 1
     assert "Give --owner" in refused.err
-    assert not world.exists("host")
+    assert not live_providers.exists("host")
     assert apply("--owner", "me", path="-", stdin=text).status == 0
-    assert world.exists("host")
+    assert live_providers.exists("host")
 
 
 def test_an_error_about_a_file_name_that_is_no_owner_suggests_the_option() -> None:
@@ -299,14 +314,16 @@ def test_an_error_about_a_file_name_that_is_no_owner_suggests_the_option() -> No
 
 
 @one_server
-def test_apply_writes_nothing_without_a_directory_for_the_records(world: LiveProviders) -> None:
+def test_apply_writes_nothing_without_a_directory_for_the_records(
+    live_providers: LiveProviders,
+) -> None:
     Path("taken").write_text("a file instead of a directory")
-    write(provider(world, "host"))
+    write(provider(live_providers, "host"))
     refused = apply("--records", "taken/records")
     assert refused.status == 1
     assert "taken/records" in refused.err
     assert "choose another directory with --records" in refused.err
-    assert not world.exists("host")
+    assert not live_providers.exists("host")
     # Comparing needs no records.
     assert diff("--records", "nowhere").status == 2
     assert not Path("nowhere").exists()
@@ -316,79 +333,85 @@ def test_apply_writes_nothing_without_a_directory_for_the_records(world: LivePro
 
 
 @one_server
-def test_a_tree_that_a_file_no_longer_mentions_stays_until_prune(world: LiveProviders) -> None:
-    a, b, c = (provider(world, short, inventories={"VCPU": 1}) for short in "abc")
+def test_a_tree_that_a_file_no_longer_mentions_stays_until_prune(
+    live_providers: LiveProviders,
+) -> None:
+    a, b, c = (provider(live_providers, short, inventories={"VCPU": 1}) for short in "abc")
     write(a, b, c)
     assert apply().status == 0
-    assert [world.exists(short) for short in "abc"] == [True] * 3
+    assert [live_providers.exists(short) for short in "abc"] == [True] * 3
 
     write(a, c)
     without = apply()
     assert (without.status, without.out) == (0, "")
-    assert world.name("b") in without.err
+    assert live_providers.name("b") in without.err
     assert "--prune" in without.err
-    assert world.exists("b")
+    assert live_providers.exists("b")
 
-    assert diff("--prune").lines == [f"{world.name('b')}: deleted"]
-    assert apply("--prune").lines == [f"{world.name('b')}: deleted"]
-    assert [world.exists(short) for short in "abc"] == [True, False, True]
+    assert diff("--prune").lines == [f"{live_providers.name('b')}: deleted"]
+    assert apply("--prune").lines == [f"{live_providers.name('b')}: deleted"]
+    assert [live_providers.exists(short) for short in "abc"] == [True, False, True]
     assert "--prune" not in apply().err
 
 
 @one_server
-def test_prune_removes_only_what_the_owner_declared(world: LiveProviders) -> None:
-    world.add("host", totals={"VCPU": 8})
-    write(provider(world, "host", traits=["HW_CPU_X86_AVX"]))
+def test_prune_removes_only_what_the_owner_declared(live_providers: LiveProviders) -> None:
+    live_providers.add("host", totals={"VCPU": 8})
+    write(provider(live_providers, "host", traits=["HW_CPU_X86_AVX"]))
     apply()
     write()
-    assert apply("--prune").lines == [f"{world.name('host')}: traits removed: HW_CPU_X86_AVX"]
-    assert world.totals("host") == {"VCPU": 8}
+    assert apply("--prune").lines == [
+        f"{live_providers.name('host')}: traits removed: HW_CPU_X86_AVX"
+    ]
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @one_server
 def test_prune_keeps_a_tree_that_was_moved_below_a_declared_provider(
-    world: LiveProviders,
+    live_providers: LiveProviders,
 ) -> None:
-    write(*(provider(world, short, inventories={"VCPU": 1}) for short in "ab"))
+    write(*(provider(live_providers, short, inventories={"VCPU": 1}) for short in "ab"))
     apply()
-    body = {"name": world.name("b"), "parent_provider_uuid": world.uuid("a")}
-    world.send("PUT", world.path("b"), body)
+    body = {"name": live_providers.name("b"), "parent_provider_uuid": live_providers.uuid("a")}
+    live_providers.send("PUT", live_providers.path("b"), body)
     assert apply("--prune").out == ""
-    assert [world.totals(short) for short in "ab"] == [{"VCPU": 1}] * 2
+    assert [live_providers.totals(short) for short in "ab"] == [{"VCPU": 1}] * 2
 
 
 @one_server
 def test_a_provider_without_declared_parent_may_be_in_the_middle_of_a_tree(
-    world: LiveProviders,
+    live_providers: LiveProviders,
 ) -> None:
-    world.add("host")
-    world.add("numa", "host", totals={"VCPU": 8})
-    child = provider(world, "gpu", inventories={"VGPU": 1})
-    write(provider(world, "numa", traits=["CUSTOM_GOLD"], children=[child]))
+    live_providers.add("host")
+    live_providers.add("numa", "host", totals={"VCPU": 8})
+    child = provider(live_providers, "gpu", inventories={"VGPU": 1})
+    write(provider(live_providers, "numa", traits=["CUSTOM_GOLD"], children=[child]))
     assert apply().lines == [
-        f"{world.name('gpu')}: created below {world.name('numa')}",
-        f"{world.name('numa')}: traits added: CUSTOM_GOLD",
-        f"{world.name('gpu')}: inventory VGPU added (total 1)",
-        f"{world.name('gpu')}: traits added: CUSTOM_OWNER_RACK",
+        f"{live_providers.name('gpu')}: created below {live_providers.name('numa')}",
+        f"{live_providers.name('numa')}: traits added: CUSTOM_GOLD",
+        f"{live_providers.name('gpu')}: inventory VGPU added (total 1)",
+        f"{live_providers.name('gpu')}: traits added: CUSTOM_OWNER_RACK",
     ]
-    assert world.provider("gpu")["root_provider_uuid"] == world.uuid("host")
+    assert live_providers.provider("gpu")["root_provider_uuid"] == live_providers.uuid("host")
     assert diff().status == 0
-    write(provider(world, "numa"))
+    write(provider(live_providers, "numa"))
     assert apply().lines == [
-        f"{world.name('numa')}: traits removed: CUSTOM_GOLD",
-        f"{world.name('gpu')}: deleted",
+        f"{live_providers.name('numa')}: traits removed: CUSTOM_GOLD",
+        f"{live_providers.name('gpu')}: deleted",
     ]
 
 
-def test_two_parts_of_one_tree_in_a_file_do_not_remove_each_other(world: LiveProviders) -> None:
-    world.add("host")
+def test_two_parts_of_one_tree_in_a_file_do_not_remove_each_other(
+    live_providers: LiveProviders,
+) -> None:
+    live_providers.add("host")
     for short in ("numa0", "numa1"):
-        world.add(short, "host")
+        live_providers.add(short, "host")
     first, second = (
         provider(
-            *(world, f"numa{number}"),
+            *(live_providers, f"numa{number}"),
             inventories={"VCPU": 8},
-            children=[provider(world, f"gpu{number}", inventories={"VGPU": 1})],
+            children=[provider(live_providers, f"gpu{number}", inventories={"VGPU": 1})],
         )
         for number in (0, 1)
     )
@@ -397,28 +420,28 @@ def test_two_parts_of_one_tree_in_a_file_do_not_remove_each_other(world: LivePro
     write(first, second)
     assert apply().status == 0
     assert diff().status == 0
-    assert [world.totals(f"gpu{number}") for number in (0, 1)] == [{"VGPU": 1}] * 2
+    assert [live_providers.totals(f"gpu{number}") for number in (0, 1)] == [{"VGPU": 1}] * 2
 
     write(first)
     assert apply().lines == [
-        f"{world.name('numa1')}: inventory VCPU removed",
-        f"{world.name('gpu1')}: deleted",
+        f"{live_providers.name('numa1')}: inventory VCPU removed",
+        f"{live_providers.name('gpu1')}: deleted",
     ]
-    assert world.totals("gpu0") == {"VGPU": 1}
+    assert live_providers.totals("gpu0") == {"VGPU": 1}
 
 
 @one_server
 def test_a_sharing_provider_and_its_users_may_be_in_one_file(
-    world: LiveProviders, state: Path
+    live_providers: LiveProviders, state: Path
 ) -> None:
-    rack = [world.uuid("rack")]
+    rack = [live_providers.uuid("rack")]
     pool = provider(
-        *(world, "pool"),
+        *(live_providers, "pool"),
         inventories={"DISK_GB": 100},
         aggregates=rack,
         traits=["MISC_SHARES_VIA_AGGREGATE"],
     )
-    write(provider(world, "host", aggregates=rack), pool)
+    write(provider(live_providers, "host", aggregates=rack), pool)
     assert apply().status == 0
     assert diff().status == 0
     # Without records, too, neither provider counts as undeclared.
@@ -445,31 +468,36 @@ def test_the_error_lists_all_problems_of_a_file() -> None:
 
 @one_server
 def test_a_provider_with_another_parent_than_declared_stays_and_is_reported(
-    world: LiveProviders,
+    live_providers: LiveProviders,
 ) -> None:
-    world.add("host")
-    world.add("numa", "host")
-    misplaced = provider(world, "other", children=[provider(world, "numa")])
-    write(provider(world, "host", children=[misplaced]))
+    live_providers.add("host")
+    live_providers.add("numa", "host")
+    misplaced = provider(live_providers, "other", children=[provider(live_providers, "numa")])
+    write(provider(live_providers, "host", children=[misplaced]))
     outcome = apply()
     assert outcome.status == 0
-    assert f"kept: {world.name('numa')}: stays below {world.name('host')}" in outcome.out
-    assert world.provider("numa")["parent_provider_uuid"] == world.uuid("host")
+    assert (
+        f"kept: {live_providers.name('numa')}: stays below {live_providers.name('host')}"
+        in outcome.out
+    )
+    assert live_providers.provider("numa")["parent_provider_uuid"] == live_providers.uuid("host")
 
 
 @one_server
-def test_a_provider_with_another_name_than_declared_is_refused(world: LiveProviders) -> None:
-    world.add("host")
-    write(provider(world, "host") | {"name": world.name("renamed")})
+def test_a_provider_with_another_name_than_declared_is_refused(
+    live_providers: LiveProviders,
+) -> None:
+    live_providers.add("host")
+    write(provider(live_providers, "host") | {"name": live_providers.name("renamed")})
     outcome = apply()
     assert (outcome.status, outcome.out) == (1, "")
-    assert world.name("host") in outcome.err
-    assert world.provider("host")["name"] == world.name("host")
+    assert live_providers.name("host") in outcome.err
+    assert live_providers.provider("host")["name"] == live_providers.name("host")
 
 
 @one_server
-def test_the_warnings_of_a_file_are_printed(world: LiveProviders) -> None:
-    write(provider(world, "host", traits=["HW_CPU_OF_NEXT_YEAR"]))
+def test_the_warnings_of_a_file_are_printed(live_providers: LiveProviders) -> None:
+    write(provider(live_providers, "host", traits=["HW_CPU_OF_NEXT_YEAR"]))
     outcome = diff()
     assert outcome.status == 2
     assert outcome.err.startswith("warning: rack.yaml:1:")

@@ -21,28 +21,28 @@ DEFAULTS = {
 }
 
 
-def add_host(world: LiveProviders) -> None:
-    world.add("host", aggregates=["rack"], traits=["HW_CPU_X86_AVX2"])
-    world.add("gpu", "host", totals={"VGPU": 4}, traits=["CUSTOM_GOLD"])
+def add_host(live_providers: LiveProviders) -> None:
+    live_providers.add("host", aggregates=["rack"], traits=["HW_CPU_X86_AVX2"])
+    live_providers.add("gpu", "host", totals={"VGPU": 4}, traits=["CUSTOM_GOLD"])
     body = {
-        "resource_provider_generation": world.generation("host"),
+        "resource_provider_generation": live_providers.generation("host"),
         "inventories": {
             "VCPU": {"total": 16, "reserved": 2, "allocation_ratio": 1.5, "max_unit": 8},
             "MEMORY_MB": {"total": 1024},
         },
     }
-    world.send("PUT", world.path("host", "inventories"), body)
+    live_providers.send("PUT", live_providers.path("host", "inventories"), body)
     # A sharing provider is not part of the tree.
-    world.add("pool", aggregates=["rack"], traits=["MISC_SHARES_VIA_AGGREGATE"])
+    live_providers.add("pool", aggregates=["rack"], traits=["MISC_SHARES_VIA_AGGREGATE"])
 
 
-def test_an_exported_file_can_be_applied_and_changes_nothing(world: LiveProviders) -> None:
-    world.send("PUT", "/traits/CUSTOM_GOLD")
-    add_host(world)
-    before = [world.generation(short) for short in ("host", "gpu", "pool")]
+def test_an_exported_file_can_be_applied_and_changes_nothing(live_providers: LiveProviders) -> None:
+    live_providers.send("PUT", "/traits/CUSTOM_GOLD")
+    add_host(live_providers)
+    before = [live_providers.generation(short) for short in ("host", "gpu", "pool")]
 
-    as_yaml = roost("tree", "export", world.name("gpu"))
-    as_json = roost("tree", "export", world.name("gpu"), "--json")
+    as_yaml = roost("tree", "export", live_providers.name("gpu"))
+    as_json = roost("tree", "export", live_providers.name("gpu"), "--json")
     assert (as_yaml.status, as_yaml.err) == (0, "")
     compared = roost("tree", "diff", "-f", "-", "--owner", "me", stdin=as_json.out)
     applied = roost("tree", "apply", "-f", "-", "--owner", "me", stdin=as_yaml.out)
@@ -50,22 +50,24 @@ def test_an_exported_file_can_be_applied_and_changes_nothing(world: LiveProvider
     assert as_json.json == yaml.safe_load(as_yaml.out)
     assert (compared.status, compared.out) == (0, "")
     assert (applied.status, applied.out) == (0, "")
-    assert [world.generation(short) for short in ("host", "gpu", "pool")] == before
+    assert [live_providers.generation(short) for short in ("host", "gpu", "pool")] == before
 
 
 @one_server
-def test_the_file_declares_all_of_a_tree(world: LiveProviders) -> None:
-    world.send("PUT", "/traits/CUSTOM_GOLD")
-    add_host(world)
-    exported = roost("tree", "export", world.uuid("gpu"), world.name("host"), "--owner", "rack")
+def test_the_file_declares_all_of_a_tree(live_providers: LiveProviders) -> None:
+    live_providers.send("PUT", "/traits/CUSTOM_GOLD")
+    add_host(live_providers)
+    exported = roost(
+        "tree", "export", live_providers.uuid("gpu"), live_providers.name("host"), "--owner", "rack"
+    )
     assert yaml.safe_load(exported.out) == {
         "owner": "rack",
         "providers": [
             {
-                "name": world.name("host"),
-                "uuid": world.uuid("host"),
+                "name": live_providers.name("host"),
+                "uuid": live_providers.uuid("host"),
                 "traits": ["HW_CPU_X86_AVX2"],
-                "aggregates": [world.uuid("rack")],
+                "aggregates": [live_providers.uuid("rack")],
                 "inventories": {
                     "VCPU": DEFAULTS
                     | {"total": 16, "reserved": 2, "allocation_ratio": 1.5, "max_unit": 8},
@@ -73,8 +75,8 @@ def test_the_file_declares_all_of_a_tree(world: LiveProviders) -> None:
                 },
                 "children": [
                     {
-                        "name": world.name("gpu"),
-                        "uuid": world.uuid("gpu"),
+                        "name": live_providers.name("gpu"),
+                        "uuid": live_providers.uuid("gpu"),
                         "traits": ["CUSTOM_GOLD"],
                         "inventories": {"VGPU": DEFAULTS | {"total": 4}},
                     }
@@ -85,50 +87,52 @@ def test_the_file_declares_all_of_a_tree(world: LiveProviders) -> None:
 
 
 @one_server
-def test_apply_restores_a_deleted_tree_from_its_exported_file(world: LiveProviders) -> None:
-    world.send("PUT", "/traits/CUSTOM_GOLD")
-    add_host(world)
-    exported = roost("tree", "export", world.name("host")).out
+def test_apply_restores_a_deleted_tree_from_its_exported_file(
+    live_providers: LiveProviders,
+) -> None:
+    live_providers.send("PUT", "/traits/CUSTOM_GOLD")
+    add_host(live_providers)
+    exported = roost("tree", "export", live_providers.name("host")).out
     for short in ("gpu", "host"):
-        world.delete(short)
+        live_providers.delete(short)
     Path("host.yaml").write_text(exported)
     assert roost("tree", "apply", "-f", "host.yaml").status == 0
-    assert world.totals("host") == {"VCPU": 16, "MEMORY_MB": 1024}
-    assert world.inventories("host")["VCPU"]["max_unit"] == 8
-    assert world.traits("gpu") == {"CUSTOM_GOLD", "CUSTOM_OWNER_HOST"}
-    assert world.aggregates("host") == ["rack"]
+    assert live_providers.totals("host") == {"VCPU": 16, "MEMORY_MB": 1024}
+    assert live_providers.inventories("host")["VCPU"]["max_unit"] == 8
+    assert live_providers.traits("gpu") == {"CUSTOM_GOLD", "CUSTOM_OWNER_HOST"}
+    assert live_providers.aggregates("host") == ["rack"]
 
 
 @one_server
-def test_diff_finds_a_later_change_of_an_exported_tree(world: LiveProviders) -> None:
-    world.add("host", totals={"VCPU": 16})
-    Path("host.yaml").write_text(roost("tree", "export", world.name("host")).out)
+def test_diff_finds_a_later_change_of_an_exported_tree(live_providers: LiveProviders) -> None:
+    live_providers.add("host", totals={"VCPU": 16})
+    Path("host.yaml").write_text(roost("tree", "export", live_providers.name("host")).out)
     body = {
-        "resource_provider_generation": world.generation("host"),
+        "resource_provider_generation": live_providers.generation("host"),
         "inventories": {"VCPU": {"total": 16, "reserved": 5}},
     }
-    world.send("PUT", world.path("host", "inventories"), body)
-    change = f"{world.name('host')}: inventory VCPU reserved 5 -> 0"
+    live_providers.send("PUT", live_providers.path("host", "inventories"), body)
+    change = f"{live_providers.name('host')}: inventory VCPU reserved 5 -> 0"
     assert roost("tree", "diff", "-f", "host.yaml").lines == [change]
     assert roost("tree", "apply", "-f", "host.yaml").lines == [change]
-    assert world.inventories("host")["VCPU"]["reserved"] == 0
+    assert live_providers.inventories("host")["VCPU"]["reserved"] == 0
 
 
 @one_server
-def test_an_exported_file_has_no_owner_traits(world: LiveProviders) -> None:
-    world.send("PUT", "/traits/CUSTOM_OWNER_RACK")
-    world.send("PUT", "/traits/CUSTOM_OWNED")
+def test_an_exported_file_has_no_owner_traits(live_providers: LiveProviders) -> None:
+    live_providers.send("PUT", "/traits/CUSTOM_OWNER_RACK")
+    live_providers.send("PUT", "/traits/CUSTOM_OWNED")
     traits = ["OWNER_NOVA", "CUSTOM_OWNER_RACK", "CUSTOM_OWNED"]
-    world.add("host", traits=traits)
+    live_providers.add("host", traits=traits)
     for form in ([], ["--json"]):
-        exported = yaml.safe_load(roost("tree", "export", world.name("host"), *form).out)
+        exported = yaml.safe_load(roost("tree", "export", live_providers.name("host"), *form).out)
         assert exported["providers"][0]["traits"] == ["CUSTOM_OWNED"]
     applied = roost("tree", "apply", "-f", "-", "--owner", "me", stdin=yaml.safe_dump(exported))
     assert (applied.status, applied.out) == (0, "")
-    assert world.traits("host") == set(traits)
+    assert live_providers.traits("host") == set(traits)
 
 
-def test_without_arguments_all_trees_are_exported(small_server: FourProviderStub) -> None:
+def test_all_trees_are_exported_without_arguments(small_server: FourProviderStub) -> None:
     exported = yaml.safe_load(roost("tree", "export").out)["providers"]
     assert sorted(root["name"] for root in exported) == ["a", "b", "c"]
     (b,) = (root for root in exported if root["name"] == "b")
@@ -143,7 +147,7 @@ def test_an_error_names_a_tree_that_is_deleted_meanwhile(small_server: FourProvi
 
 
 @one_server
-def test_an_error_names_a_provider_that_does_not_exist(world: LiveProviders) -> None:
-    outcome = roost("tree", "export", world.name("missing"))
+def test_an_error_names_a_provider_that_does_not_exist(live_providers: LiveProviders) -> None:
+    outcome = roost("tree", "export", live_providers.name("missing"))
     assert (outcome.status, outcome.out) == (1, "")
-    assert world.name("missing") in outcome.err
+    assert live_providers.name("missing") in outcome.err

@@ -16,27 +16,31 @@ FREE, USED = "░", "█"
 
 
 @pytest.fixture
-def host(world: LiveProviders) -> LiveProviders:
+def host(live_providers: LiveProviders) -> LiveProviders:
     """A host with a child, a sharing provider, and a consumer with allocations on all three."""
-    world.add("host", aggregates=["rack"], traits=["HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"])
-    set_inventory(world, "host", "VCPU", {"total": 16, "reserved": 4, "allocation_ratio": 2.0})
-    world.add("gpu", "host", totals={"VGPU": 4})
-    world.add(
+    live_providers.add("host", aggregates=["rack"], traits=["HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"])
+    set_inventory(
+        live_providers, "host", "VCPU", {"total": 16, "reserved": 4, "allocation_ratio": 2.0}
+    )
+    live_providers.add("gpu", "host", totals={"VGPU": 4})
+    live_providers.add(
         "pool",
         totals={"DISK_GB": 1000},
         aggregates=["rack"],
         traits=["MISC_SHARES_VIA_AGGREGATE"],
     )
-    world.claim("instance", host={"VCPU": 6}, gpu={"VGPU": 1}, pool={"DISK_GB": 100})
-    return world
+    live_providers.claim("instance", host={"VCPU": 6}, gpu={"VGPU": 1}, pool={"DISK_GB": 100})
+    return live_providers
 
 
-def set_inventory(world: LiveProviders, short: str, name: str, fields: dict[str, Any]) -> None:
+def set_inventory(
+    live_providers: LiveProviders, short: str, name: str, fields: dict[str, Any]
+) -> None:
     body = {
-        "resource_provider_generation": world.generation(short),
+        "resource_provider_generation": live_providers.generation(short),
         "inventories": {name: fields},
     }
-    world.send("PUT", world.path(short, "inventories"), body)
+    live_providers.send("PUT", live_providers.path(short, "inventories"), body)
 
 
 def test_a_drawing_has_the_usage_and_the_sharing_providers(host: LiveProviders) -> None:
@@ -83,23 +87,28 @@ def test_json_nests_children_in_their_parents(host: LiveProviders) -> None:
 
 
 @one_server
-def test_trees_are_drawn_in_the_order_of_the_arguments(world: LiveProviders) -> None:
+def test_trees_are_drawn_in_the_order_of_the_arguments(live_providers: LiveProviders) -> None:
     for short in ("a", "b"):
-        world.add(short)
-    drawing = roost("tree", "show", world.name("b"), world.uuid("a"), world.name("b"))
-    assert [line.split()[0] for line in drawing.lines] == [world.name("b"), world.name("a")]
-
-
-@one_server
-def test_piped_lines_are_not_broken(world: LiveProviders) -> None:
-    long = "host" * 40
-    world.add(long)
-    assert roost("tree", "show", world.name(long)).lines == [
-        f"{world.name(long)}  {world.uuid(long)}"
+        live_providers.add(short)
+    drawing = roost(
+        "tree", "show", live_providers.name("b"), live_providers.uuid("a"), live_providers.name("b")
+    )
+    assert [line.split()[0] for line in drawing.lines] == [
+        live_providers.name("b"),
+        live_providers.name("a"),
     ]
 
 
-def test_without_arguments_all_trees_are_drawn_by_name(small_server: FourProviderStub) -> None:
+@one_server
+def test_piped_lines_are_not_broken(live_providers: LiveProviders) -> None:
+    long = "host" * 40
+    live_providers.add(long)
+    assert roost("tree", "show", live_providers.name(long)).lines == [
+        f"{live_providers.name(long)}  {live_providers.uuid(long)}"
+    ]
+
+
+def test_all_trees_are_drawn_by_name_without_arguments(small_server: FourProviderStub) -> None:
     outcome = roost("tree", "show")
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.lines == [
@@ -144,18 +153,20 @@ def test_a_note_about_a_server_without_providers_suggests_the_agent(
 
 
 @pytest.mark.parametrize("what", ["name", "uuid"])
-def test_an_error_names_a_provider_that_does_not_exist(world: LiveProviders, what: str) -> None:
-    missing = getattr(world, what)("missing")
+def test_an_error_names_a_provider_that_does_not_exist(
+    live_providers: LiveProviders, what: str
+) -> None:
+    missing = getattr(live_providers, what)("missing")
     outcome = roost("tree", "show", missing)
     assert (outcome.status, outcome.out) == (1, "")
     assert missing in outcome.err
 
 
-def test_a_name_may_have_the_form_of_a_uuid(world: LiveProviders) -> None:
-    name = world.uuid("name")
-    body = {"uuid": world.uuid("host"), "name": name}
-    world.send("POST", "/resource_providers", body)
-    assert roost("tree", "show", name).lines == [f"{name}  {world.uuid('host')}"]
+def test_a_name_may_have_the_form_of_a_uuid(live_providers: LiveProviders) -> None:
+    name = live_providers.uuid("name")
+    body = {"uuid": live_providers.uuid("host"), "name": name}
+    live_providers.send("POST", "/resource_providers", body)
+    assert roost("tree", "show", name).lines == [f"{name}  {live_providers.uuid('host')}"]
 
 
 def test_an_unreachable_server_is_an_error_after_one_attempt(

@@ -26,43 +26,47 @@ def declared(name: str, *traits: str, **totals: int) -> Declaration:
 
 
 def test_resources_that_were_not_written_are_not_owned(transport: CountingTransport) -> None:
-    world, tampering = LiveProviders(transport), TamperingTransport(transport)
-    host = world.add("host")
-    name = world.name("host")
+    live_providers, tampering = LiveProviders(transport), TamperingTransport(transport)
+    host = live_providers.add("host")
+    name = live_providers.name("host")
     store = InMemoryOwnershipStore()
     tampering.fail("PUT */inventories", PlacementAPIConnectFailure("down"))
     with pytest.raises(PlacementAPIConnectFailure):
         DeclarativeReporter(Reporter(tampering), "agent", store).declare(
             declared(name, AVX, VCPU=8), name, host
         )
-    world.set_totals("host", VCPU=8)
-    world.set_traits("host", AVX)
+    live_providers.set_totals("host", VCPU=8)
+    live_providers.set_traits("host", AVX)
     reporter = DeclarativeReporter(Reporter(transport), "agent", store)
     assert not reporter.declare(declared(name, AVX, VCPU=8), name, host).difference
     reporter.declare(declared(name), name, host)
-    assert (world.totals("host"), world.traits("host")) == ({"VCPU": 8}, {AVX})
+    assert (live_providers.totals("host"), live_providers.traits("host")) == ({"VCPU": 8}, {AVX})
 
 
 def test_resources_that_were_written_before_a_failure_are_owned(
     transport: CountingTransport,
 ) -> None:
-    world, tampering = LiveProviders(transport), TamperingTransport(transport)
-    host = world.add("host")
-    name = world.name("host")
+    live_providers, tampering = LiveProviders(transport), TamperingTransport(transport)
+    host = live_providers.add("host")
+    name = live_providers.name("host")
     store = InMemoryOwnershipStore()
     tampering.fail("PUT */traits", PlacementAPIConnectFailure("down"))
     with pytest.raises(PlacementAPIConnectFailure):
         DeclarativeReporter(Reporter(tampering), "agent", store).declare(
             declared(name, AVX, VCPU=8), name, host
         )
-    assert world.totals("host") == {"VCPU": 8}
+    assert live_providers.totals("host") == {"VCPU": 8}
     DeclarativeReporter(Reporter(transport), "agent", store).declare(declared(name), name, host)
-    assert world.totals("host") == {}
+    assert live_providers.totals("host") == {}
 
 
 def test_a_lost_read_leaves_no_doubt_about_what_was_written(transport: CountingTransport) -> None:
-    world, tampering = LiveProviders(transport), TamperingTransport(transport)
-    host, name, trait = world.add("host"), world.name("host"), world.custom("GOLD")
+    live_providers, tampering = LiveProviders(transport), TamperingTransport(transport)
+    host, name, trait = (
+        live_providers.add("host"),
+        live_providers.name("host"),
+        live_providers.custom("GOLD"),
+    )
     store = InMemoryOwnershipStore()
     # The reporter writes the inventory before it asks whether the server knows the trait.
     tampering.fail("GET /traits?*", AnswerLost("timed out"))
@@ -70,81 +74,81 @@ def test_a_lost_read_leaves_no_doubt_about_what_was_written(transport: CountingT
         DeclarativeReporter(Reporter(tampering), "agent", store).declare(
             declared(name, trait, VCPU=8), name, host
         )
-    world.send("PUT", f"/traits/{trait}")
-    world.set_traits("host", trait)
+    live_providers.send("PUT", f"/traits/{trait}")
+    live_providers.set_traits("host", trait)
     DeclarativeReporter(Reporter(transport), "agent", store).declare(declared(name), name, host)
-    assert (world.totals("host"), world.traits("host")) == ({}, {trait})
+    assert (live_providers.totals("host"), live_providers.traits("host")) == ({}, {trait})
 
 
 def test_resources_that_another_writer_added_during_a_conflict_are_not_owned(
     transport: CountingTransport,
 ) -> None:
-    world, tampering = LiveProviders(transport), TamperingTransport(transport)
-    host = world.add("host")
-    name = world.name("host")
+    live_providers, tampering = LiveProviders(transport), TamperingTransport(transport)
+    host = live_providers.add("host")
+    name = live_providers.name("host")
     reporter = DeclarativeReporter(Reporter(tampering), "agent", InMemoryOwnershipStore())
     reporter.declare(declared(name), name, host)
-    tampering.before("PUT */traits", lambda: world.set_traits("host", AVX))
+    tampering.before("PUT */traits", lambda: live_providers.set_traits("host", AVX))
     reporter.declare(declared(name, AVX), name, host)
     reporter.declare(declared(name), name, host)
-    assert world.traits("host") == {AVX}
+    assert live_providers.traits("host") == {AVX}
 
 
 def test_a_root_that_moves_below_another_root_keeps_its_record(
     transport: CountingTransport,
 ) -> None:
-    world = LiveProviders(transport)
-    host = world.add("host")
-    world.add("rack")
-    name = world.name("host")
+    live_providers = LiveProviders(transport)
+    host = live_providers.add("host")
+    live_providers.add("rack")
+    name = live_providers.name("host")
     store = InMemoryOwnershipStore()
     DeclarativeReporter(Reporter(transport), "agent", store).declare(
         declared(name, AVX), name, host
     )
-    body = {"name": name, "parent_provider_uuid": world.uuid("rack")}
-    world.send("PUT", world.path("host"), body)
+    body = {"name": name, "parent_provider_uuid": live_providers.uuid("rack")}
+    live_providers.send("PUT", live_providers.path("host"), body)
     DeclarativeReporter(Reporter(transport), "agent", store).declare(declared(name), name, host)
-    assert world.traits("host") == set()
+    assert live_providers.traits("host") == set()
     assert store.trees() == []
 
 
 def test_adoption_happens_once(transport: CountingTransport) -> None:
-    world = LiveProviders(transport)
-    host = world.add("host", traits=[AVX])
-    name = world.name("host")
+    live_providers = LiveProviders(transport)
+    host = live_providers.add("host", traits=[AVX])
+    name = live_providers.name("host")
     reporter = DeclarativeReporter(
         Reporter(transport), "agent", InMemoryOwnershipStore(), adopt=True
     )
     reporter.declare(declared(name), name, host)
-    assert world.traits("host") == set()
-    world.set_traits("host", AVX)
+    assert live_providers.traits("host") == set()
+    live_providers.set_traits("host", AVX)
     reporter.reporter.forget()
     reporter.declare(declared(name), name, host)
-    assert world.traits("host") == {AVX}
+    assert live_providers.traits("host") == {AVX}
 
 
 def test_standard_traits_that_the_server_does_not_know_are_left_out(
     transport: CountingTransport,
 ) -> None:
-    world = LiveProviders(transport)
-    host = world.add("host")
-    name = world.name("host")
+    live_providers = LiveProviders(transport)
+    host = live_providers.add("host")
+    name = live_providers.name("host")
     reporter = DeclarativeReporter(Reporter(transport), "agent", InMemoryOwnershipStore())
     report = reporter.declare(declared(name, AVX, "HW_CPU_OF_NEXT_YEAR", VCPU=8), name, host)
     (line,) = report.kept
     assert "HW_CPU_OF_NEXT_YEAR" in line
-    assert (world.totals("host"), world.traits("host")) == ({"VCPU": 8}, {AVX})
+    assert (live_providers.totals("host"), live_providers.traits("host")) == ({"VCPU": 8}, {AVX})
 
 
 def test_a_declaration_with_the_trait_of_another_owner_is_refused(
     transport: CountingTransport,
 ) -> None:
-    world = LiveProviders(transport)
-    host = world.add("host")
+    live_providers = LiveProviders(transport)
+    host = live_providers.add("host")
     reporter = DeclarativeReporter(Reporter(transport), "agent", InMemoryOwnershipStore())
-    wanted = declared(world.name("host"), "CUSTOM_OWNER_OTHER")
+    wanted = declared(live_providers.name("host"), "CUSTOM_OWNER_OTHER")
     with pytest.raises(DeclarationRefused, match="the trait of another owner"):
-        reporter.declare(wanted, world.name("host"), host)
+        reporter.declare(wanted, live_providers.name("host"), host)
 
 
 def test_the_record_of_an_unchanged_host_is_saved_once(
@@ -157,21 +161,23 @@ def test_the_record_of_an_unchanged_host_is_saved_once(
             saved.append(root_uuid)
             super().save(root_uuid, record)
 
-    world = LiveProviders(transport)
-    host = world.add("host")
+    live_providers = LiveProviders(transport)
+    host = live_providers.add("host")
     reporter = DeclarativeReporter(Reporter(transport), "agent", WatchedStore("agent", tmp_path))
     for _ in range(3):
-        reporter.declare(declared(world.name("host"), AVX), world.name("host"), host)
+        reporter.declare(
+            declared(live_providers.name("host"), AVX), live_providers.name("host"), host
+        )
     assert saved == [host]
 
 
 def test_a_new_host_gets_the_uuid_of_its_declaration(
     transport: CountingTransport,
 ) -> None:
-    world = LiveProviders(transport)
-    name, uuid = world.name("host"), world.uuid("host")
+    live_providers = LiveProviders(transport)
+    name, uuid = live_providers.name("host"), live_providers.uuid("host")
     wanted = Declaration((DeclaredProvider(name, uuid=uuid, traits=frozenset({AVX})),))
     DeclarativeReporter(Reporter(transport), "agent", InMemoryOwnershipStore()).declare(
         wanted, name
     )
-    assert AVX in world.traits("host")
+    assert AVX in live_providers.traits("host")

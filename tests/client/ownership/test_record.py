@@ -30,7 +30,7 @@ CONTENT = {"VCPU": {"total": 8, "reserved": 2}, "DISK_GB": {"total": 100}}
 FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
-def world() -> ProviderTree:
+def tree_without_record() -> ProviderTree:
     """A host of another writer, with a child that has the owner's trait."""
     tree = put(ProviderTree(), "host", inventories=CONTENT, traits=["CUSTOM_A"], aggregates=[RACK])
     return put(
@@ -64,14 +64,14 @@ def test_the_recovered_record_has_what_is_declared_on_providers_with_the_owners_
         traits=("CUSTOM_A", "CUSTOM_NEW"),
         aggregates=(ROW,),
     )
-    found = recover(world(), declared("host", traits=("CUSTOM_A",)), wanted)
+    found = recover(tree_without_record(), declared("host", traits=("CUSTOM_A",)), wanted)
     assert found == record_of(
         created("numa", inventories={"VCPU": ("total",)}, traits=("CUSTOM_A",), aggregates=(ROW,))
     )
 
 
 def test_the_recovered_record_has_an_undeclared_provider_without_its_resources() -> None:
-    assert recover(world(), declared("host")) == record_of(created("numa"))
+    assert recover(tree_without_record(), declared("host")) == record_of(created("numa"))
 
 
 def test_the_recovered_record_has_no_provider_without_the_owners_trait() -> None:
@@ -81,7 +81,7 @@ def test_the_recovered_record_has_no_provider_without_the_owners_trait() -> None
 
 
 def test_the_recovered_record_has_no_sharing_provider_of_another_tree() -> None:
-    tree = world()
+    tree = tree_without_record()
     put(tree, "pool", inventories=CONTENT, traits=[OWNER_TRAIT, SHARING_TRAIT], aggregates=[RACK])
     found = recover(tree, declared("host"))
     assert {provider.name for provider in found.providers.values()} == {"numa"}
@@ -91,7 +91,7 @@ def test_the_recovered_record_has_no_sharing_provider_of_another_tree() -> None:
 
 
 def test_adoption_records_all_that_is_on_declared_providers() -> None:
-    tree = put(world(), "other", "host", inventories=CONTENT, traits=["CUSTOM_A"])
+    tree = put(tree_without_record(), "other", "host", inventories=CONTENT, traits=["CUSTOM_A"])
     found = adopt(tree, declared("host"), declared("numa", "host"))
     everything = {"VCPU": FIELDS, "DISK_GB": FIELDS}
     assert found == record_of(
@@ -107,7 +107,7 @@ def test_adoption_records_all_that_is_on_declared_providers() -> None:
 
 
 def test_adoption_records_undeclared_providers_with_the_owners_trait() -> None:
-    found = adopt(world(), declared("host"))
+    found = adopt(tree_without_record(), declared("host"))
     assert found.provider(uuid_of("numa"), "numa").inventories.keys() == {"VCPU", "DISK_GB"}
 
 

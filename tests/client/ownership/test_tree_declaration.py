@@ -15,20 +15,23 @@ from support.transports.tampering import one_server
 
 @one_server
 def test_providers_of_one_tree_are_declared_together(transport: CountingTransport) -> None:
-    world = LiveProviders(transport)
-    world.add("host")
-    world.add("numa", "host")
-    host, numa = DeclaredProvider(world.name("host")), DeclaredProvider(world.name("numa"))
-    new = DeclaredProvider(world.name("new"), uuid=world.uuid("new"))
+    live_providers = LiveProviders(transport)
+    live_providers.add("host")
+    live_providers.add("numa", "host")
+    host, numa = (
+        DeclaredProvider(live_providers.name("host")),
+        DeclaredProvider(live_providers.name("numa")),
+    )
+    new = DeclaredProvider(live_providers.name("new"), uuid=live_providers.uuid("new"))
     below = [
-        DeclaredProvider(world.name(short), parent)
+        DeclaredProvider(live_providers.name(short), parent)
         for short, parent in (("gpu", numa.name), ("disk", new.name), ("nic", host.name))
     ]
     gpu, disk, nic = below
     found = tree_declarations(Placement(transport), Declaration((numa, new, host, gpu, disk, nic)))
     assert [(tree.name, tree.uuid, tree.root_uuid) for tree in found] == [
-        (numa.name, world.uuid("numa"), world.uuid("host")),
-        (new.name, world.uuid("new"), world.uuid("new")),
+        (numa.name, live_providers.uuid("numa"), live_providers.uuid("host")),
+        (new.name, live_providers.uuid("new"), live_providers.uuid("new")),
     ]
     assert [tree.declaration for tree in found] == [
         Declaration((numa, gpu, host, nic)),
@@ -38,10 +41,10 @@ def test_providers_of_one_tree_are_declared_together(transport: CountingTranspor
 
 @one_server
 def test_an_applied_tree_is_read_again_the_next_time(transport: CountingTransport) -> None:
-    world = LiveProviders(transport)
-    world.add("host")
+    live_providers = LiveProviders(transport)
+    live_providers.add("host")
     reporter = DeclarativeReporter(Reporter(transport), "me", InMemoryOwnershipStore())
-    declaration = Declaration((DeclaredProvider(world.name("host")),))
+    declaration = Declaration((DeclaredProvider(live_providers.name("host")),))
     (tree,) = tree_declarations(Placement(transport), declaration)
     for dry_run in (True, False, True):
         transport.forget()

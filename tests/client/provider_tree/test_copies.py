@@ -33,7 +33,8 @@ def everything(tree: ProviderTree) -> list[Any]:
 
 
 def change_everything(tree: ProviderTree) -> None:
-    # The methods replace values; only the stored objects can be changed in place.
+    # The methods replace values; only the stored objects can be changed in place. Nova's tests use
+    # `_find_with_lock` as well.
     for root in tree.roots:
         root.generation = 99
     cell = tree._find_with_lock("cell")

@@ -251,6 +251,9 @@ def test_roots_are_the_providers_themselves_in_order_of_insertion(tree: Provider
     assert next(iter(tree.roots)) is tree._find_with_lock("host")
 
 
+# Tests of Nova call `_find_with_lock`, so it is part of the interface in spite of its name.
+
+
 def test_find_with_lock_returns_the_provider_with_its_children(tree: ProviderTree) -> None:
     provider = tree._find_with_lock("cell0")
     assert (provider.uuid, provider.name, provider.generation) == ("cell0-uuid", "cell0", 2)

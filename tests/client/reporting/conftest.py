@@ -15,7 +15,7 @@ from support.transports.tampering import TamperingTransport
 
 
 @pytest.fixture
-def world(server: LiveServer) -> Iterator[LiveProviders]:
+def live_providers(server: LiveServer) -> Iterator[LiveProviders]:
     """The providers as another client sees them, over its own connections."""
     transport = HttpTransport(server.url, "admin")
     yield LiveProviders(transport)

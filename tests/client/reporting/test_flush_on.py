@@ -15,33 +15,34 @@ AVX, SSE = "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"
 
 
 def test_a_flushed_tree_can_be_edited_and_flushed_again(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     tree = reporter.fetch(host)
     for trait in (AVX, SSE):
         tree.add_traits(host, trait)
         reporter.flush(host, tree)
-    assert world.traits("host") == {AVX, SSE}
+    assert live_providers.traits("host") == {AVX, SSE}
 
 
 @one_server
-def test_after_a_conflict_only_changed_providers_are_read_again(
-    world: LiveProviders,
+def test_only_changed_providers_are_read_again_after_a_conflict(
+    live_providers: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     for number in range(5):
-        world.add(f"child{number}", "host")
+        live_providers.add(f"child{number}", "host")
     reporter.fetch(host)
     transport.forget()
     tampering.before(
-        "PUT host/traits".replace("host", "*" + host), lambda: world.set_traits("host", SSE)
+        "PUT host/traits".replace("host", "*" + host),
+        lambda: live_providers.set_traits("host", SSE),
     )
     reporter.report(EditingDriver(lambda tree: tree.add_traits(host, AVX)), "host", host)
-    assert world.traits("host") == {AVX, SSE}
+    assert live_providers.traits("host") == {AVX, SSE}
     reads = [request.path for request in transport.requests if request.method == "GET"]
     assert not [path for path in reads if "/resource_providers/" in path and host not in path]
 
@@ -49,23 +50,23 @@ def test_after_a_conflict_only_changed_providers_are_read_again(
 @one_server
 @pytest.mark.parametrize("status", [502, 504])
 def test_an_error_of_a_gateway_to_a_write_is_a_lost_answer(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, status: int
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport, status: int
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     tampering.answer("PUT */traits", refusal(status))
     reporter.report(EditingDriver(lambda tree: tree.add_traits(host, AVX)), "host", host)
-    assert world.traits("host") == {AVX}
+    assert live_providers.traits("host") == {AVX}
 
 
 @one_server
 def test_inventories_are_written_even_if_a_trait_cannot_be_created(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     tree = reporter.fetch(host)
     tree.update_inventory(host, {"VCPU": {"total": 8}})
     tree.add_traits(host, "HW_CPU_OF_NEXT_YEAR")
     with pytest.raises(ResourceProviderSyncFailed) as caught:
         reporter.flush(host, tree)
     assert isinstance(caught.value.__cause__, TraitCreationFailed)
-    assert world.totals("host") == {"VCPU": 8}
+    assert live_providers.totals("host") == {"VCPU": 8}

@@ -33,16 +33,16 @@ from support.transports.tampering import REQUEST_ID, TamperingTransport, one_ser
 AVX = "HW_CPU_X86_AVX"
 
 
-def change_everything(world: LiveProviders, tree: ProviderTree) -> None:
+def change_everything(live_providers: LiveProviders, tree: ProviderTree) -> None:
     """Edit a tree so that a flush needs each kind of request."""
-    host = world.uuid("host")
-    if tree.exists(world.uuid("old")):
-        tree.remove(world.uuid("old"))
-    if not tree.exists(world.uuid("new")):
-        tree.new_child(world.name("new"), host, world.uuid("new"))
-    tree.update_inventory(host, {world.custom("PEARLS"): {"total": 1}})
-    tree.add_aggregates(host, world.uuid("agg"))
-    tree.add_traits(host, world.custom("GOLD"))
+    host = live_providers.uuid("host")
+    if tree.exists(live_providers.uuid("old")):
+        tree.remove(live_providers.uuid("old"))
+    if not tree.exists(live_providers.uuid("new")):
+        tree.new_child(live_providers.name("new"), host, live_providers.uuid("new"))
+    tree.update_inventory(host, {live_providers.custom("PEARLS"): {"total": 1}})
+    tree.add_aggregates(host, live_providers.uuid("agg"))
+    tree.add_traits(host, live_providers.custom("GOLD"))
 
 
 CONFLICT = refusal(409, "too late", "placement.concurrent_update")
@@ -94,12 +94,12 @@ REFUSALS = [
     "case", REFUSALS, ids=[f"{case.request} {case.answer.status}" for case in REFUSALS]
 )
 def test_a_refusal_ends_the_flush_and_the_next_flush_repairs_the_tree(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, case: Refusal
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport, case: Refusal
 ) -> None:
-    host = world.add("host")
-    world.add("old", "host")
+    host = live_providers.add("host")
+    live_providers.add("old", "host")
     tree = reporter.fetch(host)
-    change_everything(world, tree)
+    change_everything(live_providers, tree)
     tampering.answer(case.request, case.answer)
     with pytest.raises(case.raised) as caught:
         reporter.flush(host, tree)
@@ -108,26 +108,29 @@ def test_a_refusal_ends_the_flush_and_the_next_flush_repairs_the_tree(
     assert type(error.__cause__) is (case.cause or type(None))
     assert (error.status, error.detail) == (case.answer.status, case.answer.detail)
     assert error.request_id == REQUEST_ID
-    assert error.provider_uuid == (world.uuid(case.about) if case.about else None)
+    assert error.provider_uuid == (live_providers.uuid(case.about) if case.about else None)
 
     with pytest.raises(ResourceProviderUpdateConflict, match="fetch it again"):
         reporter.flush(host, tree)
     tree = reporter.fetch(host)
-    change_everything(world, tree)
+    change_everything(live_providers, tree)
     reporter.flush(host, tree)
-    assert world.exists("new")
-    assert not world.exists("old")
-    assert world.totals("host") == {world.custom("PEARLS"): 1}
-    assert world.aggregates("host") == ["agg"]
-    assert world.traits("host") == {world.custom("GOLD")}
+    assert live_providers.exists("new")
+    assert not live_providers.exists("old")
+    assert live_providers.totals("host") == {live_providers.custom("PEARLS"): 1}
+    assert live_providers.aggregates("host") == ["agg"]
+    assert live_providers.traits("host") == {live_providers.custom("GOLD")}
 
 
 @one_server
 @pytest.mark.parametrize("error", [AnswerLost("too slow"), PlacementAPIConnectFailure("refused")])
 def test_a_flush_without_an_answer_raises_the_transports_error(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, error: PlacementError
+    live_providers: LiveProviders,
+    reporter: Reporter,
+    tampering: TamperingTransport,
+    error: PlacementError,
 ) -> None:
-    host = world.uuid("host")
+    host = live_providers.uuid("host")
     tree = reporter.fetch(host)
     tree.add_traits(host, AVX)
     tampering.fail("PUT */traits", error)
@@ -140,12 +143,12 @@ def test_a_flush_without_an_answer_raises_the_transports_error(
 
 @one_server
 def test_a_failed_flush_keeps_the_cached_trees_of_further_hosts(
-    world: LiveProviders,
+    live_providers: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
 ) -> None:
-    one, other = world.uuid("one"), world.uuid("other")
+    one, other = live_providers.uuid("one"), live_providers.uuid("other")
     reporter.fetch(other)
     tree = reporter.fetch(one)
     tree.add_traits(one, AVX)
@@ -159,9 +162,9 @@ def test_a_failed_flush_keeps_the_cached_trees_of_further_hosts(
 
 @one_server
 def test_the_steps_before_the_first_error_of_a_flush_stay(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host, child = world.add("host"), world.add("child", "host")
+    host, child = live_providers.add("host"), live_providers.add("child", "host")
     tree = reporter.fetch(host)
     for uuid in (host, child):
         tree.update_inventory(uuid, {"VCPU": {"total": 8}})
@@ -169,5 +172,5 @@ def test_the_steps_before_the_first_error_of_a_flush_stay(
     tampering.answer(f"PUT */{host}/inventories", BAD)
     with pytest.raises(ResourceProviderSyncFailed):
         reporter.flush(host, tree)
-    assert (world.totals("child"), world.traits("child")) == ({"VCPU": 8}, {AVX})
-    assert (world.totals("host"), world.traits("host")) == ({}, set())
+    assert (live_providers.totals("child"), live_providers.traits("child")) == ({"VCPU": 8}, {AVX})
+    assert (live_providers.totals("host"), live_providers.traits("host")) == ({}, set())

@@ -32,17 +32,19 @@ def with_vcpu(uuid: str, total: int = 8) -> EditingDriver:
 # Without conflicts
 
 
-def test_a_report_writes_the_tree_of_the_driver(world: LiveProviders, reporter: Reporter) -> None:
-    name = world.name("host")
+def test_a_report_writes_the_tree_of_the_driver(
+    live_providers: LiveProviders, reporter: Reporter
+) -> None:
+    name = live_providers.name("host")
 
     def edit(tree: ProviderTree) -> None:
         tree.update_inventory(name, {"VCPU": {"total": 8}})
         tree.add_traits(name, AVX)
         if not tree.exists("child of " + name):
-            tree.new_child("child of " + name, name, world.uuid("child"))
+            tree.new_child("child of " + name, name, live_providers.uuid("child"))
 
     driver = EditingDriver(edit)
-    plan = reporter.report(driver, name, world.uuid("host"))
+    plan = reporter.report(driver, name, live_providers.uuid("host"))
     assert plan.lines() == [
         f"{name}: created",
         f"child of {name}: created below {name}",
@@ -50,27 +52,27 @@ def test_a_report_writes_the_tree_of_the_driver(world: LiveProviders, reporter: 
         f"{name}: traits added: {AVX}",
     ]
     assert driver.nodenames == [name]
-    assert world.provider("host")["name"] == name
-    assert world.totals("host") == {"VCPU": 8}
-    assert world.traits("host") == {AVX}
-    assert world.provider("child")["parent_provider_uuid"] == world.uuid("host")
-    assert not reporter.report(driver, name, world.uuid("host")).lines()
+    assert live_providers.provider("host")["name"] == name
+    assert live_providers.totals("host") == {"VCPU": 8}
+    assert live_providers.traits("host") == {AVX}
+    assert live_providers.provider("child")["parent_provider_uuid"] == live_providers.uuid("host")
+    assert not reporter.report(driver, name, live_providers.uuid("host")).lines()
 
 
-def test_a_host_is_found_by_its_name(world: LiveProviders, reporter: Reporter) -> None:
-    host = world.add("host", totals={"VCPU": 4})
-    driver = with_vcpu(world.name("host"))
-    plan = reporter.report(driver, world.name("host"))
-    assert plan.lines() == [f"{world.name('host')}: inventory VCPU total 4 -> 8"]
+def test_a_host_is_found_by_its_name(live_providers: LiveProviders, reporter: Reporter) -> None:
+    host = live_providers.add("host", totals={"VCPU": 4})
+    driver = with_vcpu(live_providers.name("host"))
+    plan = reporter.report(driver, live_providers.name("host"))
+    assert plan.lines() == [f"{live_providers.name('host')}: inventory VCPU total 4 -> 8"]
     assert driver.seen[0].get_provider_uuids() == [host]
-    assert world.totals("host") == {"VCPU": 8}
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @one_server
 def test_a_host_that_is_reported_by_name_is_created_once(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    name = world.name("host")
+    name = live_providers.name("host")
     for total in (4, 8):
         reporter.report(with_vcpu(name, total), name)
     uuid = reporter.find(name)
@@ -78,20 +80,20 @@ def test_a_host_that_is_reported_by_name_is_created_once(
     assert reporter.fetch(uuid).data(name).inventory["VCPU"]["total"] == 8
 
 
-def test_an_unknown_name_is_not_found(world: LiveProviders, reporter: Reporter) -> None:
-    assert reporter.find(world.name("host")) is None
+def test_an_unknown_name_is_not_found(live_providers: LiveProviders, reporter: Reporter) -> None:
+    assert reporter.find(live_providers.name("host")) is None
 
 
 @one_server
 def test_an_exception_of_a_driver_ends_the_report(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
     def edit(tree: ProviderTree) -> None:
         raise LookupError("no such device")
 
     driver = EditingDriver(edit)
     with pytest.raises(LookupError, match="no such device"):
-        reporter.report(driver, world.name("host"), world.uuid("host"))
+        reporter.report(driver, live_providers.name("host"), live_providers.uuid("host"))
     assert len(driver.seen) == 1
     assert not transport.writes
 
@@ -100,25 +102,30 @@ def test_an_exception_of_a_driver_ends_the_report(
 
 
 def test_a_preview_returns_the_difference_and_writes_nothing(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host, child = world.add("host", totals={"VCPU": 4}, traits=[SSE]), world.add("child", "host")
+    host, child = (
+        live_providers.add("host", totals={"VCPU": 4}, traits=[SSE]),
+        live_providers.add("child", "host"),
+    )
 
     def edit(tree: ProviderTree) -> None:
         tree.remove(child)
-        tree.update_inventory(host, {"VCPU": {"total": 8}, world.custom("PEARLS"): {"total": 1}})
+        tree.update_inventory(
+            host, {"VCPU": {"total": 8}, live_providers.custom("PEARLS"): {"total": 1}}
+        )
         tree.update_traits(host, [AVX])
-        tree.add_aggregates(host, world.uuid("agg"))
+        tree.add_aggregates(host, live_providers.uuid("agg"))
 
-    name = world.name("host")
+    name = live_providers.name("host")
     plan = reporter.preview(EditingDriver(edit), name, host)
     assert plan.lines() == [
-        f"{name}: inventory {world.custom('PEARLS')} added (total 1)",
+        f"{name}: inventory {live_providers.custom('PEARLS')} added (total 1)",
         f"{name}: inventory VCPU total 4 -> 8",
-        f"{name}: aggregates added: {world.uuid('agg')}",
+        f"{name}: aggregates added: {live_providers.uuid('agg')}",
         f"{name}: traits added: {AVX}",
         f"{name}: traits removed: {SSE}",
-        f"{world.name('child')}: deleted",
+        f"{live_providers.name('child')}: deleted",
     ]
     assert not transport.writes
     assert reporter.report(EditingDriver(edit), name, host) == plan, (
@@ -129,9 +136,9 @@ def test_a_preview_returns_the_difference_and_writes_nothing(
 
 @one_server
 def test_a_preview_of_a_new_host_does_not_create_it(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    name = world.name("host")
+    name = live_providers.name("host")
     assert reporter.preview(with_vcpu(name), name).lines() == [
         f"{name}: created",
         f"{name}: inventory VCPU added (total 8)",
@@ -142,13 +149,13 @@ def test_a_preview_of_a_new_host_does_not_create_it(
 
 @one_server
 def test_a_preview_of_a_reshape_does_not_reshape(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    vm = world.claim("vm", host={"VCPU": 1})
+    host = live_providers.add("host", totals={"VCPU": 8})
+    vm = live_providers.claim("vm", host={"VCPU": 1})
     driver = ReshapingDriver(lambda tree, allocations: tree.update_inventory(host, {}))
-    assert reporter.preview(driver, world.name("host"), host).lines() == [
-        f"{world.name('host')}: inventory VCPU removed"
+    assert reporter.preview(driver, live_providers.name("host"), host).lines() == [
+        f"{live_providers.name('host')}: inventory VCPU removed"
     ]
     assert [list(given) for given in driver.allocations] == [[vm]]
     assert not transport.writes
@@ -157,132 +164,136 @@ def test_a_preview_of_a_reshape_does_not_reshape(
 # After a conflict
 
 
-def test_after_a_conflict_the_driver_gets_the_present_tree_and_no_change_is_lost(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+def test_the_driver_gets_the_present_tree_after_a_conflict_and_no_change_is_lost(
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host", traits=[AVX])
-    tampering.before("PUT */inventories", lambda: world.set_traits("host", AVX, SSE))
+    host = live_providers.add("host", traits=[AVX])
+    tampering.before("PUT */inventories", lambda: live_providers.set_traits("host", AVX, SSE))
     driver = with_vcpu(host)
-    reporter.report(driver, world.name("host"), host)
+    reporter.report(driver, live_providers.name("host"), host)
     assert [tree.data(host).traits for tree in driver.seen] == [{AVX}, {AVX, SSE}]
     assert not driver.seen[1].has_inventory(host), (
         "the second tree has no edits of the first attempt"
     )
-    assert world.totals("host") == {"VCPU": 8}
-    assert world.traits("host") == {AVX, SSE}
+    assert live_providers.totals("host") == {"VCPU": 8}
+    assert live_providers.traits("host") == {AVX, SSE}
 
 
 @one_server
 def test_a_change_of_another_provider_is_no_conflict(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host")
-    world.add("child", "host")
-    tampering.before("PUT */inventories", lambda: world.set_traits("child", SSE))
+    host = live_providers.add("host")
+    live_providers.add("child", "host")
+    tampering.before("PUT */inventories", lambda: live_providers.set_traits("child", SSE))
     driver = with_vcpu(host)
-    reporter.report(driver, world.name("host"), host)
+    reporter.report(driver, live_providers.name("host"), host)
     assert len(driver.seen) == 1
-    assert world.traits("child") == {SSE}
+    assert live_providers.traits("child") == {SSE}
 
 
 def test_aggregates_that_changed_without_a_new_generation_are_kept(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     tampering.before("GET */aggregates", lambda: None)
-    tampering.before("GET */aggregates", lambda: world.set_aggregates_unseen("host", "theirs"))
-    driver = EditingDriver(lambda tree: tree.add_aggregates(host, world.uuid("mine")))
-    reporter.report(driver, world.name("host"), host)
+    tampering.before(
+        "GET */aggregates", lambda: live_providers.set_aggregates_unseen("host", "theirs")
+    )
+    driver = EditingDriver(lambda tree: tree.add_aggregates(host, live_providers.uuid("mine")))
+    reporter.report(driver, live_providers.name("host"), host)
     assert len(driver.seen) == 2
-    assert world.aggregates("host") == ["mine", "theirs"]
+    assert live_providers.aggregates("host") == ["mine", "theirs"]
 
 
 def test_a_member_that_is_deleted_during_the_read_is_not_in_the_drivers_tree(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host, child = world.add("host"), world.add("child", "host")
-    tampering.before(f"GET */{child}/traits", lambda: world.delete("child"))
+    host, child = live_providers.add("host"), live_providers.add("child", "host")
+    tampering.before(f"GET */{child}/traits", lambda: live_providers.delete("child"))
     driver = with_vcpu(host)
-    reporter.report(driver, world.name("host"), host)
+    reporter.report(driver, live_providers.name("host"), host)
     assert [tree.get_provider_uuids() for tree in driver.seen] == [[host]]
-    assert world.totals("host") == {"VCPU": 8}
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @one_server
 def test_a_report_ends_after_four_conflicts(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     tampering.answer("PUT */inventories", refusal(409, "too late"), times=4)
     driver = with_vcpu(host)
     with pytest.raises(ResourceProviderUpdateConflict, match="too late"):
-        reporter.report(driver, world.name("host"), host)
+        reporter.report(driver, live_providers.name("host"), host)
     assert len(driver.seen) == 4
-    assert world.totals("host") == {}
+    assert live_providers.totals("host") == {}
 
 
 @one_server
 def test_a_reporter_may_have_another_number_of_attempts(
-    world: LiveProviders, tampering: TamperingTransport
+    live_providers: LiveProviders, tampering: TamperingTransport
 ) -> None:
     tampering.answer("PUT */inventories", refusal(409, "too late"), times=2)
-    driver = with_vcpu(world.uuid("host"))
+    driver = with_vcpu(live_providers.uuid("host"))
     with pytest.raises(ResourceProviderUpdateConflict):
-        Reporter(tampering, attempts=2).report(driver, world.name("host"), world.uuid("host"))
+        Reporter(tampering, attempts=2).report(
+            driver, live_providers.name("host"), live_providers.uuid("host")
+        )
     assert len(driver.seen) == 2
 
 
 @one_server
 def test_a_report_succeeds_after_three_conflicts(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     tampering.answer("PUT */inventories", refusal(409, "too late"), times=3)
-    reporter.report(with_vcpu(host), world.name("host"), host)
-    assert world.totals("host") == {"VCPU": 8}
+    reporter.report(with_vcpu(host), live_providers.name("host"), host)
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @pytest.mark.parametrize("request_", ["POST /resource_providers", "PUT */inventories"])
 @pytest.mark.parametrize("arrived", [True, False])
 @one_server
-def test_after_a_lost_answer_to_a_write_the_tree_is_read_again(
-    world: LiveProviders,
+def test_the_tree_is_read_again_after_a_lost_answer_to_a_write(
+    live_providers: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     request_: str,
     arrived: bool,
 ) -> None:
-    host = world.uuid("host")
+    host = live_providers.uuid("host")
     if arrived:
         tampering.lose_answer(request_)
     else:
         tampering.fail(request_, AnswerLost("too slow"))
     driver = with_vcpu(host)
-    reporter.report(driver, world.name("host"), host)
-    assert world.totals("host") == {"VCPU": 8}
+    reporter.report(driver, live_providers.name("host"), host)
+    assert live_providers.totals("host") == {"VCPU": 8}
     assert len(driver.seen) == 2
     done = arrived and "PUT" in request_
-    assert world.generation("host") == 1, "the write is not done twice"
+    assert live_providers.generation("host") == 1, "the write is not done twice"
     assert driver.seen[1].has_inventory(host) == done
 
 
 @one_server
 def test_a_lost_answer_to_a_read_ends_the_report(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     # The transport has repeated the read already.
     tampering.fail("GET /resource_providers?in_tree=*", AnswerLost("too slow"))
-    driver = with_vcpu(world.uuid("host"))
+    driver = with_vcpu(live_providers.uuid("host"))
     with pytest.raises(AnswerLost):
-        reporter.report(driver, world.name("host"), world.uuid("host"))
+        reporter.report(driver, live_providers.name("host"), live_providers.uuid("host"))
     assert not driver.seen
 
 
 @one_server
 def test_the_callback_gets_the_tree_and_the_error_of_a_failed_flush(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     driver = EditingDriver(
         lambda tree: tree.update_inventory(host, {"VCPU": {"total": 8}}),
         lambda tree: tree.add_traits(host, AVX),
@@ -293,21 +304,21 @@ def test_the_callback_gets_the_tree_and_the_error_of_a_failed_flush(
         calls.append((known.has_inventory(host), known.has_traits(host, [AVX]), str(error)))
 
     tampering.answer("PUT */traits", refusal(409, "too late"))
-    reporter.report(driver, world.name("host"), host, failed=failed)
+    reporter.report(driver, live_providers.name("host"), host, failed=failed)
     ((has_inventory, has_trait, error),) = calls
     assert (has_inventory, has_trait) == (True, False)
     assert "too late" in error
-    assert world.traits("host") == {AVX}
+    assert live_providers.traits("host") == {AVX}
 
 
 @one_server
 def test_a_report_ends_after_four_lost_answers(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
     tampering.fail("PUT */inventories", AnswerLost("too slow"), times=4)
-    driver = with_vcpu(world.uuid("host"))
+    driver = with_vcpu(live_providers.uuid("host"))
     with pytest.raises(AnswerLost):
-        reporter.report(driver, world.name("host"), world.uuid("host"))
+        reporter.report(driver, live_providers.name("host"), live_providers.uuid("host"))
     assert len(driver.seen) == 4
 
 
@@ -326,7 +337,7 @@ def test_a_report_ends_after_four_lost_answers(
     ],
 )
 def test_a_refusal_ends_the_report_and_the_next_report_repairs_the_tree(
-    world: LiveProviders,
+    live_providers: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     *,
@@ -334,43 +345,43 @@ def test_a_refusal_ends_the_report_and_the_next_report_repairs_the_tree(
     outcome: PlacementResponse | PlacementError,
     expected: type[PlacementError],
 ) -> None:
-    host = world.uuid("host")
+    host = live_providers.uuid("host")
     if isinstance(outcome, Exception):
         tampering.fail(request_, outcome)
     else:
         tampering.answer(request_, outcome)
     driver = with_vcpu(host)
     with pytest.raises(expected):
-        reporter.report(driver, world.name("host"), host)
+        reporter.report(driver, live_providers.name("host"), host)
     assert len(driver.seen) == 1
-    reporter.report(driver, world.name("host"), host)
-    assert world.totals("host") == {"VCPU": 8}
+    reporter.report(driver, live_providers.name("host"), host)
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @one_server
 @pytest.mark.parametrize("status", [500, 502])
 def test_a_refused_read_ends_the_report(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, status: int
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport, status: int
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     tampering.answer("GET */inventories", refusal(status))
     driver = with_vcpu(host)
     with pytest.raises(ResourceProviderRetrievalFailed):
-        reporter.report(driver, world.name("host"), host)
+        reporter.report(driver, live_providers.name("host"), host)
     assert not driver.seen
-    reporter.report(driver, world.name("host"), host)
-    assert world.totals("host") == {"VCPU": 8}
+    reporter.report(driver, live_providers.name("host"), host)
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @one_server
 def test_a_name_that_another_provider_has_got_is_looked_up_again(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    name = world.name("host")
+    name = live_providers.name("host")
     driver = with_vcpu(name)
     # Another writer creates a provider of this name after the reporter has looked it up.
-    tampering.before("POST /resource_providers", lambda: world.add("host"))
+    tampering.before("POST /resource_providers", lambda: live_providers.add("host"))
     with pytest.raises(ResourceProviderCreationFailed):
         reporter.report(driver, name)
     reporter.report(driver, name)
-    assert world.totals("host") == {"VCPU": 8}
+    assert live_providers.totals("host") == {"VCPU": 8}

@@ -51,14 +51,14 @@ def reads(*shorts: str) -> list[str]:
 
 
 def test_a_tree_needs_a_list_three_reads_for_each_member_and_one_for_all_aggregates(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", aggregates=["agg"])
-    world.add("child", "host", aggregates=["agg"])
-    world.add("grandchild", "child")
-    world.add("disk", traits=[SHARES], aggregates=["agg"])
+    host = live_providers.add("host", aggregates=["agg"])
+    live_providers.add("child", "host", aggregates=["agg"])
+    live_providers.add("grandchild", "child")
+    live_providers.add("disk", traits=[SHARES], aggregates=["agg"])
     reporter.fetch(host)
-    asked = world.in_words(transport.requests)
+    asked = live_providers.in_words(transport.requests)
     assert asked[0] == TREE
     members = reads("host", "child", "grandchild")
     # Several members are read at the same time; the inventories of each come first.
@@ -70,17 +70,17 @@ def test_a_tree_needs_a_list_three_reads_for_each_member_and_one_for_all_aggrega
 
 @one_server
 def test_a_tree_without_aggregates_needs_no_query_for_sharing_providers(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    reporter.fetch(world.add("host"))
-    assert world.in_words(transport.requests) == [TREE, *reads("host")]
+    reporter.fetch(live_providers.add("host"))
+    assert live_providers.in_words(transport.requests) == [TREE, *reads("host")]
 
 
 @one_server
 def test_a_cached_tree_is_not_read_again_for_a_while(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
-    host = world.add("host", totals={"VCPU": 4})
+    host = live_providers.add("host", totals={"VCPU": 4})
     first = reporter.fetch(host)
     transport.forget()
     clock.now = 299
@@ -88,17 +88,17 @@ def test_a_cached_tree_is_not_read_again_for_a_while(
     assert not transport.requests
 
 
-def test_after_the_refresh_time_only_generations_are_compared(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
+def test_only_generations_are_compared_after_the_refresh_time(
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
-    host = world.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
-    world.add("child", "host", totals={"VCPU": 4})
-    world.add("disk", totals={"DISK_GB": 9}, traits=[SHARES], aggregates=["agg"])
+    host = live_providers.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
+    live_providers.add("child", "host", totals={"VCPU": 4})
+    live_providers.add("disk", totals={"DISK_GB": 9}, traits=[SHARES], aggregates=["agg"])
     first = reporter.fetch(host)
     transport.forget()
     clock.now = 300
     again = reporter.fetch(host)
-    assert world.in_words(transport.requests) == [TREE, SHARING]
+    assert live_providers.in_words(transport.requests) == [TREE, SHARING]
     assert [again.data(uuid) for uuid in again.get_provider_uuids()] == [
         first.data(uuid) for uuid in first.get_provider_uuids()
     ]
@@ -110,62 +110,62 @@ def test_after_the_refresh_time_only_generations_are_compared(
 
 @one_server
 def test_a_refresh_reads_changed_and_new_providers(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
-    host = world.add("host", totals={"VCPU": 4})
+    host = live_providers.add("host", totals={"VCPU": 4})
     for short in ("moved", "gone"):
-        world.add(short, "host", totals={"VCPU": 4})
+        live_providers.add(short, "host", totals={"VCPU": 4})
     reporter.fetch(host)
-    world.set_totals("moved", VCPU=8)
-    world.delete("gone")
-    world.add("new", "host", totals={"VCPU": 2})
+    live_providers.set_totals("moved", VCPU=8)
+    live_providers.delete("gone")
+    live_providers.add("new", "host", totals={"VCPU": 2})
     transport.forget()
     clock.now = 300
     tree = reporter.fetch(host)
-    asked = world.in_words(transport.requests)
+    asked = live_providers.in_words(transport.requests)
     assert asked[0] == TREE
     assert sorted(asked[1:]) == sorted(reads("moved", "new"))
     assert {
-        world.short(uuid): tree.data(uuid).inventory["VCPU"]["total"]
+        live_providers.short(uuid): tree.data(uuid).inventory["VCPU"]["total"]
         for uuid in tree.get_provider_uuids()
     } == {"host": 4, "moved": 8, "new": 2}
-    assert tree.data(world.uuid("moved")).generation == 2
+    assert tree.data(live_providers.uuid("moved")).generation == 2
 
 
 @one_server
 def test_a_refresh_queries_the_sharing_providers_again(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
-    host = world.add("host", aggregates=["agg"])
-    world.add("disk", traits=[SHARES], aggregates=["agg"])
+    host = live_providers.add("host", aggregates=["agg"])
+    live_providers.add("disk", traits=[SHARES], aggregates=["agg"])
     reporter.fetch(host)
-    world.set_aggregates("disk")
-    world.add("link", traits=[SHARES], aggregates=["agg"])
+    live_providers.set_aggregates("disk")
+    live_providers.add("link", traits=[SHARES], aggregates=["agg"])
     transport.forget()
     clock.now = 300
-    assert world.shorts(reporter.fetch(host).get_provider_uuids()) == ["host", "link"]
-    assert world.in_words(transport.requests) == [TREE, SHARING, *reads("link")]
+    assert live_providers.shorts(reporter.fetch(host).get_provider_uuids()) == ["host", "link"]
+    assert live_providers.in_words(transport.requests) == [TREE, SHARING, *reads("link")]
 
 
 def test_the_whole_tree_is_read_again_after_the_reread_time(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport, clock: Clock
 ) -> None:
-    host = world.add("host", aggregates=["agg"])
+    host = live_providers.add("host", aggregates=["agg"])
     reporter.fetch(host)
-    world.set_aggregates_unseen("host")
+    live_providers.set_aggregates_unseen("host")
     clock.now = 3599
-    assert reporter.fetch(host).data(host).aggregates == {world.uuid("agg")}
+    assert reporter.fetch(host).data(host).aggregates == {live_providers.uuid("agg")}
     transport.forget()
     clock.now = 3600
     assert reporter.fetch(host).data(host).aggregates == set()
-    assert world.in_words(transport.requests) == [TREE, *reads("host")]
+    assert live_providers.in_words(transport.requests) == [TREE, *reads("host")]
 
 
 @one_server
-def test_with_zero_seconds_a_cached_tree_is_never_read_again(
-    world: LiveProviders, transport: CountingTransport, clock: Clock
+def test_a_cached_tree_is_never_read_again_with_zero_seconds(
+    live_providers: LiveProviders, transport: CountingTransport, clock: Clock
 ) -> None:
-    host = world.add("host")
+    host = live_providers.add("host")
     reporter = Reporter(transport, refresh_seconds=0, reread_seconds=0, clock=clock)
     reporter.fetch(host)
     transport.forget()
@@ -179,29 +179,31 @@ def test_with_zero_seconds_a_cached_tree_is_never_read_again(
 
 @one_server
 def test_a_flush_without_changes_sends_nothing(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
+    host = live_providers.add("host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
     tree = reporter.fetch(host)
     tree.update_inventory(host, {"VCPU": {"total": 4}})
     tree.update_traits(host, [AVX])
-    tree.update_aggregates(host, [world.uuid("agg")])
+    tree.update_aggregates(host, [live_providers.uuid("agg")])
     transport.forget()
     reporter.flush(host, tree)
     assert not transport.requests
 
 
 def test_one_change_is_one_request(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 4})
-    child = world.add("child", "host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"])
+    host = live_providers.add("host", totals={"VCPU": 4})
+    child = live_providers.add(
+        "child", "host", totals={"VCPU": 4}, traits=[AVX], aggregates=["agg"]
+    )
     tree = reporter.fetch(host)
     tree.update_inventory(child, {"VCPU": {"total": 8}})
     transport.forget()
     reporter.flush(host, tree)
     (write,) = transport.requests
-    assert world.in_words([write]) == ["PUT child/inventories"]
+    assert live_providers.in_words([write]) == ["PUT child/inventories"]
     assert write.version == "1.26"
     assert write.body == {
         "resource_provider_generation": 3,
@@ -210,13 +212,13 @@ def test_one_change_is_one_request(
 
 
 def test_new_names_of_a_tree_need_one_query_of_each_kind(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host, child = world.uuid("host"), world.uuid("child")
-    pearls, shells = world.custom("PEARLS"), world.custom("SHELLS")
-    gold, silver = world.custom("GOLD"), world.custom("SILVER")
+    host, child = live_providers.uuid("host"), live_providers.uuid("child")
+    pearls, shells = live_providers.custom("PEARLS"), live_providers.custom("SHELLS")
+    gold, silver = live_providers.custom("GOLD"), live_providers.custom("SILVER")
     tree = reporter.fetch(host)
-    tree.new_child(world.name("child"), host, child)
+    tree.new_child(live_providers.name("child"), host, child)
     tree.update_inventory(host, {pearls: {"total": 1}, "VCPU": {"total": 1}})
     tree.update_inventory(child, {pearls: {"total": 1}, shells: {"total": 1}})
     tree.add_traits(host, gold, AVX)
@@ -225,7 +227,7 @@ def test_new_names_of_a_tree_need_one_query_of_each_kind(
     reporter.flush(host, tree)
     words = dict(
         zip(
-            world.in_words(transport.requests),
+            live_providers.in_words(transport.requests),
             (request.version for request in transport.requests),
             strict=True,
         )
@@ -249,46 +251,57 @@ def test_new_names_of_a_tree_need_one_query_of_each_kind(
 
 @one_server
 def test_known_names_are_not_queried_again(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host, pearls, gold = world.uuid("host"), world.custom("PEARLS"), world.custom("GOLD")
+    host, pearls, gold = (
+        live_providers.uuid("host"),
+        live_providers.custom("PEARLS"),
+        live_providers.custom("GOLD"),
+    )
     for total, traits in ((1, [gold]), (2, []), (3, [gold])):
         tree = reporter.fetch(host)
         tree.update_inventory(host, {pearls: {"total": total}})
         tree.update_traits(host, traits)
         transport.forget()
         reporter.flush(host, tree)
-    assert world.in_words(transport.requests) == ["PUT host/inventories", "PUT host/traits"]
+    assert live_providers.in_words(transport.requests) == [
+        "PUT host/inventories",
+        "PUT host/traits",
+    ]
 
 
 @one_server
-def test_after_a_conflict_known_names_are_not_queried_again(
-    world: LiveProviders, tampering: TamperingTransport, transport: CountingTransport
+def test_known_names_are_not_queried_again_after_a_conflict(
+    live_providers: LiveProviders, tampering: TamperingTransport, transport: CountingTransport
 ) -> None:
-    host, pearls, gold = world.add("host"), world.custom("PEARLS"), world.custom("GOLD")
+    host, pearls, gold = (
+        live_providers.add("host"),
+        live_providers.custom("PEARLS"),
+        live_providers.custom("GOLD"),
+    )
     driver = EditingDriver(
         lambda tree: tree.update_inventory(host, {pearls: {"total": 1}}),
         lambda tree: tree.add_traits(host, gold),
     )
     tampering.answer("PUT */traits", refusal(409, "too late"))
-    Reporter(tampering).report(driver, world.name("host"), host)
-    asked = world.in_words(transport.requests)
+    Reporter(tampering).report(driver, live_providers.name("host"), host)
+    asked = live_providers.in_words(transport.requests)
     assert asked.count("GET /resource_classes") == 1
     assert asked.count(f"GET /traits?name=in:{gold}") == 1
-    assert world.traits("host") == {gold}
+    assert live_providers.traits("host") == {gold}
 
 
 @one_server
 def test_only_new_names_are_queried(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host, silver = world.uuid("host"), world.custom("SILVER")
+    host, silver = live_providers.uuid("host"), live_providers.custom("SILVER")
     for traits in ([AVX], [AVX, silver]):
         tree = reporter.fetch(host)
         tree.update_traits(host, traits)
         transport.forget()
         reporter.flush(host, tree)
-    assert world.in_words(transport.requests) == [
+    assert live_providers.in_words(transport.requests) == [
         f"GET /traits?name=in:{silver}",
         f"PUT /traits/{silver}",
         "PUT host/traits",
@@ -302,36 +315,38 @@ def test_only_new_names_are_queried(
     ids=["roost", "roost-reshape", "reference-reshape"],
 )
 def test_the_steps_of_a_flush_have_one_order(
-    world: LiveProviders,
+    live_providers: LiveProviders,
     reporter: Reporter,
     transport: CountingTransport,
     allocations: Allocations | None,
 ) -> None:
-    host = world.add("host")
-    world.add("old", "host")
-    world.add("older", "old")
+    host = live_providers.add("host")
+    live_providers.add("old", "host")
+    live_providers.add("older", "old")
     tree = reporter.fetch(host)
-    tree.remove(world.uuid("old"))
-    tree.new_child(world.name("new"), host, world.uuid("new"))
-    tree.new_child(world.name("newer"), world.uuid("new"), world.uuid("newer"))
+    tree.remove(live_providers.uuid("old"))
+    tree.new_child(live_providers.name("new"), host, live_providers.uuid("new"))
+    tree.new_child(
+        live_providers.name("newer"), live_providers.uuid("new"), live_providers.uuid("newer")
+    )
     for short in ("host", "new", "newer"):
-        _change_all(tree, world.uuid(short), world.uuid("agg"))
+        _change_all(tree, live_providers.uuid(short), live_providers.uuid("agg"))
     transport.forget()
     reporter.flush(host, tree, allocations)
     creations = [request for request in transport.requests if str(request) == CREATE]
-    assert [world.short(request.body["uuid"]) for request in creations] == ["new", "newer"]
+    assert [live_providers.short(request.body["uuid"]) for request in creations] == ["new", "newer"]
     writes = [request for request in transport.requests if request.method != "GET"]
     # A reshape replaces the inventories.
     reshape, kinds = ["POST /reshaper"], ["aggregates", "traits"]
     if allocations is None:
         reshape, kinds = [], ["inventories", *kinds]
-    assert world.in_words(writes) == [
+    assert live_providers.in_words(writes) == [
         *(CREATE, CREATE),
         *reshape,
         *("DELETE older", "DELETE old"),
         *(f"PUT {short}/{kind}" for short in ("newer", "new", "host") for kind in kinds),
     ]
-    assert not world.exists("old")
+    assert not live_providers.exists("old")
     # The transport may repeat creations and deletions after a lost answer.
     safe = [request.method == "DELETE" or str(request) == CREATE for request in writes]
     assert [request.repeatable for request in writes] == safe
@@ -344,33 +359,33 @@ def _change_all(tree: ProviderTree, uuid: str, aggregate: str) -> None:
 
 
 def test_each_write_to_a_provider_has_its_latest_generation(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 4})
+    host = live_providers.add("host", totals={"VCPU": 4})
     tree = reporter.fetch(host)
-    _change_all(tree, host, world.uuid("agg"))
+    _change_all(tree, host, live_providers.uuid("agg"))
     transport.forget()
     reporter.flush(host, tree)
     writes = [request for request in transport.requests if request.method == "PUT"]
-    assert world.in_words(writes) == [
+    assert live_providers.in_words(writes) == [
         "PUT host/inventories",
         "PUT host/aggregates",
         "PUT host/traits",
     ]
     assert [write.body["resource_provider_generation"] for write in writes] == [1, 2, 3]
-    assert world.in_words(transport.requests).index("GET host/aggregates") == (
-        world.in_words(transport.requests).index("PUT host/aggregates") - 1
+    assert live_providers.in_words(transport.requests).index("GET host/aggregates") == (
+        live_providers.in_words(transport.requests).index("PUT host/aggregates") - 1
     ), "the writer reads aggregates just before it replaces them"
 
 
 @one_server
 def test_a_deletion_reads_the_generation_first(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host, child = world.add("host"), world.add("child", "host")
+    host, child = live_providers.add("host"), live_providers.add("child", "host")
     tree = reporter.fetch(host)
     tree.remove(child)
     transport.forget()
     reporter.flush(host, tree)
-    assert world.in_words(transport.requests) == ["GET child", "DELETE child"]
+    assert live_providers.in_words(transport.requests) == ["GET child", "DELETE child"]
     assert [request.version for request in transport.requests] == ["1.14", None]

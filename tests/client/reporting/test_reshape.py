@@ -28,76 +28,83 @@ RESHAPE = "POST /reshaper"
 
 
 def test_an_empty_mapping_of_allocations_is_a_reshape(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    reporter.report(ReshapingDriver(to_child(world)), "host", host)
+    host = live_providers.add("host", totals={"VCPU": 8})
+    reporter.report(ReshapingDriver(to_child(live_providers)), "host", host)
     (sent,) = [request for request in transport.requests if str(request) == RESHAPE]
     assert sent.body["allocations"] == {}
     assert sent.version == "1.30"
     assert not sent.repeatable
-    assert world.totals("child") == {"VCPU": 8}
+    assert live_providers.totals("child") == {"VCPU": 8}
 
 
 def test_allocations_can_move_between_inventories_that_stay(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    child = world.add("child", "host", totals={"VCPU": 8})
-    vm = world.claim("vm", host={"VCPU": 2})
+    host = live_providers.add("host", totals={"VCPU": 8})
+    child = live_providers.add("child", "host", totals={"VCPU": 8})
+    vm = live_providers.claim("vm", host={"VCPU": 2})
 
     def move(tree: ProviderTree, allocations: Allocations) -> None:
         used = allocations[vm]["allocations"]
         used[child] = used.pop(host)
 
     reporter.report(ReshapingDriver(move), "host", host)
-    assert world.taken("vm") == {"child": {"VCPU": 2}}
+    assert live_providers.taken("vm") == {"child": {"VCPU": 2}}
 
 
-def test_a_reshape_without_changes_is_no_error(world: LiveProviders, reporter: Reporter) -> None:
-    host = world.add("host", totals={"VCPU": 8})
+def test_a_reshape_without_changes_is_no_error(
+    live_providers: LiveProviders, reporter: Reporter
+) -> None:
+    host = live_providers.add("host", totals={"VCPU": 8})
     reporter.report(ReshapingDriver(lambda tree, allocations: None), "host", host)
-    assert world.totals("host") == {"VCPU": 8}
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @one_server
 def test_a_reshape_sends_changed_inventories_and_empties_removed_providers(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8}, aggregates=["agg"])
-    world.add("child", "host")
-    world.add("old", "host", totals={"SRIOV_NET_VF": 4}, traits=[AVX])
-    world.add("bare", "host")
-    world.add("same", "host", totals={"MEMORY_MB": 64})
-    world.add("disk", totals={"DISK_GB": 100}, traits=[SHARES], aggregates=["agg"])
+    host = live_providers.add("host", totals={"VCPU": 8}, aggregates=["agg"])
+    live_providers.add("child", "host")
+    live_providers.add("old", "host", totals={"SRIOV_NET_VF": 4}, traits=[AVX])
+    live_providers.add("bare", "host")
+    live_providers.add("same", "host", totals={"MEMORY_MB": 64})
+    live_providers.add("disk", totals={"DISK_GB": 100}, traits=[SHARES], aggregates=["agg"])
     tree = reporter.fetch(host)
-    to_child(world)(tree, {})
-    tree.remove(world.uuid("old"))
-    tree.remove(world.uuid("bare"))
+    to_child(live_providers)(tree, {})
+    tree.remove(live_providers.uuid("old"))
+    tree.remove(live_providers.uuid("bare"))
     reporter.flush(host, tree, {})
     (sent,) = [request.body for request in transport.requests if str(request) == RESHAPE]
     assert {
-        world.short(uuid): (part["resource_provider_generation"], list(part["inventories"]))
+        live_providers.short(uuid): (
+            part["resource_provider_generation"],
+            list(part["inventories"]),
+        )
         for uuid, part in sent["inventories"].items()
     } == {"host": (2, []), "child": (0, ["VCPU"]), "old": (2, [])}
-    assert world.generation("disk") == 3, "the generation of a sharing provider does not change"
-    assert world.generation("same") == 1
-    assert not world.exists("old")
-    assert not world.exists("bare")
+    assert live_providers.generation("disk") == 3, (
+        "the generation of a sharing provider does not change"
+    )
+    assert live_providers.generation("same") == 1
+    assert not live_providers.exists("old")
+    assert not live_providers.exists("bare")
 
 
 @one_server
 def test_a_reshape_reads_only_providers_with_further_changes(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
+    host = live_providers.add("host", totals={"VCPU": 8})
     tree = reporter.fetch(host)
-    to_child(world)(tree, {})
-    tree.add_traits(world.uuid("child"), AVX)
+    to_child(live_providers)(tree, {})
+    tree.add_traits(live_providers.uuid("child"), AVX)
     transport.forget()
     reporter.flush(host, tree, {})
-    assert world.traits("child") == {AVX}
-    asked = world.in_words(transport.requests)
+    assert live_providers.traits("child") == {AVX}
+    asked = live_providers.in_words(transport.requests)
     assert asked[: asked.index(RESHAPE)] == ["POST /resource_providers"]
     reads = [text for text in asked if text.startswith("GET child/")]
     assert reads == ["GET child/inventories", "GET child/aggregates", "GET child/traits"]
@@ -106,98 +113,101 @@ def test_a_reshape_reads_only_providers_with_further_changes(
 
 @one_server
 def test_a_fetch_after_a_reshape_compares_generations(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    reporter.report(ReshapingDriver(to_child(world)), "host", host)
+    host = live_providers.add("host", totals={"VCPU": 8})
+    reporter.report(ReshapingDriver(to_child(live_providers)), "host", host)
     transport.forget()
-    assert reporter.fetch(host).data(host).generation == world.generation("host")
+    assert reporter.fetch(host).data(host).generation == live_providers.generation("host")
     assert "in_tree" in str(transport.requests[0])
 
 
 @one_server
 @pytest.mark.parametrize("theirs", ["traits", "inventories"])
 def test_changes_of_another_writer_after_the_reshape_are_not_overwritten(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport, theirs: str
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport, theirs: str
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
+    host = live_providers.add("host", totals={"VCPU": 8})
     tree = reporter.fetch(host)
-    to_child(world)(tree, {})
-    tree.add_traits(world.uuid("child"), AVX)
+    to_child(live_providers)(tree, {})
+    tree.add_traits(live_providers.uuid("child"), AVX)
 
     def interfere() -> None:
         if theirs == "traits":
-            world.set_traits("child", SSE)
+            live_providers.set_traits("child", SSE)
         else:
-            world.set_totals("child", VCPU=9)
+            live_providers.set_totals("child", VCPU=9)
 
     tampering.before("GET */inventories", interfere)
     with pytest.raises(ResourceProviderUpdateConflict) as caught:
         reporter.flush(host, tree, {})
-    assert caught.value.provider_uuid == world.uuid("child")
-    assert world.traits("child") == ({SSE} if theirs == "traits" else set())
+    assert caught.value.provider_uuid == live_providers.uuid("child")
+    assert live_providers.traits("child") == ({SSE} if theirs == "traits" else set())
 
 
 @one_server
 def test_a_removed_provider_that_another_writer_changed_stays_after_a_reshape(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host, bare = world.add("host", totals={"VCPU": 8}), world.add("bare", "host")
+    host, bare = live_providers.add("host", totals={"VCPU": 8}), live_providers.add("bare", "host")
     tree = reporter.fetch(host)
-    to_child(world)(tree, {})
+    to_child(live_providers)(tree, {})
     tree.remove(bare)
-    world.set_totals("bare", VCPU=4)
+    live_providers.set_totals("bare", VCPU=4)
     with pytest.raises(ResourceProviderUpdateConflict) as caught:
         reporter.flush(host, tree, {})
     assert caught.value.provider_uuid == bare
-    assert world.totals("bare") == {"VCPU": 4}
+    assert live_providers.totals("bare") == {"VCPU": 4}
 
 
 @one_server
 def test_inventory_that_another_writer_put_on_a_new_provider_is_not_reshaped_away(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
+    host = live_providers.add("host", totals={"VCPU": 8})
     tree = reporter.fetch(host)
-    to_child(world)(tree, {})
-    world.add("child", "host", totals={"VCPU": 4})
+    to_child(live_providers)(tree, {})
+    live_providers.add("child", "host", totals={"VCPU": 4})
     with pytest.raises(ResourceProviderUpdateConflict) as caught:
         reporter.flush(host, tree, {})
-    assert caught.value.provider_uuid == world.uuid("child")
-    assert (world.totals("host"), world.totals("child")) == ({"VCPU": 8}, {"VCPU": 4})
+    assert caught.value.provider_uuid == live_providers.uuid("child")
+    assert (live_providers.totals("host"), live_providers.totals("child")) == (
+        {"VCPU": 8},
+        {"VCPU": 4},
+    )
 
 
 # Conflicts and failures
 
 
 def test_a_consumer_that_changes_before_the_reshape_is_read_again(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    world.claim("vm", host={"VCPU": 2})
-    tampering.before(RESHAPE, lambda: world.claim("vm", host={"VCPU": 3}))
-    driver = ReshapingDriver(to_child(world))
+    host = live_providers.add("host", totals={"VCPU": 8})
+    live_providers.claim("vm", host={"VCPU": 2})
+    tampering.before(RESHAPE, lambda: live_providers.claim("vm", host={"VCPU": 3}))
+    driver = ReshapingDriver(to_child(live_providers))
     reporter.report(driver, "host", host)
-    assert world.taken("vm") == {"child": {"VCPU": 3}}
+    assert live_providers.taken("vm") == {"child": {"VCPU": 3}}
     assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}] * 2
 
 
 def test_a_provider_that_changes_before_the_reshape_is_a_conflict_and_clears_the_cache(
-    world: LiveProviders,
+    live_providers: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
 ) -> None:
-    host, other = world.add("host", totals={"VCPU": 8}), world.uuid("other")
+    host, other = live_providers.add("host", totals={"VCPU": 8}), live_providers.uuid("other")
     reporter.fetch(other)
     tree = reporter.fetch(host)
-    to_child(world)(tree, {})
-    tampering.before(RESHAPE, lambda: world.set_totals("host", VCPU=9))
+    to_child(live_providers)(tree, {})
+    tampering.before(RESHAPE, lambda: live_providers.set_totals("host", VCPU=9))
     with pytest.raises(PlacementReshapeConflict) as caught:
         reporter.flush(host, tree, {})
     assert caught.value.status == 409
     assert caught.value.request_id is not None
-    assert world.totals("host") == {"VCPU": 9}
+    assert live_providers.totals("host") == {"VCPU": 9}
     transport.forget()
     reporter.fetch(other)
     assert transport.requests, "the tree of another host may have a reshaped sharing provider"
@@ -205,12 +215,12 @@ def test_a_provider_that_changes_before_the_reshape_is_a_conflict_and_clears_the
 
 @one_server
 def test_a_reshape_that_conflicts_in_all_attempts_is_an_error(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
+    host = live_providers.add("host", totals={"VCPU": 8})
     conflict = refusal(409, "too late", "placement.concurrent_update")
     tampering.answer(RESHAPE, conflict, times=4)
-    driver = ReshapingDriver(to_child(world))
+    driver = ReshapingDriver(to_child(live_providers))
     with pytest.raises(PlacementReshapeConflict) as caught:
         reporter.report(driver, "host", host)
     assert caught.value.request_id == REQUEST_ID
@@ -218,17 +228,20 @@ def test_a_reshape_that_conflicts_in_all_attempts_is_an_error(
 
 
 def test_a_refused_reshape_is_not_tried_again(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    world.claim("vm", host={"VCPU": 2})
+    host = live_providers.add("host", totals={"VCPU": 8})
+    live_providers.claim("vm", host={"VCPU": 2})
     driver = ReshapingDriver(lambda tree, allocations: tree.update_inventory(host, {}))
     with pytest.raises(ReshapeFailed) as caught:
         reporter.report(driver, "host", host)
     assert caught.value.status == 409
     assert caught.value.request_id is not None
     assert len(driver.keywords) == 2, "the driver is called once, with and without allocations"
-    assert (world.totals("host"), world.taken("vm")) == ({"VCPU": 8}, {"host": {"VCPU": 2}})
+    assert (live_providers.totals("host"), live_providers.taken("vm")) == (
+        {"VCPU": 8},
+        {"host": {"VCPU": 2}},
+    )
     transport.forget()
     reporter.fetch(host)
     assert transport.requests, "the tree of the host is read again"
@@ -236,11 +249,11 @@ def test_a_refused_reshape_is_not_tried_again(
 
 @one_server
 def test_a_reshape_without_an_answer_is_not_tried_again(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
+    host = live_providers.add("host", totals={"VCPU": 8})
     tampering.lose_answer(RESHAPE)
-    driver = ReshapingDriver(to_child(world))
+    driver = ReshapingDriver(to_child(live_providers))
     with pytest.raises(ReshapeFailed) as caught:
         reporter.report(driver, "host", host)
     assert isinstance(caught.value.__cause__, AnswerLost)
@@ -249,14 +262,14 @@ def test_a_reshape_without_an_answer_is_not_tried_again(
 
 @one_server
 def test_a_class_that_cannot_be_created_ends_the_flush_before_the_reshape(
-    world: LiveProviders,
+    live_providers: LiveProviders,
     reporter: Reporter,
     tampering: TamperingTransport,
     transport: CountingTransport,
 ) -> None:
-    host = world.uuid("host")
+    host = live_providers.uuid("host")
     tree = reporter.fetch(host)
-    tree.update_inventory(host, {world.custom("PEARLS"): {"total": 1}})
+    tree.update_inventory(host, {live_providers.custom("PEARLS"): {"total": 1}})
     tampering.answer("PUT /resource_classes/*", refusal(400))
     with pytest.raises(ResourceProviderSyncFailed) as caught:
         reporter.flush(host, tree, {})
@@ -266,9 +279,9 @@ def test_a_class_that_cannot_be_created_ends_the_flush_before_the_reshape(
 
 @one_server
 def test_a_class_that_another_client_deleted_fails_one_reshape_and_not_the_next(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host, pearls = world.uuid("host"), world.custom("PEARLS")
+    host, pearls = live_providers.uuid("host"), live_providers.custom("PEARLS")
 
     def reshape(total: int) -> None:
         tree = reporter.fetch(host)
@@ -277,8 +290,8 @@ def test_a_class_that_another_client_deleted_fails_one_reshape_and_not_the_next(
 
     reshape(1)
     reshape(0)
-    world.send("DELETE", f"/resource_classes/{pearls}")
+    live_providers.send("DELETE", f"/resource_classes/{pearls}")
     with pytest.raises(ReshapeFailed):
         reshape(2)
     reshape(2)
-    assert world.totals("host") == {pearls: 2}
+    assert live_providers.totals("host") == {pearls: 2}

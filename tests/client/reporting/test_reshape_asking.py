@@ -16,34 +16,34 @@ AVX = "HW_CPU_X86_AVX"
 
 
 def test_a_driver_that_asks_for_a_reshape_moves_allocations_with_the_inventory(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8, "DISK_GB": 100})
-    world.claim("vm", host={"VCPU": 2, "DISK_GB": 10})
-    driver = ReshapingDriver(to_child(world))
-    reporter.report(driver, world.name("host"), host)
-    assert world.totals("host") == {"DISK_GB": 100}
-    assert world.totals("child") == {"VCPU": 8}
-    assert world.taken("vm") == {"host": {"DISK_GB": 10}, "child": {"VCPU": 2}}
+    host = live_providers.add("host", totals={"VCPU": 8, "DISK_GB": 100})
+    live_providers.claim("vm", host={"VCPU": 2, "DISK_GB": 10})
+    driver = ReshapingDriver(to_child(live_providers))
+    reporter.report(driver, live_providers.name("host"), host)
+    assert live_providers.totals("host") == {"DISK_GB": 100}
+    assert live_providers.totals("child") == {"VCPU": 8}
+    assert live_providers.taken("vm") == {"host": {"DISK_GB": 10}, "child": {"VCPU": 2}}
     assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}]
 
 
 def test_the_allocations_of_a_host_include_those_of_its_consumers_elsewhere(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8}, aggregates=["agg"])
-    world.add("child", "host", totals={"SRIOV_NET_VF": 4})
-    world.add("disk", totals={"DISK_GB": 100}, traits=[SHARES], aggregates=["agg"])
-    world.add("other", totals={"VCPU": 8})
-    shares = world.claim("shares", host={"VCPU": 1}, disk={"DISK_GB": 10})
-    moves = world.claim("moves", child={"SRIOV_NET_VF": 1}, other={"VCPU": 2})
-    world.claim("stranger", other={"VCPU": 1}, disk={"DISK_GB": 10})
+    host = live_providers.add("host", totals={"VCPU": 8}, aggregates=["agg"])
+    live_providers.add("child", "host", totals={"SRIOV_NET_VF": 4})
+    live_providers.add("disk", totals={"DISK_GB": 100}, traits=[SHARES], aggregates=["agg"])
+    live_providers.add("other", totals={"VCPU": 8})
+    shares = live_providers.claim("shares", host={"VCPU": 1}, disk={"DISK_GB": 10})
+    moves = live_providers.claim("moves", child={"SRIOV_NET_VF": 1}, other={"VCPU": 2})
+    live_providers.claim("stranger", other={"VCPU": 1}, disk={"DISK_GB": 10})
     assert reporter.allocations(host) == {
-        shares: world.consumer("shares"),
-        moves: world.consumer("moves"),
+        shares: live_providers.consumer("shares"),
+        moves: live_providers.consumer("moves"),
     }
-    assert world.taken("shares").keys() == {"host", "disk"}
-    assert world.taken("moves").keys() == {"child", "other"}
+    assert live_providers.taken("shares").keys() == {"host", "disk"}
+    assert live_providers.taken("moves").keys() == {"child", "other"}
 
 
 class NamedAlike:
@@ -60,80 +60,84 @@ class Derived(NamedAlike.ReshapeNeeded):
 @one_server
 @pytest.mark.parametrize("asking", [ReshapeNeeded(), NamedAlike.ReshapeNeeded(), Derived()])
 def test_a_driver_of_another_service_asks_with_its_own_exception(
-    world: LiveProviders, reporter: Reporter, asking: Exception
+    live_providers: LiveProviders, reporter: Reporter, asking: Exception
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    reporter.report(ReshapingDriver(to_child(world), asking=asking), "host", host)
-    assert world.totals("child") == {"VCPU": 8}
+    host = live_providers.add("host", totals={"VCPU": 8})
+    reporter.report(ReshapingDriver(to_child(live_providers), asking=asking), "host", host)
+    assert live_providers.totals("child") == {"VCPU": 8}
 
 
 @one_server
 def test_edits_before_the_driver_asked_are_dropped(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    driver = ReshapingDriver(to_child(world), before_asking=lambda tree: tree.add_traits(host, AVX))
+    host = live_providers.add("host", totals={"VCPU": 8})
+    driver = ReshapingDriver(
+        to_child(live_providers), before_asking=lambda tree: tree.add_traits(host, AVX)
+    )
     reporter.report(driver, "host", host)
-    assert world.traits("host") == set()
+    assert live_providers.traits("host") == set()
 
 
 @one_server
-def test_without_reshape_the_exception_of_the_driver_is_raised(
-    world: LiveProviders, reporter: Reporter, transport: CountingTransport
+def test_the_exception_of_the_driver_is_raised_without_reshape(
+    live_providers: LiveProviders, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    driver = ReshapingDriver(to_child(world))
+    driver = ReshapingDriver(to_child(live_providers))
     with pytest.raises(ReshapeNeeded):
-        reporter.report(driver, world.name("host"), world.uuid("host"), reshape=False)
+        reporter.report(
+            driver, live_providers.name("host"), live_providers.uuid("host"), reshape=False
+        )
     assert driver.keywords == [{}]
     assert not transport.writes
 
 
 @one_server
 def test_a_driver_may_ask_for_a_host_that_does_not_exist(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.uuid("host")
+    host = live_providers.uuid("host")
     driver = ReshapingDriver(
         lambda tree, allocations: tree.update_inventory(host, {"VCPU": {"total": 8}})
     )
-    reporter.report(driver, world.name("host"), host)
+    reporter.report(driver, live_providers.name("host"), host)
     assert driver.allocations == [{}]
-    assert world.totals("host") == {"VCPU": 8}
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 def test_a_consumer_that_is_deleted_meanwhile_is_left_out(
-    world: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    world.claim("gone", host={"VCPU": 1})
-    world.claim("vm", host={"VCPU": 2})
-    tampering.before("GET /allocations/*", lambda: world.release("gone"))
-    reporter.report(ReshapingDriver(to_child(world)), "host", host)
-    assert world.taken("vm") == {"child": {"VCPU": 2}}
+    host = live_providers.add("host", totals={"VCPU": 8})
+    live_providers.claim("gone", host={"VCPU": 1})
+    live_providers.claim("vm", host={"VCPU": 2})
+    tampering.before("GET /allocations/*", lambda: live_providers.release("gone"))
+    reporter.report(ReshapingDriver(to_child(live_providers)), "host", host)
+    assert live_providers.taken("vm") == {"child": {"VCPU": 2}}
 
 
 @one_server
 def test_a_member_that_is_deleted_meanwhile_has_the_tree_read_again(
-    world: LiveProviders, reporter: Reporter
+    live_providers: LiveProviders, reporter: Reporter
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
-    world.add("old", "host")
+    host = live_providers.add("host", totals={"VCPU": 8})
+    live_providers.add("old", "host")
     reporter.fetch(host)
-    world.delete("old")
-    reporter.report(ReshapingDriver(to_child(world)), "host", host)
-    assert world.totals("child") == {"VCPU": 8}
+    live_providers.delete("old")
+    reporter.report(ReshapingDriver(to_child(live_providers)), "host", host)
+    assert live_providers.totals("child") == {"VCPU": 8}
 
 
 @one_server
 def test_a_member_that_is_created_meanwhile_is_not_deleted(
-    world: LiveProviders, transport: CountingTransport
+    live_providers: LiveProviders, transport: CountingTransport
 ) -> None:
-    host = world.add("host", totals={"VCPU": 8})
+    host = live_providers.add("host", totals={"VCPU": 8})
     reporter = Reporter(transport, refresh_seconds=1e-9)
     tree = reporter.fetch(host)
-    world.add("newcomer", "host")
+    live_providers.add("newcomer", "host")
     allocations = reporter.allocations(host)
-    to_child(world)(tree, allocations)
+    to_child(live_providers)(tree, allocations)
     reporter.flush(host, tree, allocations)
-    assert world.exists("newcomer")
-    assert world.totals("child") == {"VCPU": 8}
+    assert live_providers.exists("newcomer")
+    assert live_providers.totals("child") == {"VCPU": 8}

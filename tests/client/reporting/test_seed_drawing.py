@@ -67,7 +67,7 @@ DRAWING = CN1 | SHARED | CN2
 class Drawn(NamedTuple):
     """The drawing on a server, and CN1 as a reporter sees it."""
 
-    world: LiveProviders
+    live_providers: LiveProviders
     tree: ProviderTree
 
 
@@ -81,55 +81,60 @@ def _drawings() -> dict[LiveServer, Drawn]:
 def drawn(server: LiveServer, _drawings: dict[LiveServer, Drawn]) -> Drawn:
     if server not in _drawings:
         transport = HttpTransport(server.url, "admin")
-        world = LiveProviders(transport)
+        live_providers = LiveProviders(transport)
         for name, box in DRAWING.items():
-            world.add(
+            live_providers.add(
                 name, box.parent, totals=box.totals, traits=box.traits, aggregates=box.aggregates
             )
-        _drawings[server] = Drawn(world, Reporter(transport).fetch(world.uuid("CN1")))
+        _drawings[server] = Drawn(
+            live_providers, Reporter(transport).fetch(live_providers.uuid("CN1"))
+        )
         transport.close()
     return _drawings[server]
 
 
-def _names(world: LiveProviders, tree: ProviderTree) -> set[str]:
-    return {world.short(uuid) for uuid in tree.get_provider_uuids()}
+def _names(live_providers: LiveProviders, tree: ProviderTree) -> set[str]:
+    return {live_providers.short(uuid) for uuid in tree.get_provider_uuids()}
 
 
-def _roots(world: LiveProviders, tree: ProviderTree) -> set[str]:
-    return {world.short(root.uuid) for root in tree.roots}
+def _roots(live_providers: LiveProviders, tree: ProviderTree) -> set[str]:
+    return {live_providers.short(root.uuid) for root in tree.roots}
 
 
 def test_cn1_gets_its_own_tree_and_its_sharing_providers(drawn: Drawn) -> None:
-    assert _names(drawn.world, drawn.tree) == {*CN1, "SSP", "BW1"}
+    assert _names(drawn.live_providers, drawn.tree) == {*CN1, "SSP", "BW1"}
 
 
 def test_sharing_providers_with_a_parent_are_lone_roots(drawn: Drawn) -> None:
-    world, tree = drawn
-    assert _roots(world, tree) == {"CN1", "SSP", "BW1"}
+    live_providers, tree = drawn
+    assert _roots(live_providers, tree) == {"CN1", "SSP", "BW1"}
     for name in ("SSP", "BW1"):
-        assert tree.data(world.uuid(name)).parent_uuid is None
-        assert tree.get_provider_uuids(world.uuid(name)) == [world.uuid(name)]
+        assert tree.data(live_providers.uuid(name)).parent_uuid is None
+        assert tree.get_provider_uuids(live_providers.uuid(name)) == [live_providers.uuid(name)]
 
 
 def test_the_tree_is_as_drawn(drawn: Drawn) -> None:
-    world, tree = drawn
+    live_providers, tree = drawn
     parents = {
-        world.short(provider.uuid): provider.parent_uuid and world.short(provider.parent_uuid)
-        for provider in map(tree.data, tree.get_provider_uuids(world.uuid("CN1")))
+        live_providers.short(provider.uuid): provider.parent_uuid
+        and live_providers.short(provider.parent_uuid)
+        for provider in map(tree.data, tree.get_provider_uuids(live_providers.uuid("CN1")))
     }
     assert parents == {name: box.parent for name, box in CN1.items()}
 
 
 def test_the_providers_have_all_their_associations(drawn: Drawn) -> None:
-    world, tree = drawn
+    live_providers, tree = drawn
     for name in (*CN1, "SSP", "BW1"):
-        box, provider = DRAWING[name], tree.data(world.uuid(name))
-        assert provider.name == world.name(name)
+        box, provider = DRAWING[name], tree.data(live_providers.uuid(name))
+        assert provider.name == live_providers.name(name)
         assert provider.inventory == {
             kind: _full(total) for kind, total in (box.totals or {}).items()
         }
         assert provider.traits == set(box.traits)
-        assert provider.aggregates == {world.uuid(aggregate) for aggregate in box.aggregates}
+        assert provider.aggregates == {
+            live_providers.uuid(aggregate) for aggregate in box.aggregates
+        }
         # Each kind of association that was written has increased the generation.
         written = [bool(part) for part in (box.totals, box.traits, box.aggregates)]
         assert provider.generation == sum(written)
@@ -148,25 +153,25 @@ def _full(total: int) -> dict[str, Any]:
 
 
 def test_providers_are_found_by_name_and_sharing_providers_by_class(drawn: Drawn) -> None:
-    world, tree = drawn
-    assert tree.data(world.name("PF4")).uuid == world.uuid("PF4")
+    live_providers, tree = drawn
+    assert tree.data(live_providers.name("PF4")).uuid == live_providers.uuid("PF4")
     assert tree.has_sharing_provider("DISK_GB")
     assert tree.has_sharing_provider("NET_BW_EGR_KILOBIT_PER_SEC")
     assert not tree.has_sharing_provider("VCPU")
 
 
 def test_cn2_gets_ssp_too_but_bw2_instead_of_bw1(drawn: Drawn, reporter: Reporter) -> None:
-    tree = reporter.fetch(drawn.world.uuid("CN2"))
-    assert _names(drawn.world, tree) == {*CN2, "SSP", "BW2"}
-    assert _roots(drawn.world, tree) == {"CN2", "SSP", "BW2"}
+    tree = reporter.fetch(drawn.live_providers.uuid("CN2"))
+    assert _names(drawn.live_providers, tree) == {*CN2, "SSP", "BW2"}
+    assert _roots(drawn.live_providers, tree) == {"CN2", "SSP", "BW2"}
 
 
 def test_the_tree_of_a_sharing_provider_has_none_of_its_users(
     drawn: Drawn, reporter: Reporter
 ) -> None:
-    tree = reporter.fetch(drawn.world.uuid("SHR_ROOT"))
-    assert _names(drawn.world, tree) == set(SHARED)
-    assert _roots(drawn.world, tree) == {"SHR_ROOT"}, (
+    tree = reporter.fetch(drawn.live_providers.uuid("SHR_ROOT"))
+    assert _names(drawn.live_providers, tree) == set(SHARED)
+    assert _roots(drawn.live_providers, tree) == {"SHR_ROOT"}, (
         "a member of the tree that shares is no lone root"
     )
 
@@ -174,14 +179,14 @@ def test_the_tree_of_a_sharing_provider_has_none_of_its_users(
 def test_the_tree_is_a_private_copy(
     drawn: Drawn, reporter: Reporter, transport: CountingTransport
 ) -> None:
-    world = drawn.world
-    root, disk = world.uuid("SHR_ROOT"), world.uuid("SSP")
+    live_providers = drawn.live_providers
+    root, disk = live_providers.uuid("SHR_ROOT"), live_providers.uuid("SSP")
     tree = reporter.fetch(root)
     before = {uuid: tree.data(uuid) for uuid in tree.get_provider_uuids()}
     tree.update_inventory(disk, {"DISK_GB": {"total": 1}})
     tree.add_traits(disk, "STORAGE_DISK_HDD")
-    tree.add_aggregates(disk, world.uuid("agg2"))
-    tree.remove(world.uuid("BW1"))
+    tree.add_aggregates(disk, live_providers.uuid("agg2"))
+    tree.remove(live_providers.uuid("BW1"))
     tree.new_child("mine", root)
     transport.forget()
     again = reporter.fetch(root)

@@ -129,7 +129,7 @@ def test_the_transport_replaces_a_connection_that_was_idle_for_long(
     assert stub.connections == 2
 
 
-def test_after_a_refused_connection_the_request_counts_as_not_sent() -> None:
+def test_a_request_counts_as_not_sent_after_a_refused_connection() -> None:
     with (
         closed_port_url() as url,
         HttpTransport(url, retries=AT_ONCE) as transport,
@@ -141,7 +141,7 @@ def test_after_a_refused_connection_the_request_counts_as_not_sent() -> None:
     assert "(4 attempts): [Errno 111] Connection refused" in str(caught.value)
 
 
-def test_without_an_address_of_the_host_the_request_counts_as_not_sent() -> None:
+def test_a_request_counts_as_not_sent_without_an_address_of_the_host() -> None:
     with (
         HttpTransport("http://nobody.invalid", retries=AT_ONCE) as transport,
         pytest.raises(PlacementAPIConnectFailure, match=r"nobody\.invalid"),
@@ -299,7 +299,7 @@ def test_the_transport_checks_the_certificate_against_the_given_authority(
             assert transport.send(GET).ok
 
 
-def test_after_a_failed_handshake_the_request_counts_as_not_sent() -> None:
+def test_a_request_counts_as_not_sent_after_a_failed_handshake() -> None:
     with (
         PlacementStub(*[HangUp(unread=True)] * 4) as stub,
         HttpTransport(f"https://127.0.0.1:{stub.port}", retries=AT_ONCE) as transport,
@@ -308,7 +308,7 @@ def test_after_a_failed_handshake_the_request_counts_as_not_sent() -> None:
         transport.send(POST)
 
 
-def test_after_a_slow_handshake_the_request_counts_as_not_sent() -> None:
+def test_a_request_counts_as_not_sent_after_a_slow_handshake() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         HttpTransport(

@@ -149,7 +149,7 @@ def test_an_endpoint_without_credentials_gets_no_token() -> None:
         transport.send(GET)
 
 
-def test_after_a_refused_connection_the_request_counts_as_not_sent() -> None:
+def test_a_request_counts_as_not_sent_after_a_refused_connection() -> None:
     with (
         closed_port_url() as url,
         through(Token(url, "t")) as transport,

@@ -45,7 +45,7 @@ class Seen:
 Forest = dict[str, Seen]
 
 
-class Cloud:
+class ApiProviders:
     """Providers that are made over the API, and what the API shows of them."""
 
     def __init__(self, api: ApiClient, database: Database) -> None:
@@ -118,12 +118,12 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(api: ApiClient, database: Database) -> Cloud:
-    return Cloud(api, database)
+def cloud(api: ApiClient, database: Database) -> ApiProviders:
+    return ApiProviders(api, database)
 
 
 @pytest.fixture
-def world(cloud: Cloud, setup_cache: SetupCache) -> dict[str, str]:
+def world(cloud: ApiProviders, setup_cache: SetupCache) -> dict[str, str]:
     return setup_cache.once(make_world, cloud)
 
 
@@ -241,18 +241,22 @@ class TestForest:
         )
 
     @pytest.mark.usefixtures("world")
-    def test_a_forest_is_what_the_api_shows(self, cloud: Cloud, vocabulary: Vocabulary) -> None:
+    def test_a_forest_is_what_the_api_shows(
+        self, cloud: ApiProviders, vocabulary: Vocabulary
+    ) -> None:
         forest = as_shown(cloud.database.read(read_forest), vocabulary)
         assert len(forest) == 8
         assert forest == cloud.all_shown()
 
     @pytest.mark.usefixtures("world")
-    def test_a_forest_can_be_read_in_a_snapshot(self, cloud: Cloud, vocabulary: Vocabulary) -> None:
+    def test_a_forest_can_be_read_in_a_snapshot(
+        self, cloud: ApiProviders, vocabulary: Vocabulary
+    ) -> None:
         rows = cloud.database.snapshot(read_forest)
         assert as_shown(rows, vocabulary) == cloud.all_shown()
 
     def test_a_forest_follows_moved_and_deleted_providers(
-        self, cloud: Cloud, world: dict[str, str], vocabulary: Vocabulary
+        self, cloud: ApiProviders, world: dict[str, str], vocabulary: Vocabulary
     ) -> None:
         cloud.move(world["numa"], None)
         cloud.move(world["other"], world["host"])
@@ -262,12 +266,14 @@ class TestForest:
         assert forest == cloud.all_shown()
 
     @pytest.mark.usefixtures("world")
-    def test_a_forest_takes_one_statement_for_each_table(self, cloud: Cloud) -> None:
+    def test_a_forest_takes_one_statement_for_each_table(self, cloud: ApiProviders) -> None:
         with cloud.database.reader.connect() as connection, counted(connection) as statements:
             read_forest(connection)
         assert len(statements) == 5
 
-    def test_a_forest_holds_the_largest_amounts(self, cloud: Cloud, vocabulary: Vocabulary) -> None:
+    def test_a_forest_holds_the_largest_amounts(
+        self, cloud: ApiProviders, vocabulary: Vocabulary
+    ) -> None:
         provider = cloud.make()
         record = dict.fromkeys(FIELDS[:5], LARGEST) | {"min_unit": 1, "reserved": LARGEST - 1}
         records = {
@@ -282,7 +288,7 @@ class TestForest:
         assert forest == cloud.all_shown()
 
     def test_a_provider_may_have_all_traits_and_many_aggregates(
-        self, cloud: Cloud, vocabulary: Vocabulary
+        self, cloud: ApiProviders, vocabulary: Vocabulary
     ) -> None:
         names = sorted(vocabulary.trait_ids)
         for first in (0, 5):
@@ -294,13 +300,13 @@ class TestForest:
         assert min(map(len, texts)) > 1024
         assert as_shown(rows, vocabulary) == cloud.all_shown()
 
-    def test_equal_sets_of_traits_are_one_text(self, cloud: Cloud) -> None:
+    def test_equal_sets_of_traits_are_one_text(self, cloud: ApiProviders) -> None:
         for _ in range(2):
             cloud.put(cloud.make(), "traits", ["HW_CPU_X86_AVX", "HW_CPU_X86_SSE"])
         first, second = cloud.database.read(read_forest).traits.members
         assert first is second
 
-    def test_aggregates_have_their_canonical_spelling(self, cloud: Cloud) -> None:
+    def test_aggregates_have_their_canonical_spelling(self, cloud: ApiProviders) -> None:
         provider, aggregate = cloud.make(), str(uuid4())
         cloud.put(provider, "aggregates", [aggregate])
         respelt = sa.update(tables.placement_aggregates).values(uuid=aggregate.upper())
@@ -308,7 +314,7 @@ class TestForest:
         assert cloud.database.read(read_forest).aggregates.members == [aggregate]
 
     def test_rows_of_invisible_providers_are_left_out(
-        self, cloud: Cloud, world: dict[str, str], vocabulary: Vocabulary
+        self, cloud: ApiProviders, world: dict[str, str], vocabulary: Vocabulary
     ) -> None:
         lost = cloud.make(VCPU=1)
         cloud.claim({lost: {"VCPU": 1}})
@@ -351,7 +357,7 @@ class TestForest:
         assert len(database.read(read_forest).providers.uuids) == 100
 
 
-def make_world(cloud: Cloud) -> dict[str, str]:
+def make_world(cloud: ApiProviders) -> dict[str, str]:
     """Two trees, a provider without inventory, a sharing provider, and several consumers."""
     host = cloud.make(DISK_GB=1000)
     numa = cloud.make(host, VCPU=16, MEMORY_MB=4096)
@@ -396,7 +402,7 @@ def make_world(cloud: Cloud) -> dict[str, str]:
 
 class TestTrees:
     @pytest.fixture
-    def trees(self, cloud: Cloud, vocabulary: Vocabulary) -> Callable[..., Forest]:
+    def trees(self, cloud: ApiProviders, vocabulary: Vocabulary) -> Callable[..., Forest]:
         """Reads the trees of some ids, in the form of the API."""
 
         def read(provider_ids: Collection[int], old_root_ids: Collection[int] = ()) -> Forest:
@@ -407,21 +413,21 @@ class TestTrees:
 
     @pytest.mark.parametrize("name", ["host", "numa", "second device"])
     def test_any_provider_stands_for_its_tree(
-        self, cloud: Cloud, world: dict[str, str], trees: Callable[..., Forest], name: str
+        self, cloud: ApiProviders, world: dict[str, str], trees: Callable[..., Forest], name: str
     ) -> None:
         forest = trees(cloud.ids(world[name]))
         assert len(forest) == 4
         assert forest == cloud.shown(world["host"])
 
     def test_each_tree_is_read_once(
-        self, cloud: Cloud, world: dict[str, str], trees: Callable[..., Forest]
+        self, cloud: ApiProviders, world: dict[str, str], trees: Callable[..., Forest]
     ) -> None:
         asked = cloud.ids(*(world[name] for name in ("numa", "device", "bare", "numa")))
         forest = trees(asked, cloud.ids(world["host"], world["other"]))
         assert forest == cloud.shown(world["host"], world["other"], world["bare"])
 
     def test_a_moved_provider_is_in_its_new_tree(
-        self, cloud: Cloud, world: dict[str, str], trees: Callable[..., Forest]
+        self, cloud: ApiProviders, world: dict[str, str], trees: Callable[..., Forest]
     ) -> None:
         cloud.move(world["numa"], world["other"])
         asked = cloud.ids(world["numa"], world["device"], world["second device"])
@@ -430,7 +436,7 @@ class TestTrees:
         assert forest == cloud.shown(world["host"], world["other"])
 
     def test_a_root_that_moved_is_in_its_new_tree(
-        self, cloud: Cloud, world: dict[str, str], trees: Callable[..., Forest]
+        self, cloud: ApiProviders, world: dict[str, str], trees: Callable[..., Forest]
     ) -> None:
         cloud.move(world["other"], world["numa"])
         forest = trees(cloud.ids(world["other device"]), cloud.ids(world["other"]))
@@ -438,7 +444,7 @@ class TestTrees:
         assert len(forest) == 6
 
     def test_a_deleted_provider_is_in_no_tree(
-        self, cloud: Cloud, world: dict[str, str], trees: Callable[..., Forest]
+        self, cloud: ApiProviders, world: dict[str, str], trees: Callable[..., Forest]
     ) -> None:
         gone = cloud.ids(world["second device"])
         cloud.delete(world["second device"])
@@ -448,7 +454,7 @@ class TestTrees:
         assert forest == cloud.shown(world["host"])
 
     def test_a_deleted_tree_is_not_read(
-        self, cloud: Cloud, world: dict[str, str], trees: Callable[..., Forest]
+        self, cloud: ApiProviders, world: dict[str, str], trees: Callable[..., Forest]
     ) -> None:
         gone = cloud.ids(world["bare"])
         cloud.delete(world["bare"])
@@ -483,7 +489,7 @@ class TestTrees:
 
 class TestUsages:
     def test_usage_is_read_for_the_given_providers(
-        self, cloud: Cloud, world: dict[str, str], vocabulary: Vocabulary
+        self, cloud: ApiProviders, world: dict[str, str], vocabulary: Vocabulary
     ) -> None:
         numa, device, bare = cloud.ids(world["numa"], world["device"], world["bare"])
         rows = cloud.database.read(read_usages, {numa, device, bare})
@@ -493,7 +499,9 @@ class TestUsages:
             (device, "SRIOV_NET_VF"): 1,
         }
 
-    def test_deleted_allocations_are_not_in_use(self, cloud: Cloud, vocabulary: Vocabulary) -> None:
+    def test_deleted_allocations_are_not_in_use(
+        self, cloud: ApiProviders, vocabulary: Vocabulary
+    ) -> None:
         provider = cloud.make(VCPU=8)
         (id_,) = cloud.ids(provider)
         first, second = (cloud.claim({provider: {"VCPU": amount}}) for amount in (1, 2))
@@ -504,7 +512,7 @@ class TestUsages:
         assert cloud.database.read(read_usages, [id_]).used.tolist() == []
 
     @pytest.mark.usefixtures("world")
-    def test_no_ids_are_no_usage(self, cloud: Cloud) -> None:
+    def test_no_ids_are_no_usage(self, cloud: ApiProviders) -> None:
         assert cloud.database.read(read_usages, []).used.tolist() == []
 
     @pytest.mark.parametrize("asked", [1, 3, 700])

@@ -25,12 +25,12 @@ TRAITS, AGGREGATES = ChangeKind.TRAITS, ChangeKind.AGGREGATES
 USAGE = ChangeKind.USAGE
 RESOURCE_CLASSES, TRAIT_NAMES = ChangeKind.RESOURCE_CLASSES, ChangeKind.TRAIT_NAMES
 
-# Kind of change, and the name of the provider in the world below.
+# Kind of change, and the name of the provider in the trees below.
 Change: TypeAlias = tuple[ChangeKind, str | None]
 
 
 @dataclass(frozen=True)
-class World:
+class TwoTrees:
     """Two trees: `host` over `child` over `grandchild`, and `other`; and two consumers.
 
     `holder` has allocations from `host` and `child`; `unknown` does not exist. Every provider has
@@ -81,13 +81,13 @@ class World:
 
 
 @pytest.fixture
-def world(api: ApiClient, setup_cache: SetupCache) -> World:
-    return World(api, setup_cache.once(make_world, api))
+def world(api: ApiClient, setup_cache: SetupCache) -> TwoTrees:
+    return TwoTrees(api, setup_cache.once(make_world, api))
 
 
 def make_world(api: ApiClient) -> dict[str, str]:
     names = ("host", "child", "grandchild", "other", "bare", "new", "holder", "unknown")
-    made = World(api, {name: str(uuid4()) for name in names} | {"aggregate": str(uuid4())})
+    made = TwoTrees(api, {name: str(uuid4()) for name in names} | {"aggregate": str(uuid4())})
     parents = {"host": None, "child": "host", "grandchild": "child", "other": None, "bare": None}
     for name, parent in parents.items():
         body = {
@@ -139,15 +139,15 @@ class Write:
     """A request that succeeds, and what the journal must record of it."""
 
     what: str
-    send: Callable[[World], Answer]
+    send: Callable[[TwoTrees], Answer]
     expected: frozenset[Change]
 
 
-def write(what: str, send: Callable[[World], Answer], *expected: Change) -> Write:
+def write(what: str, send: Callable[[TwoTrees], Answer], *expected: Change) -> Write:
     return Write(what, send, frozenset(expected))
 
 
-def new_provider(world: World, parent: str | None = None) -> Answer:
+def new_provider(world: TwoTrees, parent: str | None = None) -> Answer:
     body = {
         "name": "new",
         "uuid": world.uuids["new"],
@@ -156,12 +156,12 @@ def new_provider(world: World, parent: str | None = None) -> Answer:
     return world.api.post("/resource_providers", body)
 
 
-def update(world: World, name: str, new_name: str, parent: str | None) -> Answer:
+def update(world: TwoTrees, name: str, new_name: str, parent: str | None) -> Answer:
     body = {"name": new_name, "parent_provider_uuid": parent and world.uuids[parent]}
     return world.api.put(world.path(name), body)
 
 
-def old_claim(world: World, **amounts: dict[str, int]) -> Answer:
+def old_claim(world: TwoTrees, **amounts: dict[str, int]) -> Answer:
     entries = [
         {"resource_provider": {"uuid": world.uuids[name]}, "resources": resources}
         for name, resources in amounts.items()
@@ -425,7 +425,7 @@ WRITES = (
 )
 
 # One request for each refusal that a route may give after it has begun to write.
-REFUSALS: tuple[tuple[str, Callable[[World], Answer]], ...] = (
+REFUSALS: tuple[tuple[str, Callable[[TwoTrees], Answer]], ...] = (
     (
         "a name that is taken",
         lambda world: world.api.post("/resource_providers", {"name": "host"}),
@@ -514,7 +514,7 @@ REFUSALS: tuple[tuple[str, Callable[[World], Answer]], ...] = (
 
 @pytest.mark.parametrize("done", [pytest.param(write, id=write.what) for write in WRITES])
 def test_a_write_is_journalled_with_exactly_its_changes(
-    world: World, database: Database, done: Write
+    world: TwoTrees, database: Database, done: Write
 ) -> None:
     before = changes(database)
     answer = done.send(world)
@@ -527,7 +527,7 @@ def test_a_write_is_journalled_with_exactly_its_changes(
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("send", [pytest.param(send, id=what) for what, send in REFUSALS])
 def test_a_refused_request_is_not_journalled(
-    world: World, database: Database, send: Callable[[World], Answer]
+    world: TwoTrees, database: Database, send: Callable[[TwoTrees], Answer]
 ) -> None:
     before = changes(database)
     assert 400 <= send(world).status < 500
@@ -554,7 +554,9 @@ def broken_journal(database: Database) -> Iterator[None]:
     "done", [pytest.param(write, id=write.what) for write in WRITES if write.expected]
 )
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_write_fails_with_its_journal_row(world: World, database: Database, done: Write) -> None:
+def test_a_write_fails_with_its_journal_row(
+    world: TwoTrees, database: Database, done: Write
+) -> None:
     before = dump(database)
     with broken_journal(database):
         assert done.send(world).status == 503
@@ -562,7 +564,7 @@ def test_a_write_fails_with_its_journal_row(world: World, database: Database, do
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_the_requests_use_every_route_that_writes(world: World) -> None:
+def test_the_requests_use_every_route_that_writes(world: TwoTrees) -> None:
     sent: set[tuple[str, str]] = set()
     inner = world.api.send
 
@@ -570,7 +572,7 @@ def test_the_requests_use_every_route_that_writes(world: World) -> None:
         sent.add((method, path))
         return inner(method, path, body, headers)
 
-    noting = World(ApiClient(note), world.uuids)
+    noting = TwoTrees(ApiClient(note), world.uuids)
     for done in WRITES:
         done.send(noting)
     for route in ROUTES:
@@ -583,7 +585,7 @@ def test_the_requests_use_every_route_that_writes(world: World) -> None:
 
 
 def test_the_row_of_a_deleted_provider_has_its_id_and_uuid(
-    world: World, database: Database
+    world: TwoTrees, database: Database
 ) -> None:
     def ids(connection: Connection) -> dict[str, int]:
         query = sa.select(tables.resource_providers.c.uuid, tables.resource_providers.c.id)

@@ -86,7 +86,7 @@ class World:
         return [uuid for uuid, provider in self.providers.items() if provider.parent is None]
 
     def anchors(self, uuid: str) -> set[str]:
-        """The roots under which the provider can serve a request."""
+        """The roots of the trees that the provider is in or reaches."""
         provider = self.providers[uuid]
         found = {self.root(uuid)}
         if provider.sharing:

@@ -31,7 +31,7 @@ from support.worlds.notation import aggregate_uuid, provider_uuid, short_name
 
 Step: TypeAlias = Write | Request
 # After ten examples, Hypothesis mostly varies earlier ones. New seeds show more.
-STORIES = 10
+SCENARIOS_PER_SEED = 10
 
 _NAMES = {
     **{uuid: f"P{number}" for number, uuid in enumerate(PROVIDERS)},
@@ -51,7 +51,7 @@ class Scenario:
     early: bool
 
     def __repr__(self) -> str:
-        return readable("\n".join(["a story:", *map(str, self.steps)]))
+        return readable("\n".join(["a scenario:", *map(str, self.steps)]))
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         """The form in which Hypothesis prints a scenario."""
@@ -80,7 +80,7 @@ def scenarios(draw: Draw, asked: int) -> Scenario:
     return Scenario(tuple(steps), early=happens(draw, 40))
 
 
-def tell_stories(number: int, play: Callable[[Scenario], None], asked: int = 5) -> None:
+def play_scenarios(number: int, play: Callable[[Scenario], None], asked: int = 5) -> None:
     """Play the scenarios of one seed, which are always the same.
 
     If a scenario fails, Hypothesis shortens it, plays the shortest one last and raises its error.
@@ -88,7 +88,7 @@ def tell_stories(number: int, play: Callable[[Scenario], None], asked: int = 5) 
 
     @seed(number)
     @settings(
-        max_examples=STORIES,
+        max_examples=SCENARIOS_PER_SEED,
         deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
@@ -102,17 +102,17 @@ def tell_stories(number: int, play: Callable[[Scenario], None], asked: int = 5) 
     play_each()
 
 
-def tell(stories: int, play: Callable[[Scenario], None]) -> None:
-    """Play so many stories: always the same every day, new ones in a long run.
+def tell(count: int, play: Callable[[Scenario], None]) -> None:
+    """Play this number of scenarios: always the same every day, new ones in a long run.
 
-    A failure says how to play its story again.
+    A failure says how to play its scenario again.
     """
     first = first_seed()
-    for number in range(first, first + max(1, stories // STORIES)):
+    for number in range(first, first + max(1, count // SCENARIOS_PER_SEED)):
         try:
-            tell_stories(number, play)
+            play_scenarios(number, play)
         except Exception as error:
-            error.add_note(f"`pytest --hypothesis-seed={number}` plays this story first.")
+            error.add_note(f"`pytest --hypothesis-seed={number}` plays this scenario first.")
             raise
 
 

@@ -2,8 +2,8 @@
 
 Tests list candidates as the documents do: `1. CN1 (VCPU) + NIC1_1 (SRIOV_NET_VF:2)`. A class
 without an amount stands for the requested amount. A provider without parentheses has no
-allocation. Mappings may follow in braces: `{''=CN1 1=NIC1_1}`. Without braces, all providers serve
-the group without suffix.
+allocation. Mappings may follow in braces: `{''=CN1 1=NIC1_1}`. Without braces, all providers are
+mapped to the group without suffix.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Candidate:
         """The candidate in one line, as an answer of this version shows it."""
         words = [f"{name}[{_joined(taken)}]" for name, taken in sorted(self.allocations.items())]
         if minor >= 34:
-            served = ((suffix or "''", names) for suffix, names in self.mappings.items())
-            groups = " ".join(f"{key}={'+'.join(sorted(names))}" for key, names in sorted(served))
+            mapped = ((suffix or "''", names) for suffix, names in self.mappings.items())
+            groups = " ".join(f"{key}={'+'.join(sorted(names))}" for key, names in sorted(mapped))
             words.append(f"{{{groups}}}")
         return " ".join(words)
 
@@ -228,8 +228,8 @@ def _candidate(item: str, asked: Resources) -> Candidate:
     if not braces:
         return Candidate(allocations, {"": tuple(allocations)})
     groups = (group.split("=") for group in braces.removesuffix("}").split())
-    served = {suffix.strip("'"): tuple(names.split("+")) for suffix, names in groups}
-    return Candidate(allocations, served)
+    mappings = {suffix.strip("'"): tuple(names.split("+")) for suffix, names in groups}
+    return Candidate(allocations, mappings)
 
 
 def _amount(word: str, asked: Resources) -> tuple[str, int]:

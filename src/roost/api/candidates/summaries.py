@@ -15,10 +15,10 @@ from roost.search.block import Block
 from roost.search.columns import IntColumn
 from roost.search.forest import Forest
 
-# So many providers take a few hundred kilobytes. A tree is never divided.
+# The number of providers in one piece: a few hundred kilobytes. A tree is never divided.
 _PROVIDERS_TOGETHER = 2000
-# Up to so many trees of a block are cut out of the columns one by one. For more trees, one pass
-# over the whole columns is cheaper.
+# The number of trees of a block that are cut out of the columns one by one. For more trees, one
+# pass over the whole columns is cheaper.
 _SINGLE_TREES_MAX = 8
 
 _IN_TREE = (

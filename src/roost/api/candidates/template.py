@@ -15,7 +15,8 @@ from roost.search.columns import IndexColumn
 from roost.search.plan import Slot
 from roost.search.uuid_column import UUID_LENGTH, ByteMatrix
 
-# From so many trees on, writing uuids into all records at once is faster: 20 take 40 us either way.
+# From this number of trees on, writing uuids into all records at once is faster: 20 trees take
+# 40 us either way.
 _STAMPED_MIN = 20
 
 # What the templates of an answer may take. Trees that are built alike share a template, and they

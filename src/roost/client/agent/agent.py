@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import random
 import re
+import select
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from roost.client.agent.signal_waker import SignalWaker
 from roost.client.agent.systemd import SystemdNotifier
 from roost.client.errors import TransportFailed
 from roost.client.ownership.declarative_reporter import Report
@@ -119,7 +120,7 @@ class Agent:
             retry = f"trying again in {math.ceil(delay)} s"
             _tell(self._failed, f"report failed: {text}; {retry}")
             if not isinstance(error, OperatorError):
-                LOG.error("This is where the driver failed:", exc_info=error)
+                LOG.error("The report failed with an unexpected error", exc_info=error)
             self._last_failure = failure
             self._told_at = now
         self._notifier.status(f"report failed: {text}")
@@ -136,12 +137,44 @@ class Agent:
         self._notifier.alive()
 
 
+class SignalWaker:
+    """Ends the wait of a thread. A signal handler may call `wake`.
+
+    The waker is a pipe: `threading.Event.set` needs a lock that the interrupted thread may hold.
+    """
+
+    def __init__(self) -> None:
+        self._read_end, self._write_end = os.pipe()
+        for end in (self._read_end, self._write_end):
+            os.set_blocking(end, False)
+
+    def wake(self) -> None:
+        """End the wait that is under way, or else the next one."""
+        try:
+            os.write(self._write_end, b"!")
+        except BlockingIOError:
+            # The pipe is full of earlier calls: the next wait ends anyway.
+            return
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a call of `wake`, at most this long; true if there was one."""
+        ready, _, _ = select.select([self._read_end], [], [], max(0.0, seconds))
+        if ready:
+            os.read(self._read_end, 65536)
+        return bool(ready)
+
+    def close(self) -> None:
+        """Close the pipe."""
+        os.close(self._read_end)
+        os.close(self._write_end)
+
+
 def _tell(tell: Callable[[_Event], None], event: _Event) -> None:
     """Pass an event on; the agent goes on reporting if that fails."""
     try:
         tell(event)
     except Exception:
-        LOG.exception("An event of the agent could not be told")
+        LOG.exception("The agent could not print an event")
 
 
 def _in_words(error: Exception) -> str:

@@ -110,7 +110,7 @@ class AllocationWriter:
                 return self._settle(change, lost, tries, failure)
             if not retry(answer):
                 if is_consumer_conflict(answer):
-                    raise refusal(failure, f"{change.request} came too late", answer)
+                    raise refusal(failure, _consumer_changed(change.request), answer)
                 break
         return answer
 
@@ -157,3 +157,10 @@ class AllocationWriter:
                 f"allocations of {consumers} since: read them before writing again"
             )
         return change.outcome(now)
+
+
+def _consumer_changed(request: PlacementRequest) -> str:
+    return (
+        f"{request} was refused, because another writer has changed a consumer: read its "
+        "allocations, then write again"
+    )

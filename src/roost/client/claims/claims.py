@@ -1,8 +1,9 @@
 """Claims: writes the allocations of consumers.
 
 Methods that write try again, at most three times, if another writer changed a provider at the
-same time. True means that the consumers have the allocations. False means that they do not, and
-that no request of the call is under way; the log has the reason.
+same time. True means that the consumers have the allocations. False means that the server refused,
+or answered with a server error; the log has the reason. After a server error the outcome is
+unknown: read before you claim again.
 
 If the server cannot be reached, claims, moves, swaps and deletions return False as well; all
 further methods raise `PlacementAPIConnectFailure`. `roost.client.claims.allocation_writer` has the
@@ -299,7 +300,7 @@ def _false_if_unreachable(what: str, act: Callable[[], bool]) -> bool:
     except TransportFailed as error:
         if outcome_of(error) is not Outcome.NOT_DONE:
             raise
-        _LOG.warning("No %s: %s", what, error)
+        _LOG.warning("The %s was not made: %s", what, error)
         return False
 
 

@@ -181,7 +181,7 @@ def without_resources(
             if there < amount:
                 raise AllocationUpdateFailed(
                     f"{amount} of {name} on provider {provider} cannot be removed: the "
-                    f"consumer has {there}",
+                    f"consumer has {there}; remove at most that",
                     provider_uuid=provider,
                 )
             entry[name] = there - amount
@@ -208,7 +208,10 @@ def require_amounts(resources: ResourcesByProvider) -> None:
         raise ValueError("no resources were given: name at least one provider with its amounts")
     for provider, amounts in resources.items():
         if not amounts:
-            raise ValueError(f"no resources were given for provider {provider}")
+            raise ValueError(
+                f"no resources were given for provider {provider}: name its amounts, or leave the "
+                "provider out"
+            )
         for name, amount in amounts.items():
             if isinstance(amount, bool) or not isinstance(amount, int) or amount < 1:
                 raise ValueError(

@@ -129,7 +129,7 @@ class _TreeMerge:
         }
 
     def run(self, declaration: Declaration) -> MergeResult:
-        declared = {self._place(provider): provider for provider in declaration.providers}
+        declared = {self._find_or_add(provider): provider for provider in declaration.providers}
         uuids = self._tree.get_provider_uuids()
         self._children = Counter(self._tree.data(uuid).parent_uuid for uuid in uuids)
         for uuid in reversed(uuids):
@@ -147,7 +147,7 @@ class _TreeMerge:
             tuple(self._kept),
         )
 
-    def _place(self, provider: DeclaredProvider) -> str:
+    def _find_or_add(self, provider: DeclaredProvider) -> str:
         """The uuid of a declared provider, which is added to the tree if it is missing."""
         self._check_traits(provider)
         address = provider.uuid or provider.name

@@ -46,7 +46,7 @@ from roost.client.transport import PlacementRequest, PlacementResponse, Transpor
 from roost.model.identifiers import is_custom
 
 GATEWAY_FAILURES = (502, 504)
-"""A gateway answers so if it has no answer of the server."""
+"""The statuses of a gateway that got no answer from the server."""
 
 NAMES_PER_REQUEST = 100
 """Keeps a path with an `in:` list shorter than servers and proxies allow."""

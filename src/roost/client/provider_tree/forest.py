@@ -137,8 +137,8 @@ class ProviderForest:
         ]
         if missing:
             raise ValueError(
-                "Parents are neither among the given providers nor among those that are in the "
-                f"tree and stay when the given ones are replaced: {_listed(missing)}"
+                "Providers cannot be added because their parents are missing: "
+                f"{_listed(missing)}. Give the parents as well"
             )
 
     def _stays(self, uuid: str, arriving: Mapping[str, ProviderNode]) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-Inventory: TypeAlias = dict[str, dict[str, Any]]
+InventoriesByClass: TypeAlias = dict[str, dict[str, Any]]
 """Resource class -> fields of the inventory, as the API names them."""
 
-Resources: TypeAlias = dict[str, set[Any]]
+AssignedResources: TypeAlias = dict[str, set[Any]]
 """Resource class -> objects that the driver assigns; the client never sends these."""
 
 # Copying a value of these types returns the same object. A dict of them needs no deep copy.
@@ -24,10 +24,10 @@ class ProviderData(NamedTuple):
     name: str
     generation: int | None
     parent_uuid: str | None
-    inventory: Inventory
+    inventory: InventoriesByClass
     traits: set[str]
     aggregates: set[str]
-    resources: Resources
+    resources: AssignedResources
 
 
 @dataclass(slots=True, eq=False)
@@ -38,10 +38,10 @@ class ProviderNode:
     name: str
     generation: int | None = None
     parent_uuid: str | None = None
-    inventory: Inventory = field(default_factory=dict)
+    inventory: InventoriesByClass = field(default_factory=dict)
     traits: set[str] = field(default_factory=set)
     aggregates: set[str] = field(default_factory=set)
-    resources: Resources = field(default_factory=dict)
+    resources: AssignedResources = field(default_factory=dict)
     children: dict[str, ProviderNode] = field(default_factory=dict, repr=False)
     # The forest counts the providers that it adds. The number orders siblings, and roots.
     number: int = field(default=0, repr=False)
@@ -64,7 +64,7 @@ class ProviderNode:
             copy.deepcopy(self.resources, memo) if self.resources else {},
         )
 
-    def has_inventory_changed(self, inventory: Inventory) -> bool:
+    def has_inventory_changed(self, inventory: InventoriesByClass) -> bool:
         """Whether the inventory has other classes or other values than the provider's.
 
         A field that the inventory leaves out counts as equal, because the server fills it in.
@@ -82,7 +82,9 @@ class ProviderNode:
         )
 
 
-def copied_inventory(inventory: Inventory, memo: dict[int, Any] | None = None) -> Inventory:
+def copied_inventory(
+    inventory: InventoriesByClass, memo: dict[int, Any] | None = None
+) -> InventoriesByClass:
     """A deep copy, which is much cheaper than the general one if all fields are numbers."""
     return {
         resource_class: fields.copy() if _is_plain(fields) else copy.deepcopy(fields, memo)

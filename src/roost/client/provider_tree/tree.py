@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self
 
 from roost.client.provider_tree.forest import ProviderForest, top_down
 from roost.client.provider_tree.node import (
-    Inventory,
+    AssignedResources,
+    InventoriesByClass,
     ProviderData,
     ProviderNode,
-    Resources,
     copied_inventory,
 )
 from roost.model.identifiers import new_uuid
@@ -108,7 +108,10 @@ class ProviderTree:
             return self._find_with_lock(name_or_uuid).data()
 
     def _find_with_lock(self, name_or_uuid: str, return_root: bool = False) -> ProviderNode:
-        """The provider itself, or the root of its tree; the caller holds the lock."""
+        """The provider itself, or the root of its tree; the caller holds the lock.
+
+        Tests of Nova call this method, so it is part of the interface in spite of its name.
+        """
         provider = self._forest.find(name_or_uuid)
         if provider is None:
             raise ValueError(f"No such provider {name_or_uuid}")
@@ -175,7 +178,7 @@ class ProviderTree:
         with self.lock:
             return bool(self._find_with_lock(name_or_uuid).inventory)
 
-    def has_inventory_changed(self, name_or_uuid: str, inventory: Inventory) -> bool:
+    def has_inventory_changed(self, name_or_uuid: str, inventory: InventoriesByClass) -> bool:
         """Whether the inventory differs from the stored one.
 
         A missing field counts as equal, a missing class as different.
@@ -184,7 +187,7 @@ class ProviderTree:
             return self._find_with_lock(name_or_uuid).has_inventory_changed(inventory)
 
     def update_inventory(
-        self, name_or_uuid: str, inventory: Inventory, generation: int | None = None
+        self, name_or_uuid: str, inventory: InventoriesByClass, generation: int | None = None
     ) -> bool:
         """Replace the inventory if it has changed; whether it has."""
         with self.lock:
@@ -271,7 +274,7 @@ class ProviderTree:
 
     # -- resources
 
-    def update_resources(self, name_or_uuid: str, resources: Resources) -> bool:
+    def update_resources(self, name_or_uuid: str, resources: AssignedResources) -> bool:
         """Replace the assigned resources; whether that changed them."""
         with self.lock:
             provider = self._find_with_lock(name_or_uuid)

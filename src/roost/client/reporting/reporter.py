@@ -171,8 +171,8 @@ class Reporter:
     ) -> Difference:
         """Write the difference to the tree that the last `fetch` of this host returned.
 
-        Not atomic: the first error ends the flush, and the steps before stay. Fetch the tree
-        again after an error; the tree before cannot be flushed any more.
+        Not atomic: the first error ends the flush. Earlier steps stay. After an error, fetch the
+        tree again: the earlier copy cannot be flushed any more.
         """
         return self._flush(uuid, wanted, allocations, None)
 

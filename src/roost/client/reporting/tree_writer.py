@@ -44,8 +44,8 @@ class TreeWriter(Protocol):
         """Carry out the plan, which leads from `known` to `wanted`.
 
         The writer updates `known` after each step. If there are allocations, even an empty
-        mapping, inventories are replaced together with them. The first failure ends the write;
-        the steps before stay.
+        mapping, inventories are replaced together with them. The first failure ends the write.
+        Earlier steps stay.
         """
         ...
 
@@ -114,7 +114,7 @@ class StepwiseWriter:
         return created
 
     def _existing(self, creation: ProviderCreation, error: ProviderExists) -> ProviderBody:
-        """The provider that stands in the way of a creation, if it is the wanted one."""
+        """The existing provider with the uuid of a creation, if its parent is the wanted one."""
         uuid, parent_uuid = creation.uuid, creation.parent_uuid
         found = self._placement.provider(uuid)
         if found is None:

@@ -45,15 +45,15 @@ class RetryPolicy:
     def delay(
         self,
         request: PlacementRequest,
-        outcome: PlacementResponse | TransportFailed,
+        result: PlacementResponse | TransportFailed,
         attempts: int,
         elapsed: float,
     ) -> float | None:
-        """The seconds to wait before the next attempt; `None` if the outcome is final."""
-        if attempts > self.repeats or not may_be_repeated(request, outcome):
+        """The seconds to wait before the next attempt; `None` if the result is final."""
+        if attempts > self.repeats or not may_be_repeated(request, result):
             return None
         bound = min(self.longest_delay, self.first_delay * 2 ** (attempts - 1))
-        delay = _asked_delay(outcome) + self.random() * bound
+        delay = _asked_delay(result) + self.random() * bound
         return delay if elapsed + delay <= self.total_seconds else None
 
 
@@ -62,10 +62,8 @@ def is_repeatable(request: PlacementRequest) -> bool:
     return request.repeatable or request.method in ("GET", "HEAD")
 
 
-def may_be_repeated(
-    request: PlacementRequest, outcome: PlacementResponse | TransportFailed
-) -> bool:
-    """Whether a repeat of the request is safe after this outcome, and may succeed.
+def may_be_repeated(request: PlacementRequest, result: PlacementResponse | TransportFailed) -> bool:
+    """Whether a repeat of the request is safe after this result, and may succeed.
 
     >>> from roost.client.errors import PlacementAPIConnectFailure
     >>> claim = PlacementRequest("POST", "/allocations")
@@ -76,13 +74,13 @@ def may_be_repeated(
     >>> may_be_repeated(claim, PlacementResponse(503))
     False
     """
-    if isinstance(outcome, PlacementResponse):
-        return outcome.status in PASSING_STATUSES and is_repeatable(request)
-    return outcome_of(outcome) is Outcome.NOT_DONE or is_repeatable(request)
+    if isinstance(result, PlacementResponse):
+        return result.status in PASSING_STATUSES and is_repeatable(request)
+    return outcome_of(result) is Outcome.NOT_DONE or is_repeatable(request)
 
 
-def _asked_delay(outcome: PlacementResponse | TransportFailed) -> float:
-    return retry_after(outcome) if isinstance(outcome, PlacementResponse) else 0.0
+def _asked_delay(result: PlacementResponse | TransportFailed) -> float:
+    return retry_after(result) if isinstance(result, PlacementResponse) else 0.0
 
 
 def retry_after(response: PlacementResponse) -> float:
@@ -151,16 +149,16 @@ class RetryingTransport(ABC):
         attempts, maybe_done = 0, False
         while True:
             attempts += 1
-            outcome = self._outcome(request)
+            result = self._result(request)
             elapsed = self._retries.clock() - began
-            delay = self._retries.delay(request, outcome, attempts, elapsed)
+            delay = self._retries.delay(request, result, attempts, elapsed)
             if delay is None:
                 break
-            maybe_done |= outcome_of(outcome) is not Outcome.NOT_DONE
+            maybe_done |= outcome_of(result) is not Outcome.NOT_DONE
             self._retries.sleep(delay)
-        if isinstance(outcome, PlacementResponse):
-            return self._without_redirect(request, outcome)
-        raise self._failure(request, outcome, attempts, maybe_done) from outcome.__cause__
+        if isinstance(result, PlacementResponse):
+            return self._without_redirect(request, result)
+        raise self._failure(request, result, attempts, maybe_done) from result.__cause__
 
     def _headers(self, request: PlacementRequest) -> dict[str, str]:
         headers = request.headers()
@@ -168,7 +166,7 @@ class RetryingTransport(ABC):
             headers["X-Openstack-Request-Id"] = self._global_request_id
         return headers
 
-    def _outcome(self, request: PlacementRequest) -> PlacementResponse | TransportFailed:
+    def _result(self, request: PlacementRequest) -> PlacementResponse | TransportFailed:
         try:
             return self._attempt(request)
         except TransportFailed as error:

@@ -18,18 +18,18 @@ from roost.client.tree_file.yaml_lines import FileProblem, Located
 from roost.model.identifiers import NAME_LENGTH_MAX, is_uuid
 from roost.model.inventory import INTEGER_MAX
 
-Document = dict[str, Any]
+JsonSchema = dict[str, Any]
 
 PROVIDER_NAME_LENGTH_MAX = 200
 # The name of the owner becomes a part of a trait.
 OWNER_LENGTH_MAX = NAME_LENGTH_MAX - len("CUSTOM_OWNER_")
 
 
-def _integer(minimum: int) -> Document:
+def _integer(minimum: int) -> JsonSchema:
     return {"type": "integer", "minimum": minimum, "maximum": INTEGER_MAX}
 
 
-def _record(required: Document, optional: Document) -> Document:
+def _record(required: JsonSchema, optional: JsonSchema) -> JsonSchema:
     properties = required | optional
     return {
         "type": "object",
@@ -39,9 +39,9 @@ def _record(required: Document, optional: Document) -> Document:
     }
 
 
-_UUID: Document = {"type": "string", "format": "uuid"}
-_NAME: Document = {"type": "string", "minLength": 1, "maxLength": PROVIDER_NAME_LENGTH_MAX}
-_LIST: Document = {"type": "array"}
+_UUID: JsonSchema = {"type": "string", "format": "uuid"}
+_NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": PROVIDER_NAME_LENGTH_MAX}
+_LIST: JsonSchema = {"type": "array"}
 
 # A number alone means `total`. The bounds of numbers do not apply to mappings and vice versa. So
 # one schema serves both, and its errors are about the form that the file has.
@@ -120,7 +120,7 @@ _FORMATS = {
 }
 
 
-def _validator(schema: Document) -> Draft202012Validator:
+def _validator(schema: JsonSchema) -> Draft202012Validator:
     checker = FormatChecker(formats=())
     for name, format_ in _FORMATS.items():
         checker.checks(name)(_if_text(format_.accepts))

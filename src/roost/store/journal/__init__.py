@@ -12,7 +12,7 @@ third of all changes while several writers work. Each database has a module that
 - `sqlite.py`: SQLite has one writer at a time, so ids become visible in order.
 - `postgresql.py`: the server tells which transactions run. The reader asks for their rows later.
 - `mysql.py` (MySQL and MariaDB): the reader remembers the ids that are missing below the highest
-  id it has seen (`gaps.py`), and looks for them each time until they can no longer appear.
+  id it has seen (`gaps.py`). It looks for them at every read until they can no longer appear.
 
 `by_id.py` is what the readers of SQLite and of MySQL have in common.
 """

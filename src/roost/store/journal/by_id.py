@@ -123,7 +123,7 @@ class IdPosition(Position):
         return True
 
     def _ask(self, connection: Connection, rows_max: int) -> Sequence[Any]:
-        """The newest row, and up to so many after it."""
+        """The newest row, and up to this number of rows after it."""
         return fetch_rows(connection, self.question, (self.last, rows_max + 1))
 
     def _is_unchanged(self, fetched: Sequence[Any]) -> bool:

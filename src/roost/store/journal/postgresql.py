@@ -190,8 +190,8 @@ class PostgresqlPosition(Position):
             raise JournalLost("the server was replaced or restarted")
         if now.snapshot.horizon < self.snapshot.horizon or now.snapshot.end < self.snapshot.end:
             raise JournalLost("the transactions that were read have not happened yet")
-        # After a crash, rows that were not read may have lower transactions. Their ids are higher
-        # than that of the newest row. So pruning deletes the newest row, if there is one, first.
+        # After a crash, unread rows may have lower transactions, but their ids are higher than that
+        # of the newest row. So pruning deletes the newest row, if there is one, before them.
         may_be_unread = self.newest_id == _NO_ID or int(now.pruned or 0) >= self.snapshot.horizon
         if now.pruned != self.pruned and may_be_unread:
             raise JournalLost("changes that were not read yet have been pruned")
