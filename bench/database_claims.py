@@ -101,12 +101,13 @@ class Contest:
         stage.results.at_least(work, roost.ratio(plain), GOALS[name])
 
     def _spread(self, count: int) -> list[Wanted]:
-        """Claims from two providers each: disk of a host, CPU and memory of its first NUMA node."""
+        """Claims from two providers each: disk of a host, CPU and memory of a NUMA node."""
         wanted: list[Wanted] = []
         for number in range(count):
             # The step is a prime: it reaches all hosts, but not in their order.
             host = number * 7919 % HOSTS
-            root, node = self._cloud.roots[host], self._cloud.nodes[host * NODES]
+            root = self._cloud.roots[host]
+            node = self._cloud.nodes[host * NODES + number // HOSTS % NODES]
             wanted.append({root: {"DISK_GB": 1}, node: {"VCPU": 1, "MEMORY_MB": 128}})
         return wanted
 
