@@ -83,8 +83,6 @@ def _measure(stage: Stage, kind: str, cloud: Cloud, target: Target, plain_url: s
     results = stage.results
     results.at_least(f"{title}: pairs a second", scheduler.rate, 624, "/s")
     results.at_most(f"{title}: CPU of a pair", scheduler.server_milliseconds, 1.9, " ms")
-    # Three times what a release reached that made 208 pairs where plain SQL made 1,603 claims.
-    results.at_least(f"{title}: pairs / plain claims", scheduler.ratio(plain), 0.4)
 
 
 def _scheduler(target: Target, path: str) -> Contender:
