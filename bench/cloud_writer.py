@@ -10,6 +10,7 @@ from typing import Any
 
 import os_resource_classes
 import psycopg
+import pymysql
 
 BATCH = 50_000
 CREATED_AT = "2026-01-01 00:00:00.000000"
@@ -177,6 +178,16 @@ def postgresql_inserter(connection: psycopg.Connection[Any]) -> InsertRows:
                 cursor.execute(
                     "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", (table, following)
                 )
+
+    return insert
+
+
+def mariadb_inserter(connection: pymysql.connections.Connection[Any]) -> InsertRows:
+    """Insert through a MariaDB connection, which continues the ids of these rows by itself."""
+
+    def insert(table: str, rows: Rows) -> None:
+        with connection.cursor() as cursor:
+            cursor.executemany(_statement(table, "%s"), rows)
 
     return insert
 

@@ -9,11 +9,9 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import psycopg
-
-from cloud_writer import CloudWriter, postgresql_inserter, sqlite_inserter
+from cloud_writer import CloudWriter, mariadb_inserter, postgresql_inserter, sqlite_inserter
+from connections import connect_mariadb, connect_postgresql
 
 ZONES, RACKS = 10, 40
 POOLS = 10
@@ -35,6 +33,9 @@ CPU_TRAITS = (
 NEWER_CPU_TRAITS = ("HW_CPU_X86_AVX2", "HW_CPU_X86_AVX512F", "HW_CPU_X86_AVX512VNNI")
 FUNCTION_TRAITS = ("HW_NIC_SRIOV", "HW_NIC_OFFLOAD_RDMA")
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
+# Few hosts of a large cloud have this trait, and as few others have more than this disk.
+RARE_TRAIT = "CUSTOM_RARE"
+RARE_DISK_GB = 50_000
 
 
 @dataclass
@@ -46,6 +47,10 @@ class Cloud:
     zone: str = ""
     """An aggregate in which a tenth of the hosts are."""
     roots: list[str] = field(default_factory=list)
+    nodes: list[str] = field(default_factory=list)
+    """The NUMA nodes, `NODES` for each root in turn."""
+    hot: list[str] = field(default_factory=list)
+    """Providers that are not part of any host."""
     claimable: list[tuple[str, dict[str, int]]] = field(default_factory=list)
     """Providers with resources that can be claimed many times without a change of candidates."""
 
@@ -78,10 +83,11 @@ def flat(hosts: int, amount: int = 1) -> Fill:
     return fill
 
 
-def nested(hosts: int, full: float = 0.0) -> Fill:
+def nested(hosts: int, full: float = 0.0, rare: int = 0) -> Fill:
     """Hosts of seven providers: disk, two NUMA nodes, two network functions below each.
 
-    On a share of the hosts, `full`, no CPU is left.
+    On a share of the hosts, `full`, no CPU is left. `rare` is the number of hosts with a rare
+    trait, and of hosts with a large disk.
     """
 
     def fill(writer: CloudWriter) -> Cloud:
@@ -89,6 +95,7 @@ def nested(hosts: int, full: float = 0.0) -> Fill:
         zones = [writer.aggregate() for _ in range(ZONES)]
         racks = [writer.aggregate() for _ in range(RACKS)]
         cloud.zone = zones[0]
+        step = hosts // rare if rare else 0
         for number in range(hosts):
             _nested_host(
                 writer,
@@ -96,18 +103,38 @@ def nested(hosts: int, full: float = 0.0) -> Fill:
                 number,
                 aggregates=[zones[number % ZONES], racks[number // ZONES % RACKS]],
                 is_full=writer.random.random() < full,
+                traits=(RARE_TRAIT,) if rare and number % step == step // 3 else (),
+                disk=RARE_DISK_GB if rare and number % step == step // 2 else 2_000,
             )
         return cloud
 
     return fill
 
 
+def contested(hosts: int, hot: int, room: int) -> Fill:
+    """Hosts of seven providers, and `hot` single providers with `room` VCPU each."""
+
+    def fill(writer: CloudWriter) -> Cloud:
+        cloud = nested(hosts)(writer)
+        cloud.hot = [writer.uuid_of(writer.provider({"VCPU": room})) for _ in range(hot)]
+        return cloud
+
+    return fill
+
+
 def _nested_host(
-    writer: CloudWriter, cloud: Cloud, number: int, aggregates: list[str], is_full: bool
+    writer: CloudWriter,
+    cloud: Cloud,
+    number: int,
+    *,
+    aggregates: list[str],
+    is_full: bool,
+    traits: tuple[str, ...],
+    disk: int,
 ) -> None:
     root = writer.provider(
-        {"DISK_GB": 2_000},
-        traits=(*COMPUTE_TRAITS[:8], "STORAGE_DISK_SSD"),
+        {"DISK_GB": disk},
+        traits=(*COMPUTE_TRAITS[:8], "STORAGE_DISK_SSD", *traits),
         aggregates=aggregates,
     )
     for index in range(NODES):
@@ -115,6 +142,7 @@ def _nested_host(
         node = writer.provider(
             {"VCPU": NODE_CPUS, "MEMORY_MB": NODE_MEMORY_MB}, root, ("HW_NUMA_ROOT", cpu_trait)
         )
+        cloud.nodes.append(writer.uuid_of(node))
         functions = [
             writer.provider(
                 {"SRIOV_NET_VF": 8}, node, (*FUNCTION_TRAITS, f"CUSTOM_PHYSNET_{physnet}")
@@ -206,21 +234,34 @@ def _note_root(cloud: Cloud, writer: CloudWriter, root: int, claim: dict[str, in
 
 def make_sqlite(fill: Fill, path: Path, roost: Path) -> Cloud:
     """Make a cloud in a new SQLite file."""
-    _create_tables(f"sqlite:///{path}", roost)
+    create_tables(f"sqlite:///{path}", roost)
     with closing(sqlite3.connect(path)) as connection, connection:
         return _write(fill, CloudWriter(sqlite_inserter(connection)))
 
 
-def make_postgresql(fill: Fill, url: str, roost: Path) -> Cloud:
-    """Make a cloud in an empty PostgreSQL database."""
-    _create_tables(url, roost)
-    plain_url = url.replace("postgresql+psycopg:", "postgresql:")
-    connection: psycopg.Connection[Any]
-    with psycopg.connect(plain_url) as connection:
-        return _write(fill, CloudWriter(postgresql_inserter(connection)))
+def make_in_database(fill: Fill, url: str, roost: Path) -> Cloud:
+    """Make a cloud in an empty database of PostgreSQL or MariaDB."""
+    create_tables(url, roost)
+    return (_in_postgresql if url.startswith("postgresql") else _in_mariadb)(fill, url)
 
 
-def _create_tables(url: str, roost: Path) -> None:
+def _in_postgresql(fill: Fill, url: str) -> Cloud:
+    with connect_postgresql(url) as connection:
+        cloud = _write(fill, CloudWriter(postgresql_inserter(connection)))
+        # PostgreSQL would do it by itself, at some moment of the measurement.
+        connection.execute("ANALYZE")
+        return cloud
+
+
+def _in_mariadb(fill: Fill, url: str) -> Cloud:
+    with connect_mariadb(url) as connection:
+        cloud = _write(fill, CloudWriter(mariadb_inserter(connection)))
+        connection.commit()
+        return cloud
+
+
+def create_tables(url: str, roost: Path) -> None:
+    """Create the tables of Roost in an empty database."""
     subprocess.run([str(roost), "db", "sync", "--db", url], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -196,7 +196,7 @@ def mixed(kind: str) -> Scenario:
                 stage.results.progress(f"mixed-{kind} is left out: {error}")
                 return
             url = databases.create().url
-            cloud = clouds.make_postgresql(clouds.nested(HOSTS), url, stage.roost)
+            cloud = clouds.make_in_database(clouds.nested(HOSTS), url, stage.roost)
             target = stack.enter_context(stage.run_roost(url))
             _load(stage, target, f"roost on {kind}", cloud, seconds)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clouds import Cloud
+from clouds import RARE_DISK_GB, RARE_TRAIT, Cloud
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,20 @@ GRANULAR = Query(
     "resources=DISK_GB:20&resources_CPU=VCPU:4,MEMORY_MB:{memory}&resources_NET=SRIOV_NET_VF:1"
     "&same_subtree=_CPU,_NET&group_policy=none",
 )
+MEMBER_OF = Query("member_of", _INSTANCE + "&member_of={zone}")
 NESTED = (
     PLAIN,
     Query("required", _INSTANCE + "&required=HW_CPU_X86_AVX512F"),
-    Query("member_of", _INSTANCE + "&member_of={zone}"),
+    MEMBER_OF,
     GRANULAR,
+)
+_LARGE_DISK = f"resources=VCPU:4,MEMORY_MB:{{memory}},DISK_GB:{RARE_DISK_GB // 2}"
+# Few trees have the trait, few others the disk, and no tree has both.
+SELECTIVE = (
+    Query("rare trait", f"{_INSTANCE}&required={RARE_TRAIT}"),
+    Query("large amount", _LARGE_DISK),
+    Query("no answer, rare trait", f"{_LARGE_DISK}&required={RARE_TRAIT}"),
+    Query("no answer, amount", "resources=VCPU:4000,MEMORY_MB:{memory},DISK_GB:20"),
 )
 # No provider has so much, so this costs only the work that every question costs.
 NOTHING = Query("nothing", "resources=VCPU:2000000000")

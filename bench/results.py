@@ -87,7 +87,7 @@ class Goal:
 GOALS = Table(
     "Goals",
     (Column("goal", room=18), Column("measured", room=12), Column("reached")),
-    name_width=60,
+    name_width=72,
 )
 
 

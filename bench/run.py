@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import os
 import sys
 import tempfile
 import time
@@ -17,13 +18,16 @@ from results import Results
 from scenarios import QUICK, SCENARIOS
 from stage import Stage
 
+QUIET_LOAD = 0.5
+"""A load average up to this, before the run adds its own, leaves the numbers a second alone."""
+
 
 def main() -> None:
     """Measure; exit with 1 if any answer was wrong."""
     arguments = _arguments()
     names = _selected(arguments.only, arguments.quick)
     results = Results()
-    started = time.monotonic()
+    load, started = os.getloadavg()[0], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="roost-bench-") as directory:
         stage = Stage(
             Path(directory),
@@ -40,7 +44,11 @@ def main() -> None:
         finally:
             stage.close()
     results.summarise()
-    print(f"\n{time.monotonic() - started:.0f} s")
+    print(f"\n{time.monotonic() - started:.0f} s; load of the machine before the run: {load:.1f}")
+    if load > QUIET_LOAD:
+        print(
+            "Other programs used the machine: numbers a second, and ratios of them, prove nothing."
+        )
     if arguments.json:
         results.write_json(arguments.json)
     sys.exit(1 if results.failures else 0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import clouds
 from candidates import measure_queries
-from queries import NESTED, NOTHING
+from queries import NESTED, NOTHING, SELECTIVE
 from results import Column, Table
 from stage import Servers, Stage
 
 HOSTS = 100_000
+RARE = 20
+"""Hosts with a rare trait, and as many with a rare amount."""
+SELECTIVE_MILLISECONDS = 5
 MEGABYTE = 1 << 20
 
 TABLE = Table(
@@ -34,7 +37,7 @@ def run(stage: Stage) -> None:
 def _start(
     stage: Stage, name: str, hosts: int, least_start: float, least_memory: int
 ) -> tuple[float, int]:
-    fill = clouds.nested(hosts)
+    fill = clouds.nested(hosts, rare=RARE if hosts > RARE else 0)
     with stage.servers(f"scale, {name}", fill, reference=False, workers=1) as servers:
         roost, cloud = servers.roost, servers.cloud
         roost.get(NOTHING.path(cloud))
@@ -56,6 +59,7 @@ def _start(
             stage.results.at_most("memory per provider and worker", each, 500, " B")
             alone = Servers(cloud, roost, None)
             measure_queries(stage, alone, f"nested-{hosts}", NESTED, (10, 1000))
+            _ask_selectively(stage, alone)
             after = roost.memory()
             stage.results.add(
                 TABLE,
@@ -67,3 +71,14 @@ def _start(
                 (after - least_memory) / cloud.providers,
             )
         return start, memory
+
+
+def _ask_selectively(stage: Stage, servers: Servers) -> None:
+    """Questions for which a search has to find the few trees that matter, or that there is none."""
+    name = f"nested-{servers.cloud.hosts}"
+    costs = measure_queries(stage, servers, name, SELECTIVE, (1000,))
+    for query in SELECTIVE:
+        cost = costs[query.name, 1000]
+        for kind, milliseconds in (("changed", cost.changed), ("new", cost.new)):
+            work = f"{servers.cloud.providers:,} providers, {query.name}: {kind}, CPU"
+            stage.results.at_most(work, milliseconds, SELECTIVE_MILLISECONDS, " ms")

@@ -7,12 +7,20 @@ import explosion
 import scale
 import throughput
 from candidates import flat, full, nested, sharing
+from cloud_creation import cloud_creation
+from database_claims import database_claims
 from mixed import mixed
+from scheduling import scheduling
 from shapes import shapes
 from stage import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
     "claims": claims.run,
+    "claims-postgresql": database_claims("postgresql"),
+    "claims-mariadb": database_claims("mariadb"),
+    "scheduling-postgresql": scheduling("postgresql"),
+    "creation-sqlite": cloud_creation("sqlite"),
+    "creation-postgresql": cloud_creation("postgresql"),
     "flat-1000": flat(1_000),
     "flat-10000": flat(10_000),
     "nested-1000": nested(1_000),
@@ -26,4 +34,12 @@ SCENARIOS: dict[str, Scenario] = {
     "mixed-postgresql": mixed("postgresql"),
     "scale": scale.run,
 }
-QUICK = ("claims", "flat-1000", "nested-1000", "explosion", "mixed-sqlite")
+QUICK = (
+    "claims",
+    "claims-postgresql",
+    "claims-mariadb",
+    "flat-1000",
+    "nested-1000",
+    "explosion",
+    "mixed-sqlite",
+)
