@@ -6,11 +6,9 @@ the route: version, media types, policy. A step that fails ends the request.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
 
 from roost.api import errors
 from roost.api.accept import quality
@@ -20,7 +18,7 @@ from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.cors import Cors
 from roost.api.errors import HttpError
 from roost.api.failures import failure_of
-from roost.api.log_context import NO_REQUEST, ThreadContext, line_context
+from roost.api.log_context import NO_REQUEST, ThreadContext
 from roost.api.microversions import (
     HEADER,
     MAX_VERSION,
@@ -32,19 +30,18 @@ from roost.api.microversions import (
 )
 from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
+from roost.api.request_log import log_request
 from roost.api.requests import Request, is_length
 from roost.api.responses import Response
 from roost.api.routes import ROUTES, Match, Route, Router
 from roost.api.services import Services
 from roost.configuration.settings import Settings
-from roost.model.text import printable
 from roost.replica.housekeeping import Housekeeping
 from roost.replica.replica import Replica
 from roost.store.database import Database
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
-_REQUEST_LOG = logging.getLogger("placement.requestlog")
 # The service answers again within a second after its database does.
 _RETRY_SECONDS = "1"
 _REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
@@ -103,7 +100,7 @@ class Application:
         if response.stream is None:
             response.headers.append(("content-length", str(len(response.body))))
         response.headers.append(("x-openstack-request-id", request.id))
-        _log_request(request, response)
+        log_request(request, response)
         start_response(_REASONS[response.status], response.headers)
         if response.stream is not None:
             return _pieces(request, response.stream)
@@ -228,23 +225,3 @@ def _error_response(request: Request, error: HttpError) -> Response:
     if error.status == 503:
         headers.append(("retry-after", _RETRY_SECONDS))
     return Response(error.status, body, headers)
-
-
-def _log_request(request: Request, response: Response) -> None:
-    """Write one line about the request, in the form that operators of Placement parse."""
-    if not _REQUEST_LOG.isEnabledFor(logging.INFO):
-        return
-    environ = request.environ
-    query = printable(f"?{environ['QUERY_STRING']}") if environ.get("QUERY_STRING") else ""
-    version = next((value for name, value in response.headers if name == HEADER), None)
-    _REQUEST_LOG.info(
-        '%s "%s %s" status: %s len: %s microversion: %s',
-        environ.get("REMOTE_ADDR", "-"),
-        request.method,
-        # Quoted again, so that a line feed in the path is none in the log.
-        request.prefix + quote(request.path.encode("latin-1"), safe="/:@!$&'()*+,;=~") + query,
-        response.status,
-        "-" if response.stream is not None else len(response.body),
-        version.split()[-1] if version else "-",
-        extra={"context": line_context(request)},
-    )
