@@ -44,6 +44,9 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 # The service answers again within a second after its database does.
 _RETRY_SECONDS = "1"
+_VARY = ("vary", HEADER)
+# What nearly all clients accept.
+_USUAL_ACCEPT = frozenset({None, "", "*/*", "application/json"})
 _REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
@@ -115,6 +118,7 @@ class Application:
             return _error_response(request, HttpError(401, str(error)))
         try:
             request.version = negotiate(request.header(HEADER))
+            request.version_text = str(request.version)
         except InvalidVersion as error:
             text = f"Invalid microversion: invalid version string: {error}"
             return _error_response(request, HttpError(400, text))
@@ -127,10 +131,7 @@ class Application:
             )
             return _error_response(request, refusal)
         response = self._answer_version(request)
-        response.headers += [
-            (HEADER, f"{SERVICE_TYPE} {request.version}"),
-            ("vary", HEADER),
-        ]
+        response.headers += ((HEADER, f"{SERVICE_TYPE} {request.version_text}"), _VARY)
         return response
 
     def _answer_version(self, request: Request) -> Response:
@@ -175,10 +176,12 @@ def _pieces(request: Request, stream: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _decoded_path(request: Request) -> str:
-    try:
-        path = request.path.encode("latin-1").decode("utf-8")
-    except UnicodeDecodeError:
-        raise HttpError(400, "The path is not UTF-8.") from None
+    path = request.path
+    if not path.isascii():
+        try:
+            path = path.encode("latin-1").decode("utf-8")
+        except UnicodeDecodeError:
+            raise HttpError(400, "The path is not UTF-8.") from None
     if "\0" in path:
         raise HttpError(400, "The path contains a NUL character.")
     return path
@@ -194,20 +197,24 @@ def _check_body_headers(request: Request) -> None:
 
 def _route(request: Request, match: Match) -> Route:
     """The route for the method: the one of this version, else the first."""
-    routes = [route for route in match.routes if route.method == request.method]
-    if not routes:
+    routes = match.by_method.get(request.method)
+    if routes is None:
         raise errors.method_not_allowed(
             request.method,
             match.allow,
             "The method specified is not allowed for this resource.",
         )
-    fitting = (route for route in routes if route.since <= request.version <= route.until)
-    return next(fitting, routes[0])
+    for route in routes:
+        if route.since <= request.version <= route.until:
+            return route
+    return routes[0]
 
 
 def _check_media_types(request: Request, route: Route) -> None:
-    if route.gives_json and not quality(request.header("accept"), "application/json"):
-        raise errors.not_acceptable(request.header("accept"), "Only application/json is provided")
+    if route.gives_json:
+        accept = request.header("accept")
+        if accept not in _USUAL_ACCEPT and not quality(accept, "application/json"):
+            raise errors.not_acceptable(accept, "Only application/json is provided")
     if route.takes_json and request.content_type != "application/json":
         raise errors.unsupported_media_type(
             request.environ.get("CONTENT_TYPE") or "",

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 from roost.api.log_context import ThreadContext, identity_of
-from roost.api.microversions import HEADER
 from roost.api.requests import Request
 from roost.api.responses import Response
 from roost.configuration.log_lines import IDENTITY
@@ -29,14 +28,13 @@ def log_request(request: Request, response: Response) -> None:
     query = environ.get("QUERY_STRING")
     # Quoted again, so that a line feed in the path is none in the log.
     path = request.prefix + quote(request.path.encode("latin-1"), safe=_SAFE)
-    version = next((value for name, value in response.headers if name == HEADER), None)
     arguments = (
         environ.get("REMOTE_ADDR", "-"),
         request.method,
         f"{path}?{printable(query)}" if query else path,
         response.status,
         "-" if response.stream is not None else len(response.body),
-        version.split()[-1] if version else "-",
+        request.version_text,
     )
     _LOG.handle(_record(arguments, request))
 
