@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 from uuid import uuid4
 
@@ -135,6 +136,17 @@ def test_idle_connections_are_replaced_after_a_restart_of_the_database(
     proxy.cut()
     name = str(uuid4())
     assert api.post("/resource_providers", {"name": name, "uuid": name}).status == 200
+
+
+def test_all_idle_connections_are_replaced_after_a_restart_of_the_database(
+    api: ApiClient, distant: Database, proxy: DatabaseProxy
+) -> None:
+    meeting = Barrier(5)
+    with ThreadPoolExecutor(5) as pool:
+        for done in [pool.submit(distant.read, lambda _: meeting.wait(9)) for _ in range(5)]:
+            done.result()
+    proxy.cut()
+    assert api.get(f"/resource_providers/{uuid4()}").status == 404
 
 
 def test_candidates_are_unavailable_while_the_journal_connection_breaks(

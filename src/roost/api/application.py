@@ -6,11 +6,9 @@ the route: version, media types, policy. A step that fails ends the request.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
 
 from roost.api import errors
 from roost.api.accept import quality
@@ -20,7 +18,7 @@ from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.cors import Cors
 from roost.api.errors import HttpError
 from roost.api.failures import failure_of
-from roost.api.log_context import NO_REQUEST, ThreadContext, line_context
+from roost.api.log_context import NO_REQUEST, ThreadContext
 from roost.api.microversions import (
     HEADER,
     MAX_VERSION,
@@ -32,21 +30,23 @@ from roost.api.microversions import (
 )
 from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
+from roost.api.request_log import log_request
 from roost.api.requests import Request, is_length
 from roost.api.responses import Response
 from roost.api.routes import ROUTES, Match, Route, Router
 from roost.api.services import Services
 from roost.configuration.settings import Settings
-from roost.model.text import printable
 from roost.replica.housekeeping import Housekeeping
 from roost.replica.replica import Replica
 from roost.store.database import Database
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
-_REQUEST_LOG = logging.getLogger("placement.requestlog")
 # The service answers again within a second after its database does.
 _RETRY_SECONDS = "1"
+_VARY = ("vary", HEADER)
+# What nearly all clients accept.
+_USUAL_ACCEPT = frozenset({None, "", "*/*", "application/json"})
 _REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
@@ -103,7 +103,7 @@ class Application:
         if response.stream is None:
             response.headers.append(("content-length", str(len(response.body))))
         response.headers.append(("x-openstack-request-id", request.id))
-        _log_request(request, response)
+        log_request(request, response)
         start_response(_REASONS[response.status], response.headers)
         if response.stream is not None:
             return _pieces(request, response.stream)
@@ -118,6 +118,7 @@ class Application:
             return _error_response(request, HttpError(401, str(error)))
         try:
             request.version = negotiate(request.header(HEADER))
+            request.version_text = str(request.version)
         except InvalidVersion as error:
             text = f"Invalid microversion: invalid version string: {error}"
             return _error_response(request, HttpError(400, text))
@@ -130,10 +131,7 @@ class Application:
             )
             return _error_response(request, refusal)
         response = self._answer_version(request)
-        response.headers += [
-            (HEADER, f"{SERVICE_TYPE} {request.version}"),
-            ("vary", HEADER),
-        ]
+        response.headers += ((HEADER, f"{SERVICE_TYPE} {request.version_text}"), _VARY)
         return response
 
     def _answer_version(self, request: Request) -> Response:
@@ -178,10 +176,12 @@ def _pieces(request: Request, stream: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _decoded_path(request: Request) -> str:
-    try:
-        path = request.path.encode("latin-1").decode("utf-8")
-    except UnicodeDecodeError:
-        raise HttpError(400, "The path is not UTF-8.") from None
+    path = request.path
+    if not path.isascii():
+        try:
+            path = path.encode("latin-1").decode("utf-8")
+        except UnicodeDecodeError:
+            raise HttpError(400, "The path is not UTF-8.") from None
     if "\0" in path:
         raise HttpError(400, "The path contains a NUL character.")
     return path
@@ -197,20 +197,24 @@ def _check_body_headers(request: Request) -> None:
 
 def _route(request: Request, match: Match) -> Route:
     """The route for the method: the one of this version, else the first."""
-    routes = [route for route in match.routes if route.method == request.method]
-    if not routes:
+    routes = match.by_method.get(request.method)
+    if routes is None:
         raise errors.method_not_allowed(
             request.method,
             match.allow,
             "The method specified is not allowed for this resource.",
         )
-    fitting = (route for route in routes if route.since <= request.version <= route.until)
-    return next(fitting, routes[0])
+    for route in routes:
+        if route.since <= request.version <= route.until:
+            return route
+    return routes[0]
 
 
 def _check_media_types(request: Request, route: Route) -> None:
-    if route.gives_json and not quality(request.header("accept"), "application/json"):
-        raise errors.not_acceptable(request.header("accept"), "Only application/json is provided")
+    if route.gives_json:
+        accept = request.header("accept")
+        if accept not in _USUAL_ACCEPT and not quality(accept, "application/json"):
+            raise errors.not_acceptable(accept, "Only application/json is provided")
     if route.takes_json and request.content_type != "application/json":
         raise errors.unsupported_media_type(
             request.environ.get("CONTENT_TYPE") or "",
@@ -228,23 +232,3 @@ def _error_response(request: Request, error: HttpError) -> Response:
     if error.status == 503:
         headers.append(("retry-after", _RETRY_SECONDS))
     return Response(error.status, body, headers)
-
-
-def _log_request(request: Request, response: Response) -> None:
-    """Write one line about the request, in the form that operators of Placement parse."""
-    if not _REQUEST_LOG.isEnabledFor(logging.INFO):
-        return
-    environ = request.environ
-    query = printable(f"?{environ['QUERY_STRING']}") if environ.get("QUERY_STRING") else ""
-    version = next((value for name, value in response.headers if name == HEADER), None)
-    _REQUEST_LOG.info(
-        '%s "%s %s" status: %s len: %s microversion: %s',
-        environ.get("REMOTE_ADDR", "-"),
-        request.method,
-        # Quoted again, so that a line feed in the path is none in the log.
-        request.prefix + quote(request.path.encode("latin-1"), safe="/:@!$&'()*+,;=~") + query,
-        response.status,
-        "-" if response.stream is not None else len(response.body),
-        version.split()[-1] if version else "-",
-        extra={"context": line_context(request)},
-    )

@@ -26,6 +26,12 @@ class ThreadContext(RequestContext):
     def __init__(self, request: Request) -> None:
         self._request = request
 
+    def __getattr__(self, name: str) -> Any:
+        # What oslo.log and handlers ask for, such as `request_id`.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(line_context(self._request), name)
+
     def get_logging_values(self) -> dict[str, Any]:
         """The values at the time of the line."""
         values: dict[str, Any] = line_context(self._request).get_logging_values()
@@ -54,3 +60,10 @@ def line_context(request: Request) -> RequestContext:
         user_id=caller.user and printable(caller.user),
         project_id=caller.project and printable(caller.project),
     )
+
+
+def identity_of(request: Request) -> str:
+    """The ids, the user and the project, as the usual form of oslo.log prints them."""
+    caller = request.caller
+    user, project = printable(caller.user or "-"), printable(caller.project or "-")
+    return f"{request.global_id} {request.id} {user} {project} - - - -"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -44,14 +45,17 @@ class Request:
         "parameters",
         "path",
         "version",
+        "version_text",
     )
 
     def __init__(self, environ: dict[str, Any], body_bytes_max: int) -> None:
         self.environ = environ
-        self.id = f"req-{uuid.uuid4()}"
+        self.id = _new_id()
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ.get("PATH_INFO", "")
         self.version: Microversion = MIN_VERSION
+        # The version as the log names it; a dash until client and server have agreed on one.
+        self.version_text = "-"
         self.caller = _UNKNOWN_CALLER
         self.has_written = False
         # The variable parts of the path, by name.
@@ -61,7 +65,7 @@ class Request:
 
     def header(self, name: str) -> str | None:
         """The value of a header, if it was sent."""
-        value: str | None = self.environ.get("HTTP_" + name.upper().replace("-", "_"))
+        value: str | None = self.environ.get(_header_key(name))
         return value
 
     @property
@@ -73,7 +77,8 @@ class Request:
     @property
     def prefix(self) -> str:
         """The path at which the application is mounted: the beginning of every link."""
-        return quote(self.environ.get("SCRIPT_NAME", "").encode("latin-1")).rstrip("/")
+        name: str = self.environ.get("SCRIPT_NAME", "")
+        return quote(name.encode("latin-1")).rstrip("/") if name else ""
 
     @property
     def global_id(self) -> str | None:
@@ -127,6 +132,22 @@ class Request:
     def query(self) -> list[tuple[str, str]]:
         """The query string as pairs, in its order; 400 if it is not UTF-8."""
         return parse_query_string(self.environ.get("QUERY_STRING", ""))
+
+
+@lru_cache
+def _header_key(name: str) -> str:
+    """The key of a header in WSGI. The names are those that this package asks for."""
+    return "HTTP_" + name.upper().replace("-", "_")
+
+
+def _new_id() -> str:
+    """A fresh request id: `req-` and a random UUID, which the `uuid` module makes more slowly."""
+    digits = os.urandom(16).hex()
+    # The version is 4, and the variant is one of 8, 9, a and b.
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return (
+        f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    )
 
 
 def is_length(text: str) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.handlers import (
@@ -146,49 +146,54 @@ ROUTES: tuple[Route, ...] = (
 # fmt: on
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """All routes of a path, and the variable parts of the path."""
+class Match(NamedTuple):
+    """All routes of a path by method, and the variable parts of the path."""
 
-    routes: Sequence[Route]
+    by_method: Mapping[str, Sequence[Route]]
     parameters: dict[str, str]
 
     @property
     def allow(self) -> str:
         """The methods of the path, in any version."""
-        return ", ".join(dict.fromkeys(route.method for route in self.routes))
+        return ", ".join(self.by_method)
 
 
 class Router:
-    """Finds the routes of a path."""
+    """Finds the routes of a path.
+
+    In paths with the same number of parts, the same parts are variable. So the fixed parts are the
+    key of a table.
+    """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        by_path: dict[str, list[Route]] = {}
+        # By the number of parts: where the variable parts are.
+        self._variable: dict[int, tuple[int, ...]] = {}
+        # By the parts, with "{}" for each variable part: the names of these, and the routes.
+        self._found: dict[tuple[str, ...], tuple[tuple[str, ...], dict[str, list[Route]]]] = {}
         for route in routes:
-            by_path.setdefault(route.path, []).append(route)
-        # Paths of one length are few, and differ in a fixed part.
-        self._by_length: dict[int, list[tuple[list[str], list[Route]]]] = {}
-        for path, members in by_path.items():
-            parts = path.split("/")
-            self._by_length.setdefault(len(parts), []).append((parts, members))
+            parts = route.path.split("/")
+            where = tuple(index for index, part in enumerate(parts) if part.startswith("{"))
+            if self._variable.setdefault(len(parts), where) != where:
+                raise ValueError(f"{route.path} has other variable parts than paths of its length")
+            names = tuple(parts[index][1:-1] for index in where)
+            _, by_method = self._found.setdefault(_key(parts, where), (names, {}))
+            by_method.setdefault(route.method, []).append(route)
 
     def find(self, path: str) -> Match | None:
         """The routes of this path; `None` if there is no such path."""
         parts = path.split("/")
-        for template, routes in self._by_length.get(len(parts), ()):
-            parameters = _fill(template, parts)
-            if parameters is not None:
-                return Match(routes, parameters)
-        return None
-
-
-def _fill(template: list[str], parts: list[str]) -> dict[str, str] | None:
-    parameters = {}
-    for expected, part in zip(template, parts, strict=True):
-        if expected.startswith("{"):
-            if not part:
-                return None
-            parameters[expected[1:-1]] = part
-        elif expected != part:
+        where = self._variable.get(len(parts))
+        if where is None:
             return None
-    return parameters
+        values = [parts[index] for index in where]
+        found = self._found.get(_key(parts, where))
+        if found is None or "" in values:
+            return None
+        names, by_method = found
+        return Match(by_method, dict(zip(names, values, strict=True)))
+
+
+def _key(parts: list[str], variable: tuple[int, ...]) -> tuple[str, ...]:
+    for index in variable:
+        parts[index] = "{}"
+    return tuple(parts)

@@ -7,6 +7,7 @@ import os
 
 from oslo_log import log
 
+from roost.configuration.log_lines import shorten_lines
 from roost.configuration.settings import Settings, options_without_effect
 from roost.configuration.unknown_names import unknown_names
 from roost.model.errors import ConfigurationError
@@ -27,6 +28,8 @@ def set_up_logging(settings: Settings) -> None:
             f"The log cannot be written: {error}. Check log_file, log_dir and log_config_append in "
             "[DEFAULT]."
         ) from error
+    for handler in logging.getLogger().handlers:
+        shorten_lines(handler)
     for name in options_without_effect(settings):
         _LOG.info("%s is set, but has no effect in Roost", name)
 

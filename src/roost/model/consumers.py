@@ -36,7 +36,8 @@ class ConsumerAllocations:
     user: str
     generation: int
     consumer_type: str | None
-    modified_at: datetime
+    # `None` if another service wrote rows without times.
+    modified_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

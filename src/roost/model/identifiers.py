@@ -20,7 +20,8 @@ class Name:
 
     id: int
     name: str
-    modified_at: datetime
+    # `None` if another service wrote a row without times.
+    modified_at: datetime | None
 
 
 def new_uuid() -> str:

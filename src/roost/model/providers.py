@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """One resource provider, with its parent and its root."""
+class Provider(NamedTuple):
+    """One resource provider, with its parent and its root.
+
+    A tuple, because lists have thousands, and a frozen dataclass takes four times as long to make.
+    """
 
     id: int
     uuid: str

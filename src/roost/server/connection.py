@@ -1,13 +1,14 @@
 """One connection of a client: bytes in, requests out, the bytes of answers back.
 
-A connection belongs to one thread at a time: to the poller while the server waits for the client,
-to a thread of a pool while an answer is made. Only its owner touches it.
+A connection belongs to one thread at a time: the one that holds its lock `owner`. Only its owner
+touches it.
 """
 
 from __future__ import annotations
 
 import re
 import socket
+import threading
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import suppress
@@ -34,17 +35,21 @@ _BUFFERS_MAX = 64
 
 
 class State(Enum):
-    """What the connection waits for, and so which thread owns it."""
+    """What the connection waits for."""
 
     READING = auto()
-    """For the next bytes of a request: the poller owns it."""
+    """For the next bytes of a request."""
     ANSWERING = auto()
-    """For the application: a thread of a pool owns it."""
+    """For the application, or for the next piece of its answer."""
     WRITING = auto()
-    """For the client to read its answer: the poller owns it."""
+    """For the client to read its answer."""
     LINGERING = auto()
-    """For the client to close. The poller discards what the client still sends."""
+    """For the client to close. The server discards what the client still sends."""
     CLOSED = auto()
+
+
+# In these states, the server does not wait for the client.
+WITHOUT_EVENTS = frozenset({State.ANSWERING, State.CLOSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class Connection:
         "deadline",
         "environ",
         "keep_alive",
+        "owner",
         "refused",
         "requests",
         "socket",
@@ -88,6 +94,7 @@ class Connection:
         large_bodies: Budget,
     ) -> None:
         self.socket = client
+        self.owner = threading.Lock()
         self.environ = environ
         # Complete requests; more than one if the client does not wait for answers.
         self.requests: deque[Incoming] = deque()
@@ -123,6 +130,23 @@ class Connection:
     def is_idle(self) -> bool:
         """Whether the server waits for the first byte of a request."""
         return self.state is State.READING and self._incoming is None
+
+    @property
+    def has_unread_bytes(self) -> bool:
+        """Whether the client has sent bytes that no thread has read yet."""
+        try:
+            return bool(self.socket.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False
+
+    def take_if_waiting(self) -> bool:
+        """Become the owner if the server waits for the client; return whether it does."""
+        if not self.owner.acquire(blocking=False):
+            return False
+        if self.state in WITHOUT_EVENTS:
+            self.owner.release()
+            return False
+        return True
 
     def receive(self, now: float) -> bool:
         """Read the bytes that have come; return whether the client is still there."""

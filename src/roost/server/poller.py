@@ -1,8 +1,9 @@
-"""The poller: one thread that waits for all clients of a worker process.
+"""The poller: the threads that wait for all clients of a worker process.
 
-The poller accepts connections and reads requests. It writes what clients did not take at once, and
-closes connections whose time is over. Complete requests go to threads, which call the application.
-So a slow client never holds a thread.
+The threads wait together. The thread that hears of a connection reads from it, and answers if that
+completes a request, or writes what the client did not take before. So a slow client never holds a
+thread, and a request needs no second thread, which would cost 10 to 20 microseconds. The main
+thread accepts connections, and closes those whose time is over.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import logging
 import select
 import signal
 import socket
+import threading
 import time
 from contextlib import suppress
 from http import HTTPStatus
 
 from roost.model.limits import Limits
 from roost.server.budget import Budget
-from roost.server.connection import Connection, Refused, State
+from roost.server.connection import WITHOUT_EVENTS, Connection, Refused, State
 from roost.server.exchange import Application, CutOff, answer, send_piece
 from roost.server.incoming import Environ
 from roost.server.outgoing import refusal
@@ -35,7 +37,6 @@ _STOP_POLL_SECONDS = 0.05
 _ACCEPTED_MAX = 64
 # How many connections the poller closes at most when a new one finds no room.
 _EVICTED_MAX = 16
-_EVENTS_MAX = 256
 # Requests mostly wait for the database or for their turn, so there are many threads.
 THREADS = 128
 # These threads make the pieces of large answers, one piece of each answer in turn.
@@ -63,7 +64,6 @@ class Poller:
         self._sweep_at = 0.0
         # How many connections the poller evicted since the last sweep.
         self._evicted = 0
-        self._threads = Threads("answer", THREADS, self._answer)
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
         self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
 
@@ -74,29 +74,40 @@ class Poller:
             end.setblocking(False)
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._stop)
-        self._epoll.register(wakened, select.EPOLLIN)
-        self._epoll.register(self._listener, select.EPOLLIN)
-        while not self._stopping:
-            self._turn(wakened, _SWEEP_SECONDS)
-        self._finish(wakened)
+        for number in range(THREADS):
+            threading.Thread(target=self._attend, name=f"answer-{number}", daemon=True).start()
+        with select.epoll() as arrivals:
+            arrivals.register(wakened, select.EPOLLIN)
+            arrivals.register(self._listener, select.EPOLLIN)
+            while not self._stopping:
+                self._turn(arrivals, wakened)
+        self._finish()
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
 
-    def _turn(self, wakened: socket.socket, seconds_max: float) -> None:
-        """Wait for the next events, and handle them."""
-        events = self._epoll.poll(seconds_max, _EVENTS_MAX)
+    def _turn(self, arrivals: select.epoll, wakened: socket.socket) -> None:
+        """Wait for new connections, and look after the open ones once in a while."""
+        events = arrivals.poll(_SWEEP_SECONDS)
         now = time.monotonic()
         for descriptor, _ in events:
-            connection = self._connections.get(descriptor)
-            if connection is not None:
-                self._handle_safely(connection, now)
-            elif descriptor == wakened.fileno():
+            if descriptor == wakened.fileno():
                 wakened.recv(4096)
-            elif descriptor == self._listener.fileno():
+            else:
                 self._accept(now)
         if now >= self._sweep_at:
             self._sweep(now)
+
+    def _attend(self) -> None:
+        """Handle one event after another. The kernel wakes the thread that began to wait last."""
+        while True:
+            for descriptor, _ in self._epoll.poll(-1, 1):
+                connection = self._connections.get(descriptor)
+                if connection is not None:
+                    with connection.owner:
+                        self._handle_safely(connection, time.monotonic())
+                # While the thread waits, the connection must not stay alive.
+                del connection
 
     # Connections come.
 
@@ -110,12 +121,12 @@ class Poller:
             except OSError as error:
                 # The client is gone already, or no descriptor is left.
                 if error.errno in _NO_DESCRIPTOR:
-                    self._evict(now)
+                    self._evict()
                     time.sleep(_NO_DESCRIPTOR_SECONDS)
                     return count
                 continue
             if len(self._connections) >= self._limits.max_connections:
-                self._evict(now)
+                self._evict()
             self._open(client, address, now)
         return _ACCEPTED_MAX
 
@@ -132,23 +143,20 @@ class Poller:
             _LOG.error("A connection cannot be served: %s", error)
             self._close(connection)
 
-    def _evict(self, now: float) -> None:
+    def _evict(self) -> None:
         """Close some connections that wait for their clients: idle ones first, oldest first."""
         waiting = [one for one in self._all() if one.state is not State.ANSWERING]
         waiting.sort(key=lambda one: (one.state is State.WRITING, not one.is_idle, one.waits_since))
         wanted = min(_EVICTED_MAX, len(self._connections) // 16 + 1)
         for connection in waiting:
-            if wanted and not self._has_request(connection, now):
-                self._close(connection)
-                self._evicted += 1
-                wanted -= 1
-
-    def _has_request(self, connection: Connection, now: float) -> bool:
-        """Whether a connection that seems idle has bytes of a request; if so, handle them."""
-        if not connection.is_idle:
-            return False
-        self._handle_safely(connection, now)
-        return not connection.is_idle
+            if not wanted:
+                break
+            if connection.take_if_waiting():
+                if not (connection.is_idle and connection.has_unread_bytes):
+                    self._close(connection)
+                    self._evicted += 1
+                    wanted -= 1
+                connection.owner.release()
 
     # Bytes come, or the client takes some.
 
@@ -161,8 +169,8 @@ class Poller:
             self._close(connection)
 
     def _handle(self, connection: Connection, now: float) -> None:
-        if connection.state is State.ANSWERING:
-            # The event is older than the state: a thread owns the connection now.
+        if connection.state in WITHOUT_EVENTS:
+            # The event is older than the state.
             return
         if connection.state is State.WRITING:
             self._write(connection)
@@ -175,7 +183,7 @@ class Poller:
         """Answer the next request or refuse the bytes; return whether there was either."""
         if connection.requests:
             connection.state = State.ANSWERING
-            self._threads.put(connection)
+            self._answer(connection)
         elif connection.refused is not None:
             self._refuse(connection, connection.refused)
         else:
@@ -183,7 +191,7 @@ class Poller:
         return True
 
     def _wait_for(self, events: int, connection: Connection) -> None:
-        """Let epoll report the connection again. From here on the poller owns it."""
+        """Let epoll report the connection again."""
         with suppress(OSError, ValueError):
             self._epoll.modify(connection.socket, events)
 
@@ -198,7 +206,7 @@ class Poller:
         self._settle(connection)
 
     def _write(self, connection: Connection) -> None:
-        before = len(connection.unsent), len(connection.unsent[0])
+        before = connection.unsent_bytes
         try:
             connection.flush()
         except OSError:
@@ -207,7 +215,7 @@ class Poller:
         if not connection.unsent:
             self._settle(connection)
             return
-        if (len(connection.unsent), len(connection.unsent[0])) != before:
+        if connection.unsent_bytes != before:
             connection.waits_since = time.monotonic()
             connection.deadline = connection.waits_since + self._limits.unread_seconds
         self._wait_for(_WRITE, connection)
@@ -215,31 +223,43 @@ class Poller:
     # Threads make answers.
 
     def _answer(self, connection: Connection) -> None:
+        """Answer the requests that have come, as long as the client takes the answers."""
         try:
-            answer(connection, self._application, lambda: self._stopping)
+            while connection.requests:
+                answer(connection, self._application, lambda: self._stopping)
+                if connection.unsent or connection.stream or not connection.keep_alive:
+                    break
         except OSError:
             self._close(connection)
         else:
             self._settle(connection)
 
     def _send_piece(self, connection: Connection) -> None:
-        try:
-            send_piece(connection)
-        except OSError:
-            self._close(connection)
-        except CutOff:
-            # The client sees the end of the connection before the end of the answer.
-            self._close(connection)
+        with connection.owner:
+            if connection.state is State.CLOSED:
+                return
+            try:
+                send_piece(connection)
+            except OSError:
+                self._close(connection)
+            except CutOff:
+                # The client sees the end of the connection before the end of the answer.
+                self._close(connection)
+            else:
+                self._go_on(connection)
+
+    def _go_on(self, connection: Connection) -> None:
+        """After a piece of an answer: wait for what comes next."""
+        if connection.requests and connection.stream is None:
+            # The thread that hears that the client can take more answers its next request.
+            self._await_reader(connection)
         else:
             self._settle(connection)
 
     def _settle(self, connection: Connection) -> None:
-        """Hand the connection to the owner of its next state. The caller owns it no longer."""
+        """Let the connection wait for what comes next."""
         if connection.unsent:
-            connection.waits_since = time.monotonic()
-            connection.deadline = connection.waits_since + self._limits.unread_seconds
-            connection.state = State.WRITING
-            self._wait_for(_WRITE, connection)
+            self._await_reader(connection)
         elif connection.stream is not None:
             connection.state = State.ANSWERING
             self._streams.put(connection)
@@ -249,6 +269,12 @@ class Poller:
             self._linger(connection)
         else:
             self._close(connection)
+
+    def _await_reader(self, connection: Connection) -> None:
+        connection.waits_since = time.monotonic()
+        connection.deadline = connection.waits_since + self._limits.unread_seconds
+        connection.state = State.WRITING
+        self._wait_for(_WRITE, connection)
 
     def _await_request(self, connection: Connection) -> None:
         if self._take_up(connection):
@@ -287,44 +313,55 @@ class Poller:
                 self._limits.max_connections,
             )
             self._evicted = 0
-        writing = []
         for connection in self._all():
-            if connection.state is State.ANSWERING:
-                continue
-            if connection.deadline < now:
+            if connection.deadline < now and connection.take_if_waiting():
                 self._time_out(connection)
-            elif connection.state is State.WRITING:
-                writing.append(connection)
+                connection.owner.release()
+        self._bound_unread()
+
+    def _bound_unread(self) -> None:
+        """Close the connections of the slowest clients if all together hold too many bytes."""
+        writing = [one for one in self._all() if one.state is State.WRITING]
         unread = sum(connection.unsent_bytes for connection in writing)
         streams = sum(connection.stream is not None for connection in writing)
         for connection in sorted(writing, key=lambda one: one.waits_since):
             if unread <= self._limits.max_unread_bytes and streams <= _STREAMS_MAX:
                 break
-            unread -= connection.unsent_bytes
-            streams -= connection.stream is not None
-            self._close(connection)
+            if connection.take_if_waiting():
+                unread -= connection.unsent_bytes
+                streams -= connection.stream is not None
+                self._close(connection)
+                connection.owner.release()
 
     def _time_out(self, connection: Connection) -> None:
-        if connection.state is State.READING and not connection.is_idle:
+        if connection.state is not State.READING:
+            self._close(connection)
+        elif connection.has_unread_bytes:
+            # Not the client is late: all threads are busy.
+            return
+        elif connection.is_idle:
+            self._close(connection)
+        else:
             refused = Refused(HTTPStatus.REQUEST_TIMEOUT, "The request did not come in time.")
             self._refuse(connection, refused)
-        else:
-            self._close(connection)
 
-    def _finish(self, wakened: socket.socket) -> None:
+    def _finish(self) -> None:
         """Stop listening, answer the requests that have come, and wait for those in flight."""
         deadline = time.monotonic() + STOP_SECONDS
         while self._accept(time.monotonic()) == _ACCEPTED_MAX:
             pass
-        self._epoll.unregister(self._listener)
         self._listener.close()
         while time.monotonic() < deadline:
             for connection in self._all():
-                if connection.is_idle and not self._has_request(connection, time.monotonic()):
-                    self._close(connection)
+                if connection.is_idle and connection.take_if_waiting():
+                    if connection.is_idle and not connection.has_unread_bytes:
+                        self._close(connection)
+                    connection.owner.release()
             if not self._connections:
                 break
-            self._turn(wakened, _STOP_POLL_SECONDS)
+            time.sleep(_STOP_POLL_SECONDS)
+            if time.monotonic() >= self._sweep_at:
+                self._sweep(time.monotonic())
 
 
 def _addresses(client: socket.socket, address: object) -> Environ:

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from roost.service.errors import generation_conflict
-from roost.service.providers import get_locked_provider, get_provider
+from roost.service.errors import generation_conflict, provider_not_found
+from roost.service.providers import get_locked_provider
 from roost.store import aggregates
 
 
 def list_aggregates(connection: Connection, uuid: str) -> tuple[int, list[str]]:
     """The provider's generation, and the uuids of the aggregates that have the provider."""
-    provider = get_provider(connection, uuid)
-    return provider.generation, aggregates.list_provider_aggregates(connection, provider.id)
+    found = aggregates.provider_aggregates(connection, uuid)
+    if found is None:
+        raise provider_not_found(uuid)
+    return found
 
 
 def replace_aggregates(

@@ -15,8 +15,9 @@ from roost.service.errors import (
     Invalid,
     NotFound,
     UnknownResourceClass,
+    provider_not_found,
 )
-from roost.service.providers import get_locked_provider, get_provider
+from roost.service.providers import get_locked_provider
 from roost.store import inventories, providers, vocabulary
 from roost.store.inventories import InventoryKey
 
@@ -31,12 +32,10 @@ class ProviderInventories:
 
 def list_inventories(connection: Connection, uuid: str) -> ProviderInventories:
     """All inventories of the provider."""
-    # The generation is read first. If another client writes before the inventories are read, the
-    # next write with this generation is refused, and cannot undo that client's write.
-    provider = get_provider(connection, uuid)
-    return ProviderInventories(
-        provider.generation, inventories.list_inventories(connection, provider.id)
-    )
+    found = inventories.provider_inventories(connection, uuid)
+    if found is None:
+        raise provider_not_found(uuid)
+    return ProviderInventories(*found)
 
 
 def get_inventory(connection: Connection, uuid: str, resource_class: str) -> ProviderInventories:
@@ -158,8 +157,10 @@ def delete_inventories(connection: Connection, uuid: str) -> None:
 
 def list_usages(connection: Connection, uuid: str) -> tuple[int, Mapping[str, int]]:
     """The provider's generation, and how much of each of its classes is in use."""
-    provider = get_provider(connection, uuid)
-    return provider.generation, inventories.usages(connection, provider.id)
+    found = inventories.provider_usages(connection, uuid)
+    if found is None:
+        raise provider_not_found(uuid)
+    return found
 
 
 def hold_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]:

@@ -9,8 +9,14 @@ from sqlalchemy import Connection
 
 from roost.model.identifiers import Name, is_custom, is_custom_name
 from roost.model.providers import Provider
-from roost.service.errors import Conflict, Invalid, NotFound, generation_conflict
-from roost.service.providers import get_locked_provider, get_provider
+from roost.service.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    generation_conflict,
+    provider_not_found,
+)
+from roost.service.providers import get_locked_provider
 from roost.store import providers, traits, vocabulary
 
 
@@ -71,8 +77,10 @@ def delete_trait(connection: Connection, name: str) -> None:
 
 def list_provider_traits(connection: Connection, uuid: str) -> tuple[int, list[Name]]:
     """The provider's generation and its traits."""
-    provider = get_provider(connection, uuid)
-    return provider.generation, traits.list_provider_traits(connection, provider.id)
+    found = traits.provider_traits(connection, uuid)
+    if found is None:
+        raise provider_not_found(uuid)
+    return found
 
 
 def replace_provider_traits(
@@ -95,7 +103,8 @@ def delete_provider_traits(connection: Connection, uuid: str) -> None:
 
 
 def _change(connection: Connection, provider: Provider, wanted: set[int]) -> tuple[int, list[Name]]:
-    present = {trait.id for trait in traits.list_provider_traits(connection, provider.id)}
+    _, found = list_provider_traits(connection, provider.uuid)
+    present = {trait.id for trait in found}
     if present != wanted:
         traits.change_provider_traits(connection, provider, wanted - present, present - wanted)
         providers.increment_generations(connection, [provider.id])

@@ -18,19 +18,29 @@ from sqlalchemy import (
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import Provider
 from roost.store.journal.writing import ChangeKind, record_changes
-from roost.store.providers import increment_generations
+from roost.store.providers import VISIBLE_PROVIDERS, increment_generations
+from roost.store.queries import Query
 from roost.store.statements import InsertRows, Statement, chunks
-from roost.store.tables import placement_aggregates, resource_provider_aggregates, utc_now
+from roost.store.tables import (
+    placement_aggregates,
+    resource_provider_aggregates,
+    resource_providers,
+    utc_now,
+)
 
-_AGGREGATES = (
-    select(placement_aggregates.c.uuid)
+# A provider without aggregates has one row, whose aggregate is null.
+_AGGREGATES = Query(
+    select(resource_providers.c.generation, placement_aggregates.c.uuid)
     .select_from(
-        resource_provider_aggregates.join(
+        VISIBLE_PROVIDERS.outerjoin(
+            resource_provider_aggregates,
+            resource_provider_aggregates.c.resource_provider_id == resource_providers.c.id,
+        ).outerjoin(
             placement_aggregates,
             placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
         )
     )
-    .where(resource_provider_aggregates.c.resource_provider_id == bindparam("provider_id"))
+    .where(resource_providers.c.uuid == bindparam("uuid"))
     .order_by(placement_aggregates.c.uuid)
 )
 _ROWS = select(placement_aggregates.c.id, placement_aggregates.c.uuid)
@@ -60,9 +70,13 @@ _LEAVE = Statement(
 )
 
 
-def list_provider_aggregates(connection: Connection, provider_id: int) -> list[str]:
-    """The uuids of the aggregates of the provider itself."""
-    return list(connection.execute(_AGGREGATES, {"provider_id": provider_id}).scalars())
+def provider_aggregates(connection: Connection, uuid: str) -> tuple[int, list[str]] | None:
+    """The provider's generation, and the uuids of the aggregates of the provider itself.
+
+    One statement reads both, so that both are of one moment. `None` if there is no such provider.
+    """
+    rows = _AGGREGATES.fetch(connection, {"uuid": uuid})
+    return (rows[0][0], [found for _, found in rows if found is not None]) if rows else None
 
 
 def aggregate_ids(connection: Connection, uuids: Iterable[str]) -> dict[str, list[int]]:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, func, literal_column, sele
 from roost.model.consumers import ConsumerAllocations, ProviderAllocation, ProviderConsumer
 from roost.model.identifiers import uuid_spellings
 from roost.model.inventory import Inventory
+from roost.store.queries import Query
 from roost.store.statements import BoundStatement, InsertRows, Statement, chunks
 from roost.store.tables import (
     allocations,
@@ -22,32 +23,36 @@ from roost.store.tables import (
     projects,
     resource_classes,
     resource_providers,
+    stored_time,
     users,
     utc_now,
 )
 
-_BY_CONSUMER = (
-    select(
-        resource_providers.c.uuid.label("provider_uuid"),
-        resource_providers.c.generation.label("provider_generation"),
-        resource_classes.c.name.label("resource_class"),
-        allocations.c.used,
-        projects.c.external_id.label("project"),
-        users.c.external_id.label("user"),
-        consumers.c.generation,
-        consumer_types.c.name.label("consumer_type"),
-        func.coalesce(allocations.c.updated_at, allocations.c.created_at).label("modified_at"),
-    )
-    .select_from(
-        allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_id)
-        .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
-        .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-        .join(projects, projects.c.id == consumers.c.project_id)
-        .join(users, users.c.id == consumers.c.user_id)
-        .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-    )
-    .where(allocations.c.consumer_id.in_(bindparam("uuids", expanding=True)))
-    .order_by(resource_providers.c.id, allocations.c.resource_class_id)
+_BY_CONSUMER = Query(
+    lambda uuids: (
+        select(
+            resource_providers.c.uuid.label("provider_uuid"),
+            resource_providers.c.generation.label("provider_generation"),
+            resource_classes.c.name.label("resource_class"),
+            allocations.c.used,
+            projects.c.external_id.label("project"),
+            users.c.external_id.label("user"),
+            consumers.c.generation,
+            consumer_types.c.name.label("consumer_type"),
+            func.coalesce(allocations.c.updated_at, allocations.c.created_at).label("modified_at"),
+        )
+        .select_from(
+            allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_id)
+            .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
+            .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
+            .join(projects, projects.c.id == consumers.c.project_id)
+            .join(users, users.c.id == consumers.c.user_id)
+            .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
+        )
+        .where(allocations.c.consumer_id.in_(uuids))
+        .order_by(resource_providers.c.id, allocations.c.resource_class_id)
+    ),
+    lists=["uuids"],
 )
 _BY_PROVIDER = (
     select(
@@ -167,25 +172,26 @@ InventoryUsages: TypeAlias = dict[tuple[int, int], InventoryUsage]
 
 def consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocations | None:
     """The allocations of the consumer, read by one statement; `None` without allocations."""
-    rows = connection.execute(_BY_CONSUMER, {"uuids": uuid_spellings(uuid)}).all()
+    rows = _BY_CONSUMER.fetch_members(connection, uuid_spellings(uuid))
     if not rows:
         return None
     resources: dict[str, dict[str, int]] = defaultdict(dict)
     generations = {}
-    for row in rows:
-        resources[row.provider_uuid][row.resource_class] = row.used
-        generations[row.provider_uuid] = row.provider_generation
-    first = rows[0]
+    for provider, generation, resource_class, used, *_ in rows:
+        resources[provider][resource_class] = used
+        generations[provider] = generation
+    *_, project, user, generation, consumer_type, _ = rows[0]
+    times = (stored_time(row[-1]) for row in rows)
     return ConsumerAllocations(
         allocations=tuple(
             ProviderAllocation(provider, generations[provider], amounts)
             for provider, amounts in resources.items()
         ),
-        project=first.project,
-        user=first.user,
-        generation=first.generation,
-        consumer_type=first.consumer_type,
-        modified_at=max(row.modified_at for row in rows),
+        project=project,
+        user=user,
+        generation=generation,
+        consumer_type=consumer_type,
+        modified_at=max((time for time in times if time is not None), default=None),
     )
 
 

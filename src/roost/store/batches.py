@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
+from roost.store.sessions import raise_translated
 from roost.store.statements import BoundStatement
 from roost.store.watchdog import begin_wait, end_wait
 
@@ -63,26 +63,6 @@ def _run(
         raise_translated(connection, error)
     finally:
         end_wait(connection)
-
-
-def raise_translated(connection: Connection, error: Exception) -> NoReturn:
-    """Raise a driver's error as SQLAlchemy does, and any other error unchanged."""
-    dialect = connection.dialect
-    base = dialect.loaded_dbapi.Error
-    if not isinstance(error, base):
-        raise error
-    lost = dialect.is_disconnect(error, connection.connection, None)
-    if lost:
-        connection.invalidate(error)
-    raise DBAPIError.instance(
-        None,
-        None,
-        error,
-        base,
-        hide_parameters=True,
-        connection_invalidated=lost,
-        dialect=dialect,
-    ) from error
 
 
 @cache

@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from roost.store.availability import Availability
-from roost.store.batches import LastBatch, commit_batch, raise_translated
+from roost.store.batches import LastBatch, commit_batch
 from roost.store.errors import (
     ConnectionLost,
     Contention,
@@ -30,7 +30,8 @@ from roost.store.errors import (
     reason_of,
 )
 from roost.store.pymysql_connections import MULTI_STATEMENTS, use_sparing_connections
-from roost.store.sessions import Doorway, session
+from roost.store.sessions import Doorway, Session, raise_translated
+from roost.store.snapshots import in_one_moment
 from roost.store.sqlite_file import watch_file
 from roost.store.urls import parse_url
 from roost.store.watchdog import make_watchable
@@ -56,17 +57,6 @@ _BACKOFF_SECONDS_MAX = 0.25
 # occupy all threads.
 WRITE_SECONDS_MAX = 30
 _LOCK_SECONDS_MAX = 10
-# The statements that begin a transaction whose reads all see the same moment.
-_MYSQL_SNAPSHOT = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
-)
-_BEGIN_SNAPSHOT = {
-    "sqlite": ("BEGIN",),
-    "postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",),
-    "mysql": _MYSQL_SNAPSHOT,
-    "mariadb": _MYSQL_SNAPSHOT,
-}
 # The server ends a transaction that a stopped process leaves open.
 _IDLE_SECONDS_MAX = 60
 
@@ -107,10 +97,12 @@ class Database:
         self.reader = _create_engine(self.url, options, reads_only=True)
         # One connection outside the pools: slow reads must not delay the reader of the journal.
         self.follower = _create_engine(self.url, _of_follower(options), reads_only=True)
-        self.writers, self.readers = (
-            Doorway(engine, _connections_max(options), options.pool_timeout_seconds)
-            for engine in (self.engine, self.reader)
+        connections_max, seconds = _connections_max(options), options.pool_timeout_seconds
+        self.writers = Doorway(self.engine, connections_max, seconds)
+        self.readers = Doorway(
+            self.reader, connections_max, seconds, kept_max=options.pool_size or POOL_SIZE
         )
+        self.followers = Doorway(self.follower, 0, 0, kept_max=1)
         self.availability = Availability(self._probe, options.wait_seconds)
         for engine in (self.engine, self.reader, self.follower):
             self.availability.guard(engine)
@@ -128,7 +120,11 @@ class Database:
         Each of its statements sees what is committed when the statement begins. So `work` reads a
         generation before the rows that the generation guards.
         """
-        return self._with_fresh_connection(lambda: self._read_once(work, *args, **kwargs))
+        try:
+            return self._read_once(work, *args, **kwargs)
+        except ConnectionLost:
+            # As for a snapshot. Reads are so short that a call more would count.
+            return self._read_once(work, *args, **kwargs)
 
     def snapshot(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -179,7 +175,7 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.release()
-        self.follower.dispose()
+        self._release_follower()
 
     def release(self) -> None:
         """Close what processes must not share after a fork.
@@ -187,20 +183,25 @@ class Database:
         The journal's connection to a server stays open: a child process never uses it.
         """
         self.engine.dispose()
+        self.readers.close_kept()
         self.reader.dispose()
         if self.gate is not None:
-            self.follower.dispose()
+            self._release_follower()
             self.gate.close()
 
-    def _session(self, doorway: Doorway) -> AbstractContextManager[Connection]:
-        return session(doorway, self.options.silence_seconds, self.availability)
+    def _release_follower(self) -> None:
+        self.followers.close_kept()
+        self.follower.dispose()
+
+    def _session(self, doorway: Doorway) -> Session:
+        return Session(doorway, self.options.silence_seconds, self.availability)
 
     def _probe(self) -> None:
         """Raise `DatabaseAway` unless the database answers over a new connection."""
         options = replace(_of_follower(self.options), wait_seconds=_PROBE_SECONDS)
         engine = _create_engine(self.url, options, reads_only=True)
         try:
-            with session(Doorway(engine, 0, 0), _PROBE_SECONDS) as connection:
+            with Session(Doorway(engine, 0, 0), _PROBE_SECONDS) as connection:
                 connection.exec_driver_sql("SELECT 1").close()
         finally:
             engine.dispose()
@@ -258,22 +259,6 @@ class Database:
                 raise
             # The server has rolled the transaction back: it said so by its error.
             raise WriteRefused(reason_of(error)) from error
-
-
-def in_one_moment(
-    connection: Connection,
-    work: Callable[Concatenate[Connection, P], T],
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> T:
-    """What `work` returns; all its statements see the same moment."""
-    for statement in _BEGIN_SNAPSHOT[connection.dialect.name]:
-        connection.exec_driver_sql(statement)
-    try:
-        return work(connection, *args, **kwargs)
-    finally:
-        if not connection.invalidated:
-            connection.exec_driver_sql("ROLLBACK")
 
 
 def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> Engine:

@@ -5,16 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
 
 from roost.model.inventory import Inventory
 from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.providers import VISIBLE_PROVIDERS
+from roost.store.queries import Query
 from roost.store.statements import InsertRows, Statement, UpdateRows
-from roost.store.tables import allocations, inventories, resource_classes, utc_now
+from roost.store.tables import (
+    allocations,
+    inventories,
+    resource_classes,
+    resource_providers,
+    stored_time,
+    utc_now,
+)
 
-_INVENTORIES = (
-    select(
-        resource_classes.c.name,
+# A provider without inventories has one row, whose inventory is null.
+_WITH_CLASSES = VISIBLE_PROVIDERS.outerjoin(
+    inventories, inventories.c.resource_provider_id == resource_providers.c.id
+).outerjoin(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+_BY_UUID = (
+    select(resource_providers.c.generation, resource_classes.c.name)
+    .select_from(_WITH_CLASSES)
+    .where(resource_providers.c.uuid == bindparam("uuid"))
+    .order_by(inventories.c.resource_class_id)
+)
+_INVENTORIES = Query(
+    _BY_UUID.add_columns(
         inventories.c.total,
         inventories.c.reserved,
         inventories.c.min_unit,
@@ -23,11 +41,16 @@ _INVENTORIES = (
         inventories.c.allocation_ratio,
         func.coalesce(inventories.c.updated_at, inventories.c.created_at),
     )
-    .select_from(
-        inventories.join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+)
+_USAGES = Query(
+    _BY_UUID.add_columns(
+        select(func.coalesce(func.sum(allocations.c.used), literal_column("0")))
+        .where(
+            allocations.c.resource_provider_id == inventories.c.resource_provider_id,
+            allocations.c.resource_class_id == inventories.c.resource_class_id,
+        )
+        .scalar_subquery()
     )
-    .where(inventories.c.resource_provider_id == bindparam("provider_id"))
-    .order_by(inventories.c.resource_class_id)
 )
 _PRESENT = Statement(
     lambda provider_ids: select(
@@ -43,24 +66,6 @@ _ALLOCATED = Statement(
     ),
     lists=["provider_ids"],
 )
-_USAGES = (
-    select(
-        resource_classes.c.name,
-        func.coalesce(func.sum(allocations.c.used), 0).label("used"),
-    )
-    .select_from(
-        inventories.join(
-            resource_classes, resource_classes.c.id == inventories.c.resource_class_id
-        ).outerjoin(
-            allocations,
-            (allocations.c.resource_provider_id == inventories.c.resource_provider_id)
-            & (allocations.c.resource_class_id == inventories.c.resource_class_id),
-        )
-    )
-    .where(inventories.c.resource_provider_id == bindparam("provider_id"))
-    .group_by(inventories.c.resource_class_id, resource_classes.c.name)
-    .order_by(inventories.c.resource_class_id)
-)
 _INSERT = InsertRows(inventories)
 _UPDATE = UpdateRows(
     inventories,
@@ -73,16 +78,29 @@ _DELETE = Statement(lambda ids: delete(inventories).where(inventories.c.id.in_(i
 InventoryKey: TypeAlias = tuple[int, int]
 
 
-def list_inventories(connection: Connection, provider_id: int) -> dict[str, Inventory]:
-    """The provider's inventories by class, in the order of the classes' ids."""
-    rows = connection.execute(_INVENTORIES, {"provider_id": provider_id})
-    return {row.name: Inventory(*row) for row in rows}
+def provider_inventories(
+    connection: Connection, uuid: str
+) -> tuple[int, dict[str, Inventory]] | None:
+    """The provider's generation, and its inventories by class in the order of the classes' ids.
+
+    One statement reads both, so that both are of one moment. `None` if there is no such provider.
+    """
+    rows = _INVENTORIES.fetch(connection, {"uuid": uuid})
+    if not rows:
+        return None
+    return rows[0][0], {
+        name: Inventory(name, *(*amounts, stored_time(modified_at)))
+        for _, name, *amounts, modified_at in rows
+        if name is not None
+    }
 
 
-def usages(connection: Connection, provider_id: int) -> dict[str, int]:
-    """The usage of each inventory of the provider, 0 included."""
-    rows = connection.execute(_USAGES, {"provider_id": provider_id})
-    return {name: int(used) for name, used in rows}
+def provider_usages(connection: Connection, uuid: str) -> tuple[int, dict[str, int]] | None:
+    """The provider's generation, and the usage of each of its inventories, 0 included."""
+    rows = _USAGES.fetch(connection, {"uuid": uuid})
+    if not rows:
+        return None
+    return rows[0][0], {name: int(used) for _, name, used in rows if name is not None}
 
 
 def present_inventories(

@@ -11,6 +11,7 @@ from roost.model.providers import Provider
 from roost.store.batches import execute_batch, fetch_groups
 from roost.store.errors import Retry
 from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.queries import Query
 from roost.store.statements import CHUNK_LENGTH, BoundStatement, Statement, insert_row
 from roost.store.tables import (
     allocations,
@@ -26,6 +27,9 @@ _root = resource_providers.alias("root")
 _parent = resource_providers.alias("parent")
 
 # A provider without root is invisible in every answer, as in the reference: hence the inner join.
+VISIBLE_PROVIDERS = resource_providers.join(
+    _root, _root.c.id == resource_providers.c.root_provider_id
+)
 PROVIDERS: Select[Any] = select(
     resource_providers.c.id,
     resource_providers.c.uuid,
@@ -37,13 +41,11 @@ PROVIDERS: Select[Any] = select(
     _root.c.uuid.label("root_uuid"),
     func.coalesce(resource_providers.c.updated_at, resource_providers.c.created_at),
 ).select_from(
-    resource_providers.join(_root, _root.c.id == resource_providers.c.root_provider_id).outerjoin(
-        _parent, _parent.c.id == resource_providers.c.parent_provider_id
-    )
+    VISIBLE_PROVIDERS.outerjoin(_parent, _parent.c.id == resource_providers.c.parent_provider_id)
 )
 
-_BY_UUID = PROVIDERS.where(resource_providers.c.uuid == bindparam("uuid"))
-_BY_ID = PROVIDERS.where(resource_providers.c.id == bindparam("id"))
+_BY_UUID = Query(PROVIDERS.where(resource_providers.c.uuid == bindparam("uuid")))
+_BY_ID = Query(PROVIDERS.where(resource_providers.c.id == bindparam("id")))
 
 # NO KEY UPDATE on PostgreSQL: rows that refer to the provider (children, traits) may still come.
 _LOCK = (
@@ -110,17 +112,15 @@ class SeenProvider(NamedTuple):
     generation: int
 
 
-def fetch_providers(result: Any) -> list[Provider]:
-    """All providers that a statement with the columns of `PROVIDERS` found."""
-    # The driver's own rows: SQLAlchemy would make an object of each.
-    rows = result.cursor.fetchall()
-    result.close()
-    return [Provider(*(*values, stored_time(modified_at))) for *values, modified_at in rows]
+def provider_of(row: Sequence[Any]) -> Provider:
+    """The provider in a row of the driver with the columns of `PROVIDERS`."""
+    return Provider._make((*row[:-1], stored_time(row[-1])))
 
 
 def find_provider(connection: Connection, uuid: str) -> Provider | None:
     """The provider with exactly this uuid."""
-    return _one(connection.execute(_BY_UUID, {"uuid": uuid}))
+    row = _BY_UUID.fetch_one(connection, {"uuid": uuid})
+    return None if row is None else provider_of(row)
 
 
 def find_generations(connection: Connection, uuids: Iterable[str]) -> dict[str, SeenProvider]:
@@ -130,13 +130,8 @@ def find_generations(connection: Connection, uuids: Iterable[str]) -> dict[str, 
 
 def find_provider_by_id(connection: Connection, id_: int) -> Provider | None:
     """The provider with this internal id."""
-    return _one(connection.execute(_BY_ID, {"id": id_}))
-
-
-def _one(result: Any) -> Provider | None:
-    # For one row of many columns, SQLAlchemy's cached path costs less than the driver's own rows.
-    row = result.one_or_none()
-    return None if row is None else Provider(*row)
+    row = _BY_ID.fetch_one(connection, {"id": id_})
+    return None if row is None else provider_of(row)
 
 
 def any_exists(connection: Connection) -> bool:

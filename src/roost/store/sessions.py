@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -20,20 +20,44 @@ from roost.store.errors import (
     is_lost,
     reason_of,
 )
-from roost.store.watchdog import opening_watched, watched
+from roost.store.sqlite_file import currency_check
+from roost.store.watchdog import (
+    begin_opening,
+    begin_wait,
+    begin_watch,
+    end_opening,
+    end_wait,
+    end_watch,
+)
+
+# After so long a connection goes through its pool again, which closes connections that are too old.
+_KEPT_SECONDS = 10.0
 
 
 class Doorway:
     """Admits as many threads to an engine as it has connections. Further threads wait in turn.
 
     The engine's pool makes threads wait as well, but does not wake them when a connection fails.
+    A doorway may keep open connections between two uses, up to `kept_max`: SQLAlchemy takes longer
+    to give and to take back a connection than most reads take.
     """
 
-    def __init__(self, engine: Engine, threads_max: int, seconds: float) -> None:
+    def __init__(
+        self, engine: Engine, threads_max: int, seconds: float, *, kept_max: int = 0
+    ) -> None:
         self.engine = engine
         self._seconds = seconds
         # Without a bound if the operator set none.
         self._free = threading.Semaphore(threads_max) if threads_max > 0 else None
+        self._kept_max = kept_max
+        # Each with the time at which it came from the pool.
+        self._kept: list[tuple[Connection, float]] = []
+        self._is_current = currency_check(engine)
+
+    @property
+    def kept(self) -> int:
+        """How many open connections the doorway keeps at this moment."""
+        return len(self._kept)
 
     def enter(self) -> None:
         """Wait until a connection is free; the thread must leave again."""
@@ -48,82 +72,158 @@ class Doorway:
         if self._free is not None:
             self._free.release()
 
+    def kept_connection(self) -> tuple[Connection, float] | None:
+        """A connection that was kept, and when it came from the pool; `None` if there is none."""
+        try:
+            connection, since = self._kept.pop()
+        except IndexError:
+            return None
+        if time.monotonic() - since < _KEPT_SECONDS and self._is_current(connection):
+            return connection, since
+        connection.close()
+        return None
 
-@contextmanager
-def session(
-    doorway: Doorway, seconds: float, availability: Availability | None = None
-) -> Iterator[Connection]:
-    """A connection whose server may be silent for `seconds` at most.
+    def keep(self, connection: Connection, since: float) -> bool:
+        """Keep a connection for the next thread, if possible; return whether it is kept."""
+        if len(self._kept) >= self._kept_max or connection.in_transaction():
+            return False
+        self._kept.append((connection, since))
+        return True
+
+    def forget_kept(self) -> list[object]:
+        """The connections that are kept, which the doorway leaves open and uses no longer."""
+        forgotten: list[object] = [*self._kept]
+        self._kept.clear()
+        return forgotten
+
+    def close_kept(self) -> None:
+        """Close the connections that are kept."""
+        while self._kept:
+            with suppress(IndexError):
+                self._kept.pop()[0].close()
+
+    def renew(self) -> None:
+        """After a connection was lost: close all others that are open and not in use."""
+        if self._kept_max:
+            self.close_kept()
+            self.engine.dispose()
+
+
+class Session:
+    """A connection whose server may be silent for `seconds` at most, for a `with` statement.
 
     A lost connection raises `DatabaseAway` or a subclass, whatever the driver and SQLAlchemy
-    raise. Other errors pass unchanged.
+    raise. Other errors pass unchanged. Most requests read once, and a context manager made of a
+    generator would cost as much as that read.
     """
-    if availability is not None:
-        availability.require()
-    doorway.enter()
-    try:
-        # Again, because the database may have become silent during the wait.
+
+    __slots__ = ("_availability", "_connection", "_doorway", "_seconds", "_since", "_watch")
+
+    def __init__(
+        self, doorway: Doorway, seconds: float, availability: Availability | None = None
+    ) -> None:
+        self._doorway = doorway
+        self._seconds = seconds
+        self._availability = availability
+
+    def __enter__(self) -> Connection:
+        availability, doorway = self._availability, self._doorway
         if availability is not None:
             availability.require()
-        with (
-            _connect(doorway.engine, seconds, availability) as connection,
-            watched(connection, seconds) as watch,
-        ):
+        doorway.enter()
+        try:
+            # Again, because the database may have become silent during the wait.
+            if availability is not None:
+                availability.require()
+            self._connection, self._since = doorway.kept_connection() or (
+                _connect(doorway.engine, self._seconds, availability),
+                time.monotonic(),
+            )
+        except BaseException:
+            doorway.leave()
+            raise
+        self._watch = begin_watch(self._connection, self._seconds)
+        return self._connection
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        connection, doorway = self._connection, self._doorway
+        try:
+            end_watch(self._watch)
+            if error is None and doorway.keep(connection, self._since):
+                return
             try:
-                yield connection
-            except (SQLAlchemyError, OSError) as error:
-                # SQLAlchemy has no class of its own for the use of a lost connection.
-                if not (connection.invalidated or is_lost(error)):
-                    raise
-                if not connection.invalidated:
-                    connection.invalidate(error)
-                if watch is None or not watch.expired:
-                    raise ConnectionLost(f"the connection was lost: {reason_of(error)}") from error
-                if availability is not None:
-                    availability.note_silence()
-                raise DatabaseSilent("the database did not answer in time") from error
-    finally:
-        doorway.leave()
+                self._raise_loss(error)
+            finally:
+                connection.close()
+        finally:
+            doorway.leave()
+
+    def _raise_loss(self, error: BaseException | None) -> None:
+        """Raise what the error means if it means that the connection was lost."""
+        if not isinstance(error, (SQLAlchemyError, OSError)):
+            return
+        connection = self._connection
+        # SQLAlchemy has no class of its own for the use of a lost connection.
+        if not (connection.invalidated or is_lost(error)):
+            return
+        if not connection.invalidated:
+            connection.invalidate(error)
+        # The server may have been restarted: then all of its connections are lost.
+        self._doorway.renew()
+        if self._watch is None or not self._watch.expired:
+            raise ConnectionLost(f"the connection was lost: {reason_of(error)}") from error
+        if self._availability is not None:
+            self._availability.note_silence()
+        raise DatabaseSilent("the database did not answer in time") from error
 
 
 def _connect(engine: Engine, seconds: float, availability: Availability | None) -> Connection:
     began = time.monotonic()
+    begin_opening(seconds)
     try:
-        with opening_watched(seconds):
-            return engine.connect()
+        return engine.connect()
     except PoolTimeout as error:
         raise DatabaseAway("other requests use all connections to the database") from error
     except (DBAPIError, OSError) as error:
         if availability is not None and time.monotonic() - began > REFUSAL_SECONDS:
             availability.note_silence()
         raise DatabaseAway(f"no connection could be opened: {reason_of(error)}") from error
+    finally:
+        end_opening()
 
 
 def fetch_directly(
     connection: Connection, statement: str, parameters: Sequence[Any]
 ) -> Sequence[Any]:
     """All rows of a statement, from the driver itself; its errors are raised as SQLAlchemy's."""
-    fairy = connection.connection
-    cursor = fairy.cursor()
+    cursor = connection.connection.cursor()
     try:
+        begin_wait(connection)
         cursor.execute(statement, parameters)
+        end_wait(connection)
         return cursor.fetchall()
     except Exception as error:
-        dialect = connection.dialect
-        base = dialect.loaded_dbapi.Error
-        if not isinstance(error, base):
-            raise
-        lost = dialect.is_disconnect(error, fairy, cursor)
-        if lost:
-            connection.invalidate(error)
-        raise DBAPIError.instance(
-            statement,
-            None,
-            error,
-            base,
-            hide_parameters=True,
-            connection_invalidated=lost,
-            dialect=dialect,
-        ) from error
+        raise_translated(connection, error)
     finally:
         cursor.close()
+
+
+def raise_translated(connection: Connection, error: Exception) -> NoReturn:
+    """Raise a driver's error as SQLAlchemy does, and any other error unchanged."""
+    dialect = connection.dialect
+    base = dialect.loaded_dbapi.Error
+    if not isinstance(error, base):
+        raise error
+    lost = dialect.is_disconnect(error, connection.connection, None)
+    if lost:
+        connection.invalidate(error)
+    # The statement and its values are left out: errors are logged, and these must not be.
+    raise DBAPIError.instance(
+        None,
+        None,
+        error,
+        base,
+        hide_parameters=True,
+        connection_invalidated=lost,
+        dialect=dialect,
+    ) from error

@@ -6,10 +6,12 @@ import logging
 import os
 import sqlite3
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import InvalidatePoolError
 
 _LOG = logging.getLogger(__name__)
@@ -29,6 +31,13 @@ def watch_file(engine: Engine, path: str) -> None:
     file = _WatchedFile(path)
     event.listen(engine, "do_connect", file.before_connect)
     event.listen(engine, "checkout", file.before_use)
+    _watched[engine] = file
+
+
+def currency_check(engine: Engine) -> Callable[[Connection], bool]:
+    """A function that says whether a connection of the engine still has the file of that name."""
+    file = _watched.get(engine)
+    return (lambda _: True) if file is None else (lambda connection: file.has(connection.info))
 
 
 def make_file(path: str) -> None:
@@ -74,13 +83,18 @@ class _WatchedFile:
 
     def before_use(self, _connection: Any, record: Any, _proxy: Any) -> None:
         """Have the connection closed if another file has the name now."""
-        if record.info.get(_OPENED) == identity(self._path):
+        if not self.has(record.info):
+            raise InvalidatePoolError
+
+    def has(self, info: Mapping[Any, Any]) -> bool:
+        """Whether the file that a connection opened still has the name."""
+        if info.get(_OPENED) == identity(self._path):
             if self._log is None:
                 self._log = identity(self._log_path)
-            return
+            return True
         with self._lock:
             self._note_stale_log()
-        raise InvalidatePoolError
+        return False
 
     def _usable_file(self) -> Identity | None:
         found = identity(self._path)
@@ -106,3 +120,6 @@ class _WatchedFile:
             return
         if self._stale_log is None and os.path.getsize(self._log_path):
             self._stale_log = os.open(self._log_path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+_watched: WeakKeyDictionary[Engine, _WatchedFile] = WeakKeyDictionary()

@@ -9,15 +9,32 @@ from sqlalchemy import Connection, bindparam, delete, func, select
 from roost.model.identifiers import Name
 from roost.model.providers import Provider
 from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.providers import VISIBLE_PROVIDERS
+from roost.store.queries import Query
 from roost.store.statements import InsertRows, Statement
-from roost.store.tables import resource_provider_traits, traits, utc_now
+from roost.store.tables import (
+    resource_provider_traits,
+    resource_providers,
+    stored_time,
+    traits,
+    utc_now,
+)
 
-_TRAITS = (
-    select(traits.c.id, traits.c.name, func.coalesce(traits.c.updated_at, traits.c.created_at))
-    .select_from(
-        resource_provider_traits.join(traits, traits.c.id == resource_provider_traits.c.trait_id)
+# A provider without traits has one row, whose trait is null.
+_TRAITS = Query(
+    select(
+        resource_providers.c.generation,
+        traits.c.id,
+        traits.c.name,
+        func.coalesce(traits.c.updated_at, traits.c.created_at),
     )
-    .where(resource_provider_traits.c.resource_provider_id == bindparam("provider_id"))
+    .select_from(
+        VISIBLE_PROVIDERS.outerjoin(
+            resource_provider_traits,
+            resource_provider_traits.c.resource_provider_id == resource_providers.c.id,
+        ).outerjoin(traits, traits.c.id == resource_provider_traits.c.trait_id)
+    )
+    .where(resource_providers.c.uuid == bindparam("uuid"))
     .order_by(traits.c.name)
 )
 _ADD = InsertRows(resource_provider_traits)
@@ -30,9 +47,20 @@ _REMOVE = Statement(
 )
 
 
-def list_provider_traits(connection: Connection, provider_id: int) -> list[Name]:
-    """The provider's traits, by name."""
-    return [Name(*row) for row in connection.execute(_TRAITS, {"provider_id": provider_id})]
+def provider_traits(connection: Connection, uuid: str) -> tuple[int, list[Name]] | None:
+    """The provider's generation, and its traits by name.
+
+    One statement reads both, so that both are of one moment. `None` if there is no such provider.
+    """
+    rows = _TRAITS.fetch(connection, {"uuid": uuid})
+    if not rows:
+        return None
+    found = [
+        Name(id_, name, stored_time(modified_at))
+        for _, id_, name, modified_at in rows
+        if id_ is not None
+    ]
+    return rows[0][0], found
 
 
 def change_provider_traits(

@@ -108,19 +108,20 @@ os.register_at_fork(after_in_child=_WATCHDOG.begin_anew)
 end_silent = _WATCHDOG.end_silent
 
 
-@contextmanager
-def watched(connection: Connection, seconds: float) -> Iterator[Watch | None]:
-    """Limit the silence of the server to `seconds`; `None` for a file."""
+def begin_watch(connection: Connection, seconds: float) -> Watch | None:
+    """Limit the silence of the server to `seconds` until `end_watch`; `None` for a file."""
     found: tuple[int, int] | None = connection.info.get(_SOCKET)
     if found is None:
-        yield None
-        return
+        return None
     watch = Watch(*found, seconds)
     connection.info[_WATCH] = watch
     _WATCHDOG.add(watch)
-    try:
-        yield watch
-    finally:
+    return watch
+
+
+def end_watch(watch: Watch | None) -> None:
+    """Watch the connection no longer."""
+    if watch is not None:
         _WATCHDOG.remove(watch)
 
 
@@ -134,16 +135,25 @@ class _Opening(threading.local):
 _OPENING = _Opening()
 
 
+def begin_opening(seconds: float) -> None:
+    """Limit the silence of the server while this thread opens a connection to it."""
+    _OPENING.seconds = seconds
+
+
+def end_opening() -> None:
+    """The connection is open, or will not be."""
+    watch, _OPENING.seconds, _OPENING.watch = _OPENING.watch, None, None
+    end_watch(watch)
+
+
 @contextmanager
 def opening_watched(seconds: float) -> Iterator[None]:
     """Limit the silence of the server while a connection to it is opened."""
-    _OPENING.seconds = seconds
+    begin_opening(seconds)
     try:
         yield
     finally:
-        watch, _OPENING.seconds, _OPENING.watch = _OPENING.watch, None, None
-        if watch is not None:
-            _WATCHDOG.remove(watch)
+        end_opening()
 
 
 def wait_for_ever(connection: Connection) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
+from roost.api.microversions import Microversion
 from roost.api.provider_query import parse_provider_query
 from roost.api.requests import Request
 from roost.api.responses import (
@@ -37,6 +39,9 @@ _LINKS = (
     ("allocations", (1, 11)),
 )
 
+# The place of the uuid in the links of a version. No uuid and no path of this service contains it.
+_PLACE = "\0"
+
 # About 256 KB.
 _PIECE_LENGTH = 250
 
@@ -46,26 +51,39 @@ def _representation(request: Request, provider: Provider) -> dict[str, Any]:
     return body
 
 
-def _representations(request: Request, found: Sequence[Provider]) -> list[dict[str, Any]]:
-    prefix = request.prefix
-    parts = [part for part, since in _LINKS if request.version >= since]
+def _representations(request: Request, found: Iterable[Provider]) -> list[dict[str, Any]]:
+    links = _links(request.prefix, request.version)
     nested = request.at_least(1, 14)
     bodies = []
     for provider in found:
-        base = f"{prefix}/resource_providers/{provider.uuid}"
-        links = [{"rel": "self", "href": base}]
-        links += [{"rel": part, "href": f"{base}/{part}"} for part in parts]
-        body: dict[str, Any] = {
+        body = {
             "uuid": provider.uuid,
             "name": provider.name,
             "generation": provider.generation,
-            "links": links,
+            # The JSON of the links: making seven objects for each provider takes twice as long.
+            "links": orjson.Fragment(links.replace(_PLACE, _escaped(provider.uuid))),
         }
         if nested:
             body["parent_provider_uuid"] = provider.parent_uuid
             body["root_provider_uuid"] = provider.root_uuid
         bodies.append(body)
     return bodies
+
+
+@lru_cache(maxsize=256)
+def _links(prefix: str, version: Microversion) -> str:
+    """The links of a provider in this version as JSON, with places for the provider's uuid."""
+    base = f"{prefix}/resource_providers/"
+    hrefs = {"self": ""} | {part: f"/{part}" for part, since in _LINKS if version >= since}
+    links = [{"rel": part, "href": f"{base}{_PLACE}{rest}"} for part, rest in hrefs.items()]
+    return orjson.dumps(links).decode().replace(_escaped(_PLACE), _PLACE)
+
+
+def _escaped(text: str) -> str:
+    """The text as a part of a JSON string. Only rows of other services need an escape."""
+    if text.replace("-", "").isalnum():
+        return text
+    return orjson.dumps(text)[1:-1].decode()
 
 
 def list_all(services: Services, request: Request) -> Response:

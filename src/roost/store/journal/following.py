@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from roost.store.database import Database, in_one_moment
-from roost.store.sessions import Doorway, session
+from roost.store.database import Database
+from roost.store.sessions import Session
+from roost.store.snapshots import in_one_moment
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class Following:
     def __init__(self, database: Database) -> None:
         self._engine = database.follower
         self._options = database.options
-        self._doorway = Doorway(self._engine, 0, 0)
+        self._doorway = database.followers
         self._availability = database.availability
         # A file does not lose what was read from it.
         self._may_be_replaced = self._engine.dialect.name == "sqlite"
@@ -68,9 +68,9 @@ class Following:
             self._check(connection)
             return in_one_moment(connection, work, *args, **kwargs)
 
-    def _session(self, seconds: float) -> AbstractContextManager[Connection]:
+    def _session(self, seconds: float) -> Session:
         self._leave_to_parent()
-        return session(self._doorway, seconds, self._availability)
+        return Session(self._doorway, seconds, self._availability)
 
     def _check(self, connection: Connection) -> None:
         if not self._may_be_replaced and self._mark not in connection.info:
@@ -78,6 +78,6 @@ class Following:
 
     def _leave_to_parent(self) -> None:
         if self._process_id != os.getpid():
-            _inherited.append(self._engine.pool)
+            _inherited.extend([self._engine.pool, *self._doorway.forget_kept()])
             self._engine.dispose(close=False)
             self._process_id = os.getpid()

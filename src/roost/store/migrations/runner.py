@@ -17,7 +17,7 @@ from roost.store.migrations.histories import HISTORIES, History
 from roost.store.migrations.lock import lock_transaction, named_lock
 from roost.store.migrations.placement import drop_indexes_a082b8bb98d0
 from roost.store.migrations.steps import Steps
-from roost.store.sessions import session
+from roost.store.sessions import Session
 from roost.store.watchdog import wait_for_ever
 
 LOG = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def _upgrade_mysql(database: Database) -> None:
     """
     for attempt in range(_CLUSTER_ATTEMPTS):
         with (
-            session(database.writers, math.inf) as connection,
+            Session(database.writers, math.inf) as connection,
             named_lock(connection) as locked,
         ):
             try:
