@@ -31,6 +31,7 @@ from roost.store.errors import (
 )
 from roost.store.pymysql_connections import MULTI_STATEMENTS, use_sparing_connections
 from roost.store.sessions import Doorway, Session, raise_translated
+from roost.store.shared_commits import SharedCommits
 from roost.store.snapshots import in_one_moment
 from roost.store.sqlite_file import watch_file
 from roost.store.urls import parse_url
@@ -98,9 +99,9 @@ class Database:
         # One connection outside the pools: slow reads must not delay the reader of the journal.
         self.follower = _create_engine(self.url, _of_follower(options), reads_only=True)
         connections_max, seconds = _connections_max(options), options.pool_timeout_seconds
-        self.writers = Doorway(self.engine, connections_max, seconds)
-        self.readers = Doorway(
-            self.reader, connections_max, seconds, kept_max=options.pool_size or POOL_SIZE
+        self.writers, self.readers = (
+            Doorway(engine, connections_max, seconds, kept_max=options.pool_size or POOL_SIZE)
+            for engine in (self.engine, self.reader)
         )
         self.followers = Doorway(self.follower, 0, 0, kept_max=1)
         self.availability = Availability(self._probe, options.wait_seconds)
@@ -111,6 +112,7 @@ class Database:
             if self.engine.dialect.name == "sqlite"
             else None
         )
+        self._write = self._write_once if self.gate is None else SharedCommits(self._write_once).run
 
     def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -153,7 +155,7 @@ class Database:
                 if time.monotonic() > deadline:
                     break
             try:
-                return self._write_once(deadline, work, *args, **kwargs)
+                return self._write(deadline, lambda connection: work(connection, *args, **kwargs))
             except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
             except DBAPIError as error:
@@ -182,9 +184,9 @@ class Database:
 
         The journal's connection to a server stays open: a child process never uses it.
         """
-        self.engine.dispose()
-        self.readers.close_kept()
-        self.reader.dispose()
+        for doorway in (self.writers, self.readers):
+            doorway.close_kept()
+            doorway.engine.dispose()
         if self.gate is not None:
             self._release_follower()
             self.gate.close()
@@ -225,13 +227,7 @@ class Database:
         with self._session(self.readers) as connection:
             return work(connection, *args, **kwargs)
 
-    def _write_once(
-        self,
-        deadline: float,
-        work: Callable[Concatenate[Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
+    def _write_once(self, deadline: float, work: Callable[[Connection], T]) -> T:
         commits = False
         try:
             with (
@@ -239,7 +235,7 @@ class Database:
                 self._session(self.writers) as connection,
                 connection.begin(),
             ):
-                result = work(connection, *args, **kwargs)
+                result = work(connection)
                 commits = True
                 if isinstance(result, LastBatch):
                     commit_batch(connection, result)

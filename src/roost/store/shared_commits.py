@@ -1,0 +1,169 @@
+"""Writers of one process that wait for each other share a transaction and its COMMIT, on SQLite.
+
+SQLite has one writer at a time, and most of the time of a small write is its COMMIT, which waits
+for the disk. So one thread leads: it does its own work, then the works of all threads that wait,
+each in a savepoint, and commits once for all. No thread hears of its result before that COMMIT.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from roost.store.batches import LastBatch, execute_batch
+from roost.store.errors import Busy
+
+T = TypeVar("T")
+
+# How many works share a COMMIT at most: the first of them waits for all.
+WORKS_MAX = 32
+
+
+class Write(Protocol):
+    """Does a work in a transaction of its own, which it commits."""
+
+    def __call__(self, deadline: float, work: Callable[[Connection], T]) -> T:
+        """What the work returns, after its writes are durable."""
+
+
+class _Turn(Enum):
+    """What a waiting thread does next."""
+
+    LEAD = auto()
+    TAKE_RESULT = auto()
+    WRITE_ALONE = auto()
+
+
+class _Waiter:
+    """A thread with its work, and the result of the work."""
+
+    __slots__ = ("error", "result", "turn", "woken", "work")
+
+    def __init__(self, work: Callable[[Connection], Any]) -> None:
+        self.work = work
+        self.woken = threading.Event()
+        self.turn = _Turn.WRITE_ALONE
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    def wake(self, turn: _Turn) -> None:
+        self.turn = turn
+        self.woken.set()
+
+    def do(self, connection: Connection) -> None:
+        """Do the work, without COMMIT."""
+        self.result = self.work(connection)
+        if isinstance(self.result, LastBatch):
+            execute_batch(connection, self.result.statements)
+
+    def do_in_savepoint(self, connection: Connection) -> None:
+        """Do the work; if it fails, undo it and nothing else."""
+        raw: Any = connection.connection.dbapi_connection
+        raw.execute("SAVEPOINT work")
+        try:
+            self.do(connection)
+        except Exception as error:
+            self.error = error
+            # This fails after an error for which SQLite has ended the whole transaction.
+            raw.execute("ROLLBACK TO work")
+        raw.execute("RELEASE work")
+
+    def outcome(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class SharedCommits:
+    """The threads of one process that write to one SQLite file."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        # Protects the members below.
+        self._lock = threading.Lock()
+        self._waiters: deque[_Waiter] = deque()
+        self._is_led = False
+
+    def run(self, deadline: float, work: Callable[[Connection], T]) -> T:
+        """What the work returns, after its writes are durable; or none of them is.
+
+        `Busy` if no thread has begun the work by the deadline, a value of `time.monotonic`.
+        """
+        waiter = _Waiter(work)
+        with self._lock:
+            leads = not self._is_led
+            self._is_led = True
+            if not leads:
+                self._waiters.append(waiter)
+        turn = _Turn.LEAD if leads else self._wait(waiter, deadline)
+        if turn is _Turn.WRITE_ALONE:
+            return self._write(deadline, work)
+        result: T = self._lead(waiter, deadline) if turn is _Turn.LEAD else waiter.outcome()
+        return result
+
+    def _wait(self, waiter: _Waiter, deadline: float) -> _Turn:
+        began = time.monotonic()
+        if not waiter.woken.wait(max(0.0, deadline - began)):
+            with self._lock:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+                    waited = time.monotonic() - began
+                    raise Busy(f"other writers have kept this one waiting for {waited:.1f} seconds")
+            # A leader has begun the work, which takes a bounded time.
+            waiter.woken.wait()
+        return waiter.turn
+
+    def _lead(self, own: _Waiter, deadline: float) -> Any:
+        group = [own]
+        try:
+            self._write(deadline, lambda connection: self._do_all(connection, group))
+        except BaseException as error:
+            followers = group[1:]
+            for waiter in followers:
+                # The refusals as well: they may rest on works that are undone now.
+                waiter.wake(_Turn.WRITE_ALONE)
+            if not followers or not isinstance(error, Exception):
+                raise
+            # The failure may be that of another work.
+            return self._write(deadline, own.work)
+        else:
+            for waiter in group[1:]:
+                waiter.wake(_Turn.TAKE_RESULT)
+        finally:
+            self._pass_on()
+        return own.outcome()
+
+    def _do_all(self, connection: Connection, group: list[_Waiter]) -> None:
+        """Do the own work, then those of the threads that wait meanwhile."""
+        own = group[0]
+        if self._waiters:
+            own.do_in_savepoint(connection)
+        else:
+            # Alone so far: the whole transaction fails with the work.
+            own.do(connection)
+        while len(group) < WORKS_MAX and (waiter := self._next()) is not None:
+            group.append(waiter)
+            waiter.do_in_savepoint(connection)
+
+    def _next(self) -> _Waiter | None:
+        with self._lock:
+            return self._waiters.popleft() if self._waiters else None
+
+    def _pass_on(self) -> None:
+        """Let the thread that has waited longest lead."""
+        waiter = self._next_leader()
+        if waiter is not None:
+            waiter.wake(_Turn.LEAD)
+
+    def _next_leader(self) -> _Waiter | None:
+        with self._lock:
+            if not self._waiters:
+                self._is_led = False
+                return None
+            return self._waiters.popleft()
