@@ -11,6 +11,7 @@ import pytest
 
 from roost.model.consumers import Claim
 from roost.service.claims import claim_for_one
+from roost.store.batches import execute_batch
 from roost.store.database import Database, DatabaseOptions
 from roost.store.journal.position import JournalLost
 from roost.store.schema import prepare_schema
@@ -182,7 +183,8 @@ class TestMariaDBKilled:
             host = make_host(api)
             with writing(database) as late:
                 # In the journal, the row of this claim is below the row of the new host.
-                claim_for_one(late, Claim(str(uuid4()), {host: {"VCPU": 1}}, "late", "late", None))
+                claim = Claim(str(uuid4()), {host: {"VCPU": 1}}, "late", "late", None)
+                execute_batch(late, claim_for_one(late, claim).statements)
                 make_host(api)
                 mariadb.flush()
                 assert used_by_candidates(api, host) == 0

@@ -42,7 +42,7 @@ def log_request(request: Request, response: Response) -> None:
 def _record(arguments: tuple[Any, ...], request: Request) -> logging.LogRecord:
     """The record of a request: a copy of the first one, with all that differs.
 
-    Making one from nothing takes 10 microseconds, because `logging` looks for its caller.
+    `Logger.info` takes 5 microseconds more, because it looks for its caller.
     """
     record = logging.LogRecord.__new__(logging.LogRecord)
     now = time.time()

@@ -22,8 +22,8 @@ _USUAL_IDENTITY = (
 class LineFormatter(ContextFormatter):
     """Formats a record with an identity by itself if the operator kept the usual form.
 
-    oslo.log copies thirty values of the context for each line, and asks for the time zone. That
-    takes 60 microseconds. The short way takes 5, and writes the same bytes.
+    oslo.log copies the values of the context for each line, and asks for the time zone. That takes
+    33 microseconds. The short way takes 2, and writes the same bytes.
     """
 
     def __init__(self, before: ContextFormatter) -> None:

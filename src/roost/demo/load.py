@@ -23,6 +23,7 @@ from roost.service.inventories import replace_inventories
 from roost.service.providers import create_provider
 from roost.service.resource_classes import ensure_resource_class
 from roost.service.traits import ensure_trait, replace_provider_traits
+from roost.store.batches import execute_batch
 from roost.store.database import Database
 from roost.store.providers import any_exists
 from roost.store.vocabulary import lock_resource_class
@@ -85,7 +86,7 @@ def load_worlds(
                 show_progress(len(uuids))
     claims = [_claim(world, consumer) for world in worlds for consumer in world.consumers]
     if claims:
-        claim_for_several(connection, claims)
+        execute_batch(connection, claim_for_several(connection, claims).statements)
     times_drawn = Counter(provider.name for world in worlds for provider in world.providers)
     drawn = {
         provider.name: world.uuid(provider.name)

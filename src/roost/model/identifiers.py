@@ -6,6 +6,7 @@ import re
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 CUSTOM_PREFIX = "CUSTOM_"
 NAME_LENGTH_MAX = 255
@@ -55,6 +56,8 @@ def canonical_uuid(value: str) -> str:
     return str(uuid.UUID(value))
 
 
+# A claim asks for the spellings of its consumer several times.
+@lru_cache(64)
 def uuid_spellings(value: str) -> tuple[str, ...]:
     """Every spelling under which an existing row may hold this UUID, the canonical one first.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 class Provider(NamedTuple):
     """One resource provider, with its parent and its root.
 
-    A tuple, because lists have thousands, and a frozen dataclass takes four times as long to make.
+    A tuple, because lists have thousands, and a frozen dataclass takes five times as long to make.
     """
 
     id: int

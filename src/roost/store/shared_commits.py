@@ -40,7 +40,7 @@ class _Turn(Enum):
     WRITE_ALONE = auto()
 
 
-class _Waiter:
+class _Writer:
     """A thread with its work, and the result of the work."""
 
     __slots__ = ("error", "result", "turn", "woken", "work")
@@ -87,7 +87,7 @@ class SharedCommits:
         self._write = write
         # Protects the members below.
         self._lock = threading.Lock()
-        self._waiters: deque[_Waiter] = deque()
+        self._writers: deque[_Writer] = deque()
         self._is_led = False
 
     def run(self, deadline: float, work: Callable[[Connection], T]) -> T:
@@ -95,75 +95,75 @@ class SharedCommits:
 
         `Busy` if no thread has begun the work by the deadline, a value of `time.monotonic`.
         """
-        waiter = _Waiter(work)
+        writer = _Writer(work)
         with self._lock:
             leads = not self._is_led
             self._is_led = True
             if not leads:
-                self._waiters.append(waiter)
-        turn = _Turn.LEAD if leads else self._wait(waiter, deadline)
+                self._writers.append(writer)
+        turn = _Turn.LEAD if leads else self._wait(writer, deadline)
         if turn is _Turn.WRITE_ALONE:
             return self._write(deadline, work)
-        result: T = self._lead(waiter, deadline) if turn is _Turn.LEAD else waiter.outcome()
+        result: T = self._lead(writer, deadline) if turn is _Turn.LEAD else writer.outcome()
         return result
 
-    def _wait(self, waiter: _Waiter, deadline: float) -> _Turn:
+    def _wait(self, writer: _Writer, deadline: float) -> _Turn:
         began = time.monotonic()
-        if not waiter.woken.wait(max(0.0, deadline - began)):
+        if not writer.woken.wait(max(0.0, deadline - began)):
             with self._lock:
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
+                if writer in self._writers:
+                    self._writers.remove(writer)
                     waited = time.monotonic() - began
                     raise Busy(f"other writers have kept this one waiting for {waited:.1f} seconds")
             # A leader has begun the work, which takes a bounded time.
-            waiter.woken.wait()
-        return waiter.turn
+            writer.woken.wait()
+        return writer.turn
 
-    def _lead(self, own: _Waiter, deadline: float) -> Any:
+    def _lead(self, own: _Writer, deadline: float) -> Any:
         group = [own]
         try:
             self._write(deadline, lambda connection: self._do_all(connection, group))
         except BaseException as error:
             followers = group[1:]
-            for waiter in followers:
+            for writer in followers:
                 # The refusals as well: they may rest on works that are undone now.
-                waiter.wake(_Turn.WRITE_ALONE)
+                writer.wake(_Turn.WRITE_ALONE)
             if not followers or not isinstance(error, Exception):
                 raise
             # The failure may be that of another work.
             return self._write(deadline, own.work)
         else:
-            for waiter in group[1:]:
-                waiter.wake(_Turn.TAKE_RESULT)
+            for writer in group[1:]:
+                writer.wake(_Turn.TAKE_RESULT)
         finally:
             self._pass_on()
         return own.outcome()
 
-    def _do_all(self, connection: Connection, group: list[_Waiter]) -> None:
+    def _do_all(self, connection: Connection, group: list[_Writer]) -> None:
         """Do the own work, then those of the threads that wait meanwhile."""
         own = group[0]
-        if self._waiters:
+        if self._writers:
             own.do_in_savepoint(connection)
         else:
             # Alone so far: the whole transaction fails with the work.
             own.do(connection)
-        while len(group) < WORKS_MAX and (waiter := self._next()) is not None:
-            group.append(waiter)
-            waiter.do_in_savepoint(connection)
+        while len(group) < WORKS_MAX and (writer := self._next()) is not None:
+            group.append(writer)
+            writer.do_in_savepoint(connection)
 
-    def _next(self) -> _Waiter | None:
+    def _next(self) -> _Writer | None:
         with self._lock:
-            return self._waiters.popleft() if self._waiters else None
+            return self._writers.popleft() if self._writers else None
 
     def _pass_on(self) -> None:
         """Let the thread that has waited longest lead."""
-        waiter = self._next_leader()
-        if waiter is not None:
-            waiter.wake(_Turn.LEAD)
+        writer = self._next_leader()
+        if writer is not None:
+            writer.wake(_Turn.LEAD)
 
-    def _next_leader(self) -> _Waiter | None:
+    def _next_leader(self) -> _Writer | None:
         with self._lock:
-            if not self._waiters:
+            if not self._writers:
                 self._is_led = False
                 return None
-            return self._waiters.popleft()
+            return self._writers.popleft()
