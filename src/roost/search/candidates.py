@@ -12,6 +12,7 @@ import numpy as np
 from roost.model.candidates import CandidateQuery
 from roost.search.account import Account
 from roost.search.batches import Batch, Batches
+from roost.search.block_choice import may_fit
 from roost.search.candidate_order import CandidateOrder
 from roost.search.distinct import distinct
 from roost.search.effort import Effort, no_pause
@@ -151,6 +152,9 @@ def _scanned(
     if order.shuffled:
         random.shuffle(block_numbers)
     for block_number in block_numbers:
+        if account is None and not may_fit(rules, forest.blocks[block_number], block_number):
+            rules.effort.pause()
+            continue
         scanned = scan_block(forest, block_number, rules, account)
         if account is not None:
             scanned = _accounted(forest, block_number, rules, list(scanned), account)
