@@ -5,6 +5,7 @@ Stories of random clouds have tiny blocks, and every question is asked again aft
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -77,11 +78,24 @@ def answer(services: Services, question: Question) -> Any:
     return [header for header in found.headers if header[0] != "last-modified"], body
 
 
+def content(answer: Any) -> Any:
+    """What an answer says, in which the order of resource classes does not count."""
+    return answer if isinstance(answer, str) else (answer[0], json.loads(answer[1]))
+
+
 def compare_with_scratch(services: Services, questions: list[Question]) -> None:
-    """Compare answers from the caches of the services with answers from empty caches."""
+    """Compare answers from the caches of the services with answers from empty caches.
+
+    A tree that moves to another block keeps its summary. There, a new summary may name its
+    resource classes in another order. So bytes are compared between answers with one cache of
+    summaries.
+    """
     for question in dict.fromkeys(questions):
-        scratch = replace(services, answers=AnswerCache(), summaries=SummaryCache())
-        assert answer(services, question) == answer(scratch, question), question
+        kept = answer(services, question)
+        searched = replace(services, answers=AnswerCache())
+        assert kept == answer(searched, question), question
+        scratch = replace(searched, answers=AnswerCache(), summaries=SummaryCache())
+        assert content(kept) == content(answer(scratch, question)), question
 
 
 def asking(api: ApiClient) -> Ask:
