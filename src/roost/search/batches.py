@@ -26,10 +26,21 @@ def solution_key(solution: Solution) -> Hashable:
     return solution if min(solution) >= 0 else array("i", solution).tobytes()
 
 
+def selection(trees: list[int]) -> slice | list[int]:
+    """Ascending trees as an index of columns: a slice for neighbours, which numpy need not convert.
+
+    >>> selection([4, 5, 6]), selection([4, 6])
+    (slice(4, 7, None), [4, 6])
+    """
+    first, last = trees[0], trees[-1]
+    return slice(first, last + 1) if last - first + 1 == len(trees) else trees
+
+
 class Batch(NamedTuple):
     """One solution for some trees of a block: a candidate for each of these trees."""
 
     block: int
+    # Ascending.
     trees: list[int]
     solution: Solution
 

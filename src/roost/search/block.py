@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from roost.model.capacity import is_allowed, remaining
 from roost.search.columns import BoolColumn, IndexColumn, IntColumn
+from roost.search.outline import Outline
 from roost.search.uuid_column import UuidColumn
 
 # Measured with 70,000 providers, 7 to a tree, at 1,024 / 4,096 / 16,384: finding the trees of one
@@ -41,6 +42,11 @@ class InventoryColumns:
     room: IntColumn
     # Every min_unit and step_size is one, as usual: then only room decides.
     plain: bool
+    # The largest room; zero if there is none.
+    room_max: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "room_max", int(self.room.max(initial=0)))
 
     @classmethod
     def of(
@@ -131,6 +137,7 @@ class Block:
     aggregates: IndexColumn
     # For each tree, the number of the set of all aggregates of its members.
     tree_aggregates: IndexColumn
+    outline: Outline
     # By resource class.
     inventories: Mapping[int, InventoryColumns]
     # The indexes of sharing providers.
@@ -138,6 +145,9 @@ class Block:
     # The version of each tree. A tree gets a new one when it is built, when its usage changes and
     # when the name of a resource class changes. A process gives no version out twice.
     tree_versions: IntColumn
+    # Every block has its own token, by which a cache knows what it has worked out for the block.
+    # The cache does not keep the block alive.
+    token: object = field(default_factory=object, init=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.uuids)
@@ -231,7 +241,7 @@ class Block:
             rows = kept[inventory.indexes]
             if rows.any():
                 inventories[class_id] = inventory.kept(rows, new_indexes)
-        ids = self.ids[kept]
+        ids, traits, aggregates = self.ids[kept], self.traits[kept], self.aggregates[kept]
         return Block(
             ids=ids,
             id_range=id_range(ids),
@@ -239,9 +249,10 @@ class Block:
             parents=np.where(parents < 0, np.int32(-1), new_indexes[parents]),
             trees=new_trees[self.trees[kept]],
             starts=_starts(sizes),
-            traits=self.traits[kept],
-            aggregates=self.aggregates[kept],
+            traits=traits,
+            aggregates=aggregates,
             tree_aggregates=self.tree_aggregates[~dropped],
+            outline=Outline.of(traits, aggregates),
             inventories=inventories,
             sharing=tuple(int(new_indexes[index]) for index in self.sharing if kept[index]),
             tree_versions=self.tree_versions[~dropped],
@@ -259,6 +270,8 @@ class Block:
                 else mine.followed_by(inventory, shift)
             )
         parents = np.where(other.parents < 0, other.parents, other.parents + np.int32(shift))
+        traits = np.concatenate((self.traits, other.traits))
+        aggregates = np.concatenate((self.aggregates, other.aggregates))
         return Block(
             ids=np.concatenate((self.ids, other.ids)),
             id_range=(
@@ -269,9 +282,10 @@ class Block:
             parents=np.concatenate((self.parents, parents)),
             trees=np.concatenate((self.trees, other.trees + np.int32(self.tree_count))),
             starts=np.concatenate((self.starts[:-1], other.starts + np.int32(shift))),
-            traits=np.concatenate((self.traits, other.traits)),
-            aggregates=np.concatenate((self.aggregates, other.aggregates)),
+            traits=traits,
+            aggregates=aggregates,
             tree_aggregates=np.concatenate((self.tree_aggregates, other.tree_aggregates)),
+            outline=Outline.of(traits, aggregates),
             inventories=inventories,
             sharing=(*self.sharing, *(index + shift for index in other.sharing)),
             tree_versions=np.concatenate((self.tree_versions, other.tree_versions)),

@@ -10,6 +10,7 @@ import numpy as np
 from roost.model.capacity import exact_capacity
 from roost.search.block import BLOCK_PROVIDERS, Block, InventoryColumns, id_range, new_versions
 from roost.search.columns import BoolColumn, FloatColumn, IndexColumn, IntColumn
+from roost.search.outline import Outline
 from roost.search.rows import (
     ForestRows,
     InventoryRows,
@@ -207,6 +208,7 @@ def _block(
         traits=traits,
         aggregates=aggregates,
         tree_aggregates=_tree_aggregates(aggregates, trees, last - first, aggregate_sets),
+        outline=Outline.of(traits, aggregates),
         inventories=_inventories_of(columns.inventories, begin, end),
         sharing=tuple(np.flatnonzero(sharing_mask[traits]).tolist()),
         tree_versions=new_versions(last - first),

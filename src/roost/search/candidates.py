@@ -15,8 +15,10 @@ from roost.search.batches import Batch, Batches
 from roost.search.candidate_order import CandidateOrder
 from roost.search.distinct import distinct
 from roost.search.effort import Effort, no_pause
+from roost.search.footprint import Basis, Footprint
 from roost.search.forest import Forest
-from roost.search.plan import Slot, make_plan
+from roost.search.kept_work import KeptScans, KeptWork
+from roost.search.plan import Slot
 from roost.search.rules import Rules
 from roost.search.scan import AlikeTrees, scan_block
 from roost.search.sharing import SharingProvider, SharingProviders
@@ -42,6 +44,8 @@ class FoundCandidates:
     # Whether the client may miss candidates: there are more than the maximum, or the effort did
     # not suffice to find all.
     truncated: bool = False
+    # All that the search looked at; `None` if it looked in a random order.
+    footprint: Footprint | None = None
 
 
 def find_candidates(
@@ -49,26 +53,32 @@ def find_candidates(
     query: CandidateQuery,
     order: CandidateOrder,
     account: Account | None = None,
+    *,
     pause: Callable[[], None] = no_pause,
+    work: KeptWork | None = None,
 ) -> FoundCandidates:
     """The candidates for a query all of whose names exist in the forest's vocabulary.
 
     If neither the query nor the order bounds their count, the search works them out while the
     caller takes the batches. It calls `pause` after some milliseconds of work at most.
+    `work` has what earlier searches for the query left, and makes no difference to the result.
     """
-    plan = make_plan(forest, query)
+    work = KeptWork() if work is None else work
+    basis = Basis.of(forest, query)
+    footprint = Footprint.of(forest, query, basis)
+    plan = work.plan(forest, query, basis)
     if plan is None:
-        return FoundCandidates(forest, (), (), (), 0)
+        return FoundCandidates(forest, (), (), (), 0, footprint=footprint)
     endless = order.maximum is None and not order.shuffled and _is_endless(query.limit)
     # The headers of an endless answer are sent before the search ends, so they cannot tell that
     # the effort did not suffice.
     effort = Effort(bounded=not endless, pause=pause)
     sharing = SharingProviders(forest, plan, pause)
     rules = Rules(plan, sharing, effort)
-    scanned = _scanned(forest, rules, order, account)
-    if account is not None:
-        # An account covers all blocks, whatever the limit.
-        scanned = iter(list(scanned))
+    if account is None:
+        scanned = _scanned(forest, rules, order, work.scans(rules), footprint)
+    else:
+        scanned = iter(_accounted_scan(forest, rules, account))
     if endless:
         # This order holds no candidates in memory.
         everything = distinct(forest, rules, in_any_order(rules, scanned))
@@ -84,7 +94,15 @@ def find_candidates(
         kept = _shuffled(kept, query.limit)
     wants_more = query.limit is None or kept.count < query.limit
     truncated = wants_more and (more or effort.gave_up)
-    return FoundCandidates(forest, plan.slots, sharing.providers, kept, kept.count, truncated)
+    return FoundCandidates(
+        forest,
+        plan.slots,
+        sharing.providers,
+        kept,
+        kept.count,
+        truncated,
+        None if order.shuffled else footprint,
+    )
 
 
 def _is_endless(limit: int | None) -> bool:
@@ -145,26 +163,33 @@ def _shuffled(batches: Batches, limit: int | None) -> Batches:
 
 
 def _scanned(
-    forest: Forest, rules: Rules, order: CandidateOrder, account: Account | None
+    forest: Forest, rules: Rules, order: CandidateOrder, scans: KeptScans, footprint: Footprint
 ) -> Iterator[AlikeTrees]:
     block_numbers = list(range(len(forest.blocks)))
     if order.shuffled:
         random.shuffle(block_numbers)
     for block_number in block_numbers:
+        footprint.tokens.append(forest.blocks[block_number].token)
+        yield from scans.scan(forest, block_number, rules)
+        rules.effort.pause()
+    footprint.at_end = True
+
+
+def _accounted_scan(forest: Forest, rules: Rules, account: Account) -> list[AlikeTrees]:
+    """The trees that have a solution, after a report to the account.
+
+    An account covers all blocks, whatever the limit and the outlines of the blocks.
+    """
+    found: list[AlikeTrees] = []
+    for block_number, block in enumerate(forest.blocks):
         scanned = scan_block(forest, block_number, rules, account)
-        if account is not None:
-            scanned = _accounted(forest, block_number, rules, list(scanned), account)
-        yield from scanned
-
-
-def _accounted(
-    forest: Forest, block_number: int, rules: Rules, scanned: list[AlikeTrees], account: Account
-) -> Iterator[AlikeTrees]:
-    """The trees that have a solution, after a report to the account."""
-    solvable = [alike for alike in scanned if any(map(_is_solution, solve(rules, alike.problem)))]
-    trees = np.asarray([tree for alike in solvable for tree in alike.trees], np.int32)
-    account.trees_left("all groups together", forest.blocks[block_number], trees)
-    return iter(solvable)
+        solvable = [
+            alike for alike in scanned if any(map(_is_solution, solve(rules, alike.problem)))
+        ]
+        trees = np.asarray([tree for alike in solvable for tree in alike.trees], np.int32)
+        account.trees_left("all groups together", block, trees)
+        found += solvable
+    return found
 
 
 def _is_solution(step: Step) -> bool:

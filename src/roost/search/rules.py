@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from roost.search.columns import IndexColumn, IntColumn
 from roost.search.effort import Effort
 from roost.search.plan import Plan
 from roost.search.problem import Problem
-from roost.search.sharing import SharingProviders
+from roost.search.sharing import SharingProvider, SharingProviders
+
+# The sharing providers of a plan, and the room of each for each requirement of a contested class.
+SharingFacts: TypeAlias = tuple[tuple[SharingProvider, ...], tuple[int, ...]]
 
 # The number of trait choices that fit into one integer of a column.
 _BITS_PER_WORD = 62
@@ -74,6 +78,22 @@ class Rules:
             or self.plan.same_subtrees
             or self.one_provider_per_tree
         )
+
+    @property
+    def sharing_facts(self) -> SharingFacts:
+        """All that the problems of trees take from sharing providers."""
+        rooms = [
+            self.sharing_room(sharing_number, contested)
+            for contested, requirement in self.contested_requirements
+            for sharing_number, provider in enumerate(self.sharing.providers)
+            if requirement in provider.requirements
+        ]
+        return self.sharing.providers, tuple(rooms)
+
+    def sharing_room(self, sharing_number: int, contested: ContestedClass) -> int:
+        """The room that a sharing provider has of a contested class, as far as it can be used."""
+        room = min(self.sharing.room(sharing_number, contested.class_id), contested.total)
+        return room - room % contested.unit
 
     def contested_rooms(
         self, problem: Problem

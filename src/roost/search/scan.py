@@ -112,20 +112,24 @@ class _TreeColumn:
         self._begins = begins
         self._ends = ends
 
-    def pieces(self, first: int, last: int) -> list[bytes]:
-        """The piece of each tree from the first to before the last."""
+    def pieces(self) -> list[bytes]:
+        """The piece of each tree."""
         data = self._values.tobytes()
-        begins = (self._begins[first:last] * _VALUE_BYTES).tolist()
-        ends = (self._ends[first:last] * _VALUE_BYTES).tolist()
+        begins = (self._begins * _VALUE_BYTES).tolist()
+        ends = (self._ends * _VALUE_BYTES).tolist()
         return [data[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
-    def common_piece(self, first: int, last: int) -> bytes | None:
-        """The piece that all these trees have; `None` if they differ."""
-        begins = self._begins[first:last]
-        length = self._ends[first] - begins[0]
-        if not (self._ends[first:last] - begins == length).all():
+    def common_piece(self) -> bytes | None:
+        """The piece that all trees have; `None` if they differ."""
+        begins = self._begins
+        length = self._ends[0] - begins[0]
+        if not (self._ends - begins == length).all():
             return None
-        rows = self._values[begins[:, None] + np.arange(length)]
+        if len(self._values) == len(begins) * length:
+            # The pieces follow each other without a gap, as usual: no row is copied.
+            rows = self._values.reshape(len(begins), length)
+        else:
+            rows = self._values[begins[:, None] + np.arange(length)]
         return rows[0].tobytes() if (rows == rows[0]).all() else None
 
 
@@ -137,10 +141,12 @@ def _alike_trees(
     trees: IndexColumn,
 ) -> Iterator[AlikeTrees]:
     """The trees, those together that pose the same problem."""
-    columns = list(_tree_columns(block, rules, eligible, trees))
     # The first few trees come first: a query for ten candidates does not wait for all trees.
-    for first, last in ((0, _FIRST_TREES), (_FIRST_TREES, len(trees))):
-        for key, alike in _trees_by_key(columns, first, last, trees[first:last].tolist()):
+    for some_trees in (trees[:_FIRST_TREES], trees[_FIRST_TREES:]):
+        if not len(some_trees):
+            return
+        columns = list(_tree_columns(block, rules, eligible, some_trees))
+        for key, alike in _trees_by_key(columns, some_trees.tolist()):
             rules.effort.pause()
             problem = _problem(rules, key)
             if rules.sharing:
@@ -150,18 +156,16 @@ def _alike_trees(
 
 
 def _trees_by_key(
-    columns: list[_TreeColumn], first: int, last: int, trees: list[int]
+    columns: list[_TreeColumn], trees: list[int]
 ) -> Iterable[tuple[_ProblemKey, list[int]]]:
     """The trees by what tells their problems apart."""
-    if not trees:
-        return ()
     # Usually neighbours are hosts of one kind: then no work for single trees is needed.
-    common = [column.common_piece(first, last) for column in columns]
+    common = [column.common_piece() for column in columns]
     key = tuple(piece for piece in common if piece is not None)
     if len(key) == len(columns):
         return ((key, trees),)
     together: dict[_ProblemKey, list[int]] = {}
-    keys = zip(*[column.pieces(first, last) for column in columns], strict=True)
+    keys = zip(*[column.pieces() for column in columns], strict=True)
     for key, tree in zip(keys, trees, strict=True):
         together.setdefault(key, []).append(tree)
     return together.items()
@@ -171,20 +175,35 @@ def _tree_columns(
     block: Block, rules: Rules, eligible: list[IndexColumn], trees: IndexColumn
 ) -> Iterator[_TreeColumn]:
     """Everything that tells problems apart; `_problem` reads it in the same order."""
-    starts, ends = block.starts[trees].astype(np.int64), block.starts[trees + 1].astype(np.int64)
-    bounds = [
-        (np.searchsorted(indexes, starts), np.searchsorted(indexes, ends)) for indexes in eligible
-    ]
-    for requirement, indexes in enumerate(eligible):
+    starts, ends = block.starts[trees], block.starts[trees + 1]
+    are_neighbours = trees[-1] - trees[0] == len(trees) - 1
+    # The first few trees have a small share of the providers: the rest need no look.
+    near: list[IndexColumn] = []
+    bounds: list[tuple[IntColumn, IntColumn]] = []
+    for indexes in eligible:
+        if are_neighbours:
+            # Each tree ends where the next one starts.
+            edges = indexes.searchsorted(block.starts[trees[0] : trees[-1] + 2])
+            begins, stops = edges[:-1], edges[1:]
+        else:
+            begins, stops = indexes.searchsorted(starts), indexes.searchsorted(ends)
+        first = begins[0]
+        near.append(indexes[first : stops[-1]])
+        bounds.append((begins - first, stops - first))
+    for requirement, indexes in enumerate(near):
         yield _TreeColumn(indexes - block.starts[block.trees[indexes]], *bounds[requirement])
     for contested, requirement in rules.contested_requirements:
-        yield _TreeColumn(_rooms(block, eligible[requirement], contested), *bounds[requirement])
+        yield _TreeColumn(_rooms(block, near[requirement], contested), *bounds[requirement])
     for requirement in rules.unsuffixed_requirements:
-        for column in rules.trait_choice_columns(block.traits[eligible[requirement]]):
+        for column in rules.trait_choice_columns(block.traits[near[requirement]]):
             yield _TreeColumn(column, *bounds[requirement])
     if rules.plan.same_subtrees:
-        first = block.starts[block.trees]
-        yield _TreeColumn(np.where(block.parents < 0, -1, block.parents - first), starts, ends)
+        begin, end = int(starts[0]), int(ends[-1])
+        parents = block.parents[begin:end]
+        offsets = np.where(parents < 0, -1, parents - block.starts[block.trees[begin:end]])
+        yield _TreeColumn(
+            offsets, (starts - begin).astype(np.int64), (ends - begin).astype(np.int64)
+        )
 
 
 def _rooms(block: Block, indexes: IndexColumn, contested: ContestedClass) -> IntColumn:
@@ -227,11 +246,6 @@ def _trees_by_reach(
         yield AlikeTrees(block_number, members, _with_sharing(problem, rules, reach))
 
 
-def _sharing_room(rules: Rules, sharing_number: int, contested: ContestedClass) -> int:
-    room = min(rules.sharing.room(sharing_number, contested.class_id), contested.total)
-    return room - room % contested.unit
-
-
 def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
     """The problem with the sharing providers that reach the tree."""
     providers = rules.sharing.providers
@@ -243,7 +257,7 @@ def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
         tuple(
             own
             + tuple(
-                _sharing_room(rules, sharing_number, contested)
+                rules.sharing_room(sharing_number, contested)
                 for sharing_number in reach[requirement]
             )
             for own, (contested, requirement) in zip(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from sys import byteorder
 from typing import TypeAlias
 
 import numpy as np
@@ -24,12 +27,15 @@ class UuidColumn:
     all uuids as they are, and has no matrix.
     """
 
-    __slots__ = ("_odd", "_packed")
+    __slots__ = ("_fingerprints", "_odd", "_packed")
 
     def __init__(self, uuids: Sequence[bytes]) -> None:
         regular = all(len(uuid) == UUID_LENGTH for uuid in uuids)
         self._packed = b"".join(uuids) if regular else b""
         self._odd = None if regular else list(uuids)
+        # Sorted, so that a search for a uuid passes over this column in a microsecond: to look at
+        # all uuids takes eighty.
+        self._fingerprints = _sorted_fingerprints(self._packed)
 
     def __len__(self) -> int:
         return len(self._packed) // UUID_LENGTH if self._odd is None else len(self._odd)
@@ -53,13 +59,18 @@ class UuidColumn:
         """The index of a uuid; `None` if the column does not have it."""
         if self._odd is not None:
             return self._odd.index(uuid) if uuid in self._odd else None
-        if len(uuid) != UUID_LENGTH:
+        if len(uuid) != UUID_LENGTH or not self._may_have(uuid):
             return None
         found = self._packed.find(uuid)
         # A match that does not start at the start of a uuid covers parts of two uuids.
         while found >= 0 and found % UUID_LENGTH:
             found = self._packed.find(uuid, found + 1)
         return None if found < 0 else found // UUID_LENGTH
+
+    def _may_have(self, uuid: bytes) -> bool:
+        fingerprint = int.from_bytes(uuid[:8], byteorder) ^ int.from_bytes(uuid[-8:], byteorder)
+        position = bisect_left(self._fingerprints, fingerprint)
+        return position < len(self._fingerprints) and self._fingerprints[position] == fingerprint
 
     def kept(self, indexes: npt.NDArray[np.integer]) -> UuidColumn:
         """Only the uuids at these indexes."""
@@ -68,3 +79,14 @@ class UuidColumn:
     def followed_by(self, other: UuidColumn) -> UuidColumn:
         """These uuids, then those of another column."""
         return UuidColumn([*self, *other])
+
+
+def _sorted_fingerprints(packed: bytes) -> array[int]:
+    """The first and the last eight bytes of each uuid, in one number.
+
+    Uuids that a client counts up differ at the end only, or at the start only.
+    """
+    matrix = np.frombuffer(packed, np.uint8).reshape(-1, UUID_LENGTH)
+    fingerprints = (matrix[:, :8] ^ matrix[:, -8:]).view(np.uint64).reshape(-1)
+    # Not an array of numpy, in which the search for one number takes ten times as long.
+    return array("Q", np.sort(fingerprints).tobytes())

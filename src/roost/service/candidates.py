@@ -8,16 +8,21 @@ from roost.model.candidates import CandidateQuery
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates, find_candidates
 from roost.search.forest import Forest
+from roost.search.kept_work import KeptWork
 from roost.search.vocabulary import Vocabulary
 from roost.service.errors import Invalid
 
 
 def list_candidates(
-    forest: Forest, query: CandidateQuery, order: CandidateOrder, pause: Callable[[], None]
+    forest: Forest,
+    query: CandidateQuery,
+    order: CandidateOrder,
+    pause: Callable[[], None],
+    work: KeptWork | None = None,
 ) -> FoundCandidates:
     """The candidates for a query; raise `Invalid` if a name in it does not exist."""
     check_names(forest.vocabulary, query)
-    return find_candidates(forest, query, order, pause=pause)
+    return find_candidates(forest, query, order, pause=pause, work=work)
 
 
 def check_names(vocabulary: Vocabulary, query: CandidateQuery) -> None:

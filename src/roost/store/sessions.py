@@ -53,6 +53,8 @@ class Doorway:
         # Each with the time at which it came from the pool.
         self._kept: list[tuple[Connection, float]] = []
         self._is_current = currency_check(engine)
+        # How often the doorway was renewed.
+        self.renewals = 0
 
     @property
     def kept(self) -> int:
@@ -105,6 +107,7 @@ class Doorway:
     def renew(self) -> None:
         """After a connection was lost: close all others that are open and not in use."""
         if self._kept_max:
+            self.renewals += 1
             self.close_kept()
             self.engine.dispose()
 
@@ -117,7 +120,15 @@ class Session:
     generator would cost as much as that read.
     """
 
-    __slots__ = ("_availability", "_connection", "_doorway", "_seconds", "_since", "_watch")
+    __slots__ = (
+        "_availability",
+        "_connection",
+        "_doorway",
+        "_renewals",
+        "_seconds",
+        "_since",
+        "_watch",
+    )
 
     def __init__(
         self, doorway: Doorway, seconds: float, availability: Availability | None = None
@@ -135,6 +146,7 @@ class Session:
             # Again, because the database may have become silent during the wait.
             if availability is not None:
                 availability.require()
+            self._renewals = doorway.renewals
             self._connection, self._since = doorway.kept_connection() or (
                 _connect(doorway.engine, self._seconds, availability),
                 time.monotonic(),
@@ -149,7 +161,10 @@ class Session:
         connection, doorway = self._connection, self._doorway
         try:
             end_watch(self._watch)
-            if error is None and doorway.keep(connection, self._since):
+            if doorway.renewals != self._renewals and not connection.invalidated:
+                # Its pool was replaced meanwhile, and would not close it.
+                connection.invalidate()
+            elif error is None and doorway.keep(connection, self._since):
                 return
             try:
                 self._raise_loss(error)

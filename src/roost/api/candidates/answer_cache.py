@@ -1,54 +1,105 @@
-"""Answers that are sent again as long as the forest is the same."""
+"""Answers that are sent again until the blocks change from which they come."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from roost.api.candidates.kept_body import KeptBody
+from roost.search.footprint import Footprint
 from roost.search.forest import Forest
+from roost.search.kept_work import KeptWork
 
 BYTES_MAX = 32 * 1024 * 1024
 _ANSWER_BYTES_MAX = BYTES_MAX // 4
 # What an answer takes beside its body and its question.
 _OVERHEAD_BYTES = 1000
+# So many questions have kept work, of less than a megabyte each.
+_QUESTIONS_MAX = 32
+
+# A query string and a version.
+Question: TypeAlias = tuple[str, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
     """A body, and the headers that belong to it."""
 
-    body: bytes
+    body: KeptBody
     headers: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(slots=True)
+class _KeptAnswer:
+    """An answer with the footprint of its search."""
+
+    answer: CachedAnswer
+    footprint: Footprint
+    size: int
+    # The token of the latest forest of which the cache knows that it has this answer.
+    token: object
+
+
 class AnswerCache:
-    """The answers from one forest, by question, up to a number of bytes."""
+    """Answers by question, up to a number of bytes, and the work that the next ones can use.
+
+    For any number of threads.
+    """
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[str, Hashable], CachedAnswer] = {}
+        # Those that were used last come last.
+        self._answers: dict[Question, _KeptAnswer] = {}
         self._bytes = 0
-        # The token of the forest from which all these answers come.
-        self._token: object = None
+        self._work: dict[Question, KeptWork] = {}
         self._lock = threading.Lock()
 
-    def find(self, question: str, version: Hashable, forest: Forest) -> CachedAnswer | None:
+    def find(self, question: Question, forest: Forest) -> CachedAnswer | None:
         """The answer to this question from this forest, if the cache has it."""
-        with self._lock:
-            if self._token is not forest.token:
+        kept = self._answers.get(question)
+        if kept is None:
+            return None
+        if kept.token is not forest.token:
+            if not kept.footprint.is_unchanged_in(forest):
                 return None
-            return self._answers.get((question, version))
-
-    def keep(self, question: str, version: Hashable, forest: Forest, answer: CachedAnswer) -> None:
-        """Remember an answer from this forest, and forget the answers from any other."""
-        size = len(answer.body) + len(question) + _OVERHEAD_BYTES
-        if size > _ANSWER_BYTES_MAX:
-            return
+            kept.token = forest.token
         with self._lock:
-            if self._token is not forest.token or self._bytes + size > BYTES_MAX:
-                self._answers.clear()
-                self._bytes = 0
-                self._token = forest.token
-            if (question, version) not in self._answers:
-                self._answers[question, version] = answer
-                self._bytes += size
+            if self._answers.get(question) is kept:
+                self._answers[question] = self._answers.pop(question)
+        return kept.answer
+
+    def earlier_body(self, question: Question) -> KeptBody | None:
+        """The body of the last answer to this question, from whatever forest."""
+        kept = self._answers.get(question)
+        return None if kept is None else kept.answer.body
+
+    def keep(
+        self, question: Question, forest: Forest, answer: CachedAnswer, footprint: Footprint
+    ) -> None:
+        """Remember an answer from this forest. Answers that were not used for long may go."""
+        size = answer.body.size + len(question[0]) + _OVERHEAD_BYTES + 8 * len(footprint.tokens)
+        with self._lock:
+            self._drop(question)
+            if size > _ANSWER_BYTES_MAX:
+                return
+            while self._bytes + size > BYTES_MAX:
+                self._drop(next(iter(self._answers)))
+            self._answers[question] = _KeptAnswer(answer, footprint, size, forest.token)
+            self._bytes += size
+
+    def work(self, question: Question) -> KeptWork:
+        """What earlier searches for this question left."""
+        with self._lock:
+            work = self._work.pop(question, None)
+            if work is None:
+                work = KeptWork()
+                if len(self._work) >= _QUESTIONS_MAX:
+                    del self._work[next(iter(self._work))]
+            self._work[question] = work
+        return work
+
+    def _drop(self, question: Question) -> None:
+        kept = self._answers.pop(question, None)
+        if kept is not None:
+            self._bytes -= kept.size

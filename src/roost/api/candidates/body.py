@@ -7,24 +7,26 @@ changes. Going through dictionaries would cost fifty times as much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
+from roost.api.candidates.kept_body import BodyWriter, KeptBody, Part, Pieces, with_commas
 from roost.api.candidates.summaries import summaries
 from roost.api.candidates.summary_cache import SummaryCache
-from roost.api.candidates.template import Piece, Template, Templates
+from roost.api.candidates.template import Template, Templates
 from roost.api.microversions import Microversion
-from roost.search.batches import Batch
+from roost.search.batches import Batch, selection
 from roost.search.candidates import FoundCandidates
 from roost.search.columns import BoolColumn, IntColumn
 from roost.search.effort import no_pause
+from roost.search.forest import Forest
 
 _CHUNK_BYTES = 256 * 1024
-
-# They are joined in one step: to copy each of them twice costs more than the search.
-Pieces: TypeAlias = list[Piece]
 
 
 def candidate_body(
@@ -32,13 +34,21 @@ def candidate_body(
     version: Microversion,
     cache: SummaryCache,
     pause: Callable[[], None] = no_pause,
-) -> bytes:
-    """The whole body; it calls `pause` after every few pieces."""
-    waiting: Pieces = []
-    for pieces in _body(found, version, cache):
-        waiting += pieces
-        pause()
-    return b"".join(waiting)
+    earlier: KeptBody | None = None,
+) -> KeptBody:
+    """The whole body; it calls `pause` after every few pieces.
+
+    `earlier` is a body for the same question in the same version, perhaps from another forest.
+    """
+    sharing_uuids = [provider.uuid for provider in found.sharing_providers]
+    writer = BodyWriter((found.forest.vocabulary, sharing_uuids), earlier, pause)
+    allocated = _AllocatedProviders(found, nested=version >= (1, 29))
+    writer.add(b'{"allocation_requests":[')
+    writer.add_parts(_candidate_parts(found, version, allocated))
+    writer.add(b'],"provider_summaries":{')
+    writer.add_parts(_summary_parts(found, version, allocated, cache))
+    writer.add(b"}}")
+    return writer.finish()
 
 
 def streamed_body(
@@ -60,35 +70,73 @@ def _body(found: FoundCandidates, version: Microversion, cache: SummaryCache) ->
     """The candidates, then the summaries of the providers in their allocations."""
     allocated = _AllocatedProviders(found, nested=version >= (1, 29))
     yield [b'{"allocation_requests":[']
-    yield from _separated(_candidates(found, version, allocated))
+    templates = _templates(found, version)
+    yield from _separated(_candidates(found.forest, found.batches, templates, allocated))
     yield [b'],"provider_summaries":{']
-    classes = frozenset(name for slot in found.slots for name in slot.resources)
-    members = summaries(found.forest, allocated.by_block(), classes, version, cache)
+    members = summaries(found.forest, allocated.by_block(), _requested(found), version, cache)
     yield from _separated(members)
     yield [b"}}"]
 
 
-def _separated(members: Iterator[Pieces]) -> Iterator[Pieces]:
+def _separated(members: Iterable[Pieces]) -> Iterator[Pieces]:
     """The same members, with a comma before each but the first."""
-    first = True
+    is_first = True
     for several in members:
-        pieces: Pieces = [b","] * (2 * len(several))
-        pieces[1::2] = several
-        yield pieces[1:] if first else pieces
-        first = False
+        yield with_commas(several, is_first=is_first)
+        is_first = False
+
+
+def _candidate_parts(
+    found: FoundCandidates, version: Microversion, allocated: _AllocatedProviders
+) -> Iterator[Part]:
+    """A part for each run of batches of one block."""
+    templates = _templates(found, version)
+    runs_before: Counter[int] = Counter()
+    for block, batches in groupby(found.batches, attrgetter("block")):
+        run = list(batches)
+        for batch in run:
+            allocated.add(batch, templates.of(batch.solution))
+        key = "candidates", found.forest.blocks[block].token, runs_before[block]
+        yield Part(key, run, partial(_candidates, found.forest, run, templates))
+        runs_before[block] += 1
+
+
+def _summary_parts(
+    found: FoundCandidates,
+    version: Microversion,
+    allocated: _AllocatedProviders,
+    cache: SummaryCache,
+) -> Iterator[Part]:
+    """A part for each block."""
+    forest, requested = found.forest, _requested(found)
+    for block, members in allocated.by_block():
+        yield Part(
+            ("summaries", forest.blocks[block].token, 0),
+            members.tobytes(),
+            partial(summaries, forest, [(block, members)], requested, version, cache),
+        )
 
 
 def _candidates(
-    found: FoundCandidates, version: Microversion, allocated: _AllocatedProviders
+    forest: Forest,
+    batches: Iterable[Batch],
+    templates: Templates,
+    allocated: _AllocatedProviders | None = None,
 ) -> Iterator[Pieces]:
-    templates = Templates(
-        found.slots, [sharing.uuid for sharing in found.sharing_providers], version
-    )
-    blocks = found.forest.blocks
-    for batch in found.batches:
+    for batch in batches:
         template = templates.of(batch.solution)
-        allocated.add(batch, template)
-        yield [template.filled(blocks[batch.block], batch.trees)]
+        if allocated is not None:
+            allocated.add(batch, template)
+        yield [template.filled(forest.blocks[batch.block], batch.trees)]
+
+
+def _templates(found: FoundCandidates, version: Microversion) -> Templates:
+    return Templates(found.slots, [sharing.uuid for sharing in found.sharing_providers], version)
+
+
+def _requested(found: FoundCandidates) -> frozenset[str]:
+    """The resource classes of the query."""
+    return frozenset(name for slot in found.slots for name in slot.resources)
 
 
 class _AllocatedProviders:
@@ -106,9 +154,9 @@ class _AllocatedProviders:
         marks = self._of(batch.block)
         if self._nested:
             if template.members:
-                marks[batch.trees] = True
+                marks[selection(batch.trees)] = True
         else:
-            starts = self._found.forest.blocks[batch.block].starts[batch.trees]
+            starts = self._found.forest.blocks[batch.block].roots[selection(batch.trees)]
             for member in template.members:
                 marks[starts + member] = True
         for sharing_number in template.sharing:
@@ -120,7 +168,9 @@ class _AllocatedProviders:
     def by_block(self) -> Iterator[tuple[int, IntColumn]]:
         """The numbers of the trees, or the indexes of the providers, of each block."""
         for block, marks in self._marks.items():
-            yield block, np.flatnonzero(marks)
+            members = np.flatnonzero(marks)
+            if len(members):
+                yield block, members
 
     def _of(self, block: int) -> BoolColumn:
         marks = self._marks.get(block)

@@ -21,7 +21,7 @@ _CANDIDATES_AT_ONCE_MAX = 4000
 # The same for the number of candidates times the slots of each.
 _CHOICES_AT_ONCE_MAX = 32_000
 
-# The parsed form of a longer query string is not remembered.
+# Neither the parsed form of a longer query string nor the work on it is remembered.
 _SHORT_QUERY = 2000
 
 _CONTENT_TYPE = ("content-type", "application/json")
@@ -34,21 +34,29 @@ def list_all(services: Services, request: Request) -> Response:
     parse = _parsed_before if len(text) <= _SHORT_QUERY else _parsed
     query = parse(text, request.version, services.settings.limits.max_request_groups)
     forest = services.replica.current()
-    order = services.settings.candidate_order
-    answer = None if order.shuffled else services.answers.find(text, request.version, forest)
+    question = text, request.version
+    answer = services.answers.find(question, forest)
     if answer is None:
         with TURNS.turn() as turn:
-            found = list_candidates(forest, query, order, turn.pause)
+            found = list_candidates(
+                forest,
+                query,
+                services.settings.candidate_order,
+                turn.pause,
+                services.answers.work(question) if len(text) <= _SHORT_QUERY else None,
+            )
             headers = _headers(found)
             if _is_large(found):
                 stream = turn.pieces(streamed_body(found, request.version, services.summaries))
                 response = Response(200, headers=[_CONTENT_TYPE, *headers], stream=stream)
                 return with_cache_headers(response, request, now())
-            answer = CachedAnswer(
-                candidate_body(found, request.version, services.summaries, turn.pause), headers
-            )
-        services.answers.keep(text, request.version, forest, answer)
-    response = Response(200, answer.body, [_CONTENT_TYPE, *answer.headers])
+            earlier = services.answers.earlier_body(question)
+            body = candidate_body(found, request.version, services.summaries, turn.pause, earlier)
+            answer = CachedAnswer(body, headers)
+        # A search in random order has no footprint: the next one finds other candidates.
+        if found.footprint is not None:
+            services.answers.keep(question, forest, answer, found.footprint)
+    response = Response(200, answer.body.text, [_CONTENT_TYPE, *answer.headers])
     return with_cache_headers(response, request, now())
 
 

@@ -69,8 +69,8 @@ def _trees_of_block(
         several = trees[first : first + together]
         versions = block.tree_versions[several].tolist()
         texts = cache.find(versions)
-        missing = [index for index, text in enumerate(texts) if text is None]
-        if missing:
+        if None in texts:
+            missing = [index for index, text in enumerate(texts) if text is None]
             traits = cache.trait_lists(forest)
             rendered = list(_render_trees(forest, block, several[missing].tolist(), traits))
             for index, text in zip(missing, rendered, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 
 from roost.api.microversions import Microversion
-from roost.search.batches import Solution, solution_key
+from roost.search.batches import Solution, selection, solution_key
 from roost.search.block import Block
 from roost.search.columns import IndexColumn
 from roost.search.plan import Slot
@@ -58,7 +58,7 @@ class Template:
         if len(trees) >= _STAMPED_MIN:
             matrix = block.uuids.matrix
             if matrix is not None and self._sharing_is_regular():
-                return self._stamped(matrix, block.starts[trees])
+                return self._stamped(matrix, block.roots[selection(trees)])
         uuids, sharing_uuids = block.uuids, self._sharing_uuids
         text, holes = self._text, self._holes
         return b",".join(

@@ -1,0 +1,43 @@
+"""The choice of blocks: a search passes over a block whose outline shows that no tree fits.
+
+To look at an outline takes a few microseconds, to look at the columns of a block fifty or more. In
+a large cloud that counts for a query that few trees fit, or none.
+"""
+
+from __future__ import annotations
+
+from roost.search.block import Block
+from roost.search.plan import Requirement
+from roost.search.rules import Rules
+
+
+def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
+    """Whether a tree of the block may have a candidate, as far as the outline shows."""
+    plan, sets = rules.plan, block.outline.trait_sets
+    if plan.anchor is not None and plan.anchor.block != block_number:
+        return False
+    if plan.root_traits is not None and not plan.root_traits[sets].any():
+        return False
+    reach_masks = rules.sharing.reach_masks
+    for requirement, reach_mask in zip(plan.requirements, reach_masks, strict=True):
+        # The outline does not show which trees a sharing provider reaches.
+        if reach_mask is None and not _may_meet(requirement, block, block_number):
+            return False
+    if any(reach_masks[requirement] is not None for requirement in rules.unsuffixed_requirements):
+        return True
+    return all(choice[sets].any() for choice in plan.trait_choices)
+
+
+def _may_meet(requirement: Requirement, block: Block, block_number: int) -> bool:
+    """Whether a provider of the block may meet a requirement."""
+    for class_id, amount in requirement.amounts:
+        inventory = block.inventories.get(class_id)
+        if inventory is None or inventory.room_max < amount:
+            return False
+    conditions, outline = requirement.conditions, block.outline
+    if conditions.in_tree is not None and conditions.in_tree.block != block_number:
+        return False
+    if conditions.traits is not None and not conditions.traits[outline.trait_sets].any():
+        return False
+    # The root's aggregates, which may count for a provider, are in the same block.
+    return conditions.member_of is None or bool(conditions.member_of[outline.aggregate_sets].any())

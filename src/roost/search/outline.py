@@ -1,0 +1,25 @@
+"""The outline of a block: which sets its providers have. A search passes over blocks by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.search.columns import IndexColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The numbers of the trait sets and aggregate sets that providers of a block have, each once.
+
+    What the block has of a resource class at most stands in `InventoryColumns.room_max`.
+    """
+
+    trait_sets: IndexColumn
+    aggregate_sets: IndexColumn
+
+    @classmethod
+    def of(cls, traits: IndexColumn, aggregates: IndexColumn) -> Outline:
+        """The outline of providers with these trait sets and aggregate sets."""
+        return cls(np.unique(traits), np.unique(aggregates))

@@ -1,0 +1,184 @@
+"""Answers that use what earlier answers left are, byte for byte, those of a search from scratch.
+
+Stories of random clouds have tiny blocks, and every question is asked again after every write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.api.application import Application
+from roost.api.candidates.answer_cache import AnswerCache
+from roost.api.candidates.handler import list_all
+from roost.api.candidates.kept_body import KeptBody
+from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.errors import HttpError
+from roost.api.microversions import Microversion
+from roost.api.requests import Request
+from roost.api.services import Services
+from roost.configuration.settings import Settings
+from roost.replica.replica import Replica
+from roost.search import kept_work
+from roost.search.kept_work import KeptScans
+from roost.search.scan import scan_block
+from roost.service.errors import Invalid
+from roost.store.database import Database
+from support.api_client import ApiClient, application_client, settings_for
+from support.properties import many
+from support.scenarios import requests
+from support.scenarios.cloud import Ask, Writer
+from support.scenarios.scenario import Scenario, Step, tell
+from support.store.table_cleaning import clean_tables
+
+pytestmark = [
+    pytest.mark.hypothesis,
+    pytest.mark.parametrize("kind", ["sqlite"], indirect=True),
+]
+
+# The number of stories.
+EXAMPLES = many(20)
+# So many of the latest questions are asked again after each write.
+REPEATED = 6
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query string and a version."""
+
+    text: str
+    minor: int
+
+
+def questions_of(step: Step) -> Iterator[Question]:
+    """The question of a request, and the same with limits that the first blocks can fill."""
+    if not isinstance(step, requests.Request) or step.mishap:
+        return
+    text = step.path.partition("?")[2]
+    yield Question(text, step.query.minor)
+    if step.query.minor >= requests.LIMIT and step.query.limit is None:
+        yield from (Question(f"{text}&limit={limit}", step.query.minor) for limit in (1, 4))
+
+
+def answer(services: Services, question: Question) -> Any:
+    """What the services answer: headers and body, or the refusal."""
+    request = Request({"REQUEST_METHOD": "GET", "QUERY_STRING": question.text}, 0)
+    request.version = Microversion(1, question.minor)
+    try:
+        found = list_all(services, request)
+    except (HttpError, Invalid) as refusal:
+        return str(refusal)
+    body = found.body if found.stream is None else b"".join(found.stream)
+    return [header for header in found.headers if header[0] != "last-modified"], body
+
+
+def content(answer: Any) -> Any:
+    """What an answer says, in which the order of resource classes does not count."""
+    return answer if isinstance(answer, str) else (answer[0], json.loads(answer[1]))
+
+
+def compare_with_scratch(services: Services, questions: list[Question]) -> None:
+    """Compare answers from the caches of the services with answers from empty caches.
+
+    A tree that moves to another block keeps its summary. There, a new summary may name its
+    resource classes in another order. So bytes are compared between answers with one cache of
+    summaries.
+    """
+    for question in dict.fromkeys(questions):
+        kept = answer(services, question)
+        searched = replace(services, answers=AnswerCache())
+        assert kept == answer(searched, question), question
+        scratch = replace(searched, answers=AnswerCache(), summaries=SummaryCache())
+        assert content(kept) == content(answer(scratch, question)), question
+
+
+def asking(api: ApiClient) -> Ask:
+    def ask(method: str, path: str, version: str, body: Any) -> tuple[int, Any]:
+        answer = api.at(version).request(method, path, body)
+        return answer.status, answer.json if answer.body else None
+
+    return ask
+
+
+def tell_to_caches(database: Database, settings: Settings) -> None:
+    """Tell stories to one application, and ask all questions again after every write."""
+
+    def check(scenario: Scenario) -> None:
+        database.write(clean_tables)
+        writer = Writer(asking(application_client(Application(settings, database))))
+        services = Services(settings, database, Replica(database), AnswerCache(), SummaryCache())
+        questions: list[Question] = []
+        for step in scenario.steps:
+            if isinstance(step, requests.Request):
+                questions += questions_of(step)
+            else:
+                step.send(writer)
+            compare_with_scratch(services, questions[-REPEATED:])
+
+    tell(EXAMPLES, check)
+
+
+@pytest.fixture
+def _tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 3)
+    monkeypatch.setattr("roost.search.forest.BLOCK_PROVIDERS", 3)
+    monkeypatch.setattr("roost.search.scan._FIRST_TREES", 1)
+
+
+@pytest.fixture
+def uses(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts how often the stories use what earlier answers left."""
+    counted: Counter[str] = Counter()
+    find, text_of, scan = AnswerCache.find, KeptBody.text_of, KeptScans.scan
+
+    def counting_find(self: AnswerCache, *args: Any) -> Any:
+        found = find(self, *args)
+        counted["answers"] += found is not None
+        return found
+
+    def counting_text_of(self: KeptBody, *args: Any) -> Any:
+        found = text_of(self, *args)
+        counted["parts"] += found is not None
+        return found
+
+    def counting_scan(self: KeptScans, *args: Any) -> Any:
+        counted["looks"] += 1
+        return scan(self, *args)
+
+    def counting_scan_block(*args: Any) -> Any:
+        counted["scans"] += 1
+        return scan_block(*args)
+
+    monkeypatch.setattr(AnswerCache, "find", counting_find)
+    monkeypatch.setattr(KeptBody, "text_of", counting_text_of)
+    monkeypatch.setattr(KeptScans, "scan", counting_scan)
+    monkeypatch.setattr(kept_work, "scan_block", counting_scan_block)
+    return counted
+
+
+@pytest.mark.usefixtures("_tiny_blocks")
+def test_every_repeated_answer_is_that_of_a_search_from_scratch(
+    database: Database, tmp_path: Path, uses: Counter[str]
+) -> None:
+    tell_to_caches(database, settings_for(database, tmp_path))
+    # Stories that use no kept work would prove nothing.
+    assert uses["answers"] > 10 * EXAMPLES
+    assert uses["parts"] > 3 * EXAMPLES
+    assert uses["looks"] > uses["scans"] * 3 // 2
+
+
+@pytest.mark.usefixtures("_tiny_blocks")
+def test_kept_work_that_has_no_more_room_changes_no_answer(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_work, "_WORDS_MAX", 200)
+    monkeypatch.setattr("roost.api.candidates.answer_cache.BYTES_MAX", 8000)
+    monkeypatch.setattr("roost.api.candidates.answer_cache._ANSWER_BYTES_MAX", 4000)
+    monkeypatch.setattr("roost.api.candidates.answer_cache._QUESTIONS_MAX", 3)
+    tell_to_caches(database, settings_for(database, tmp_path))

@@ -1,0 +1,176 @@
+"""A search with kept work finds what a search from scratch finds, whatever has changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.providers import TraitFilter
+from roost.search import kept_work
+from roost.search.batches import Batch
+from roost.search.candidate_order import CandidateOrder
+from roost.search.candidates import FoundCandidates, find_candidates
+from roost.search.columns import column
+from roost.search.footprint import Footprint
+from roost.search.forest import Forest
+from roost.search.kept_work import KeptWork
+from roost.search.rows import (
+    ForestRows,
+    InventoryRows,
+    MembershipRows,
+    ProviderRows,
+    UsageRows,
+)
+from roost.search.vocabulary import Vocabulary
+from support.worlds.forests import CLASSES, Node, rows_of
+
+TRAITS = {"MISC_SHARES_VIA_AGGREGATE": 1, "CUSTOM_GOLD": 2, "CUSTOM_OLD": 3}
+RACK = "00000000-0000-4000-8000-00000000000a"
+ORDER = CandidateOrder(maximum=1000)
+
+
+@pytest.fixture(autouse=True)
+def _one_tree_per_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 1)
+    monkeypatch.setattr("roost.search.forest.BLOCK_PROVIDERS", 1)
+
+
+def rows(totals: list[dict[str, int]], traits: dict[int, str], racked: list[int]) -> ForestRows:
+    """Hosts with these totals. `traits` has ids by host, and the racked hosts share a rack."""
+    made = rows_of([[Node(None, each)] for each in totals])
+    return ForestRows(
+        made.providers,
+        made.inventories,
+        made.usages,
+        MembershipRows(column([host + 1 for host in traits]), list(traits.values())),
+        MembershipRows(column([host + 1 for host in racked]), [RACK] * len(racked)),
+    )
+
+
+def hosts(
+    totals: list[dict[str, int]],
+    traits: dict[int, str] | None = None,
+    racked: list[int] | None = None,
+) -> Forest:
+    return Forest.of(rows(totals, traits or {}, racked or []), Vocabulary.of(CLASSES, TRAITS))
+
+
+def no_rows() -> ForestRows:
+    """The rows of a database that is empty."""
+    none = column([])
+    return ForestRows(
+        ProviderRows(none, [], none, none),
+        InventoryRows(*[none] * 8),
+        UsageRows(none, none, none),
+        MembershipRows(none, []),
+        MembershipRows(none, []),
+    )
+
+
+def claim(forest: Forest, host: int, name: str, amount: int) -> Forest:
+    used = UsageRows(column([host + 1]), column([CLASSES[name]]), column([amount]))
+    return forest.with_usages(used, [host + 1])
+
+
+def found_by(forest: Forest, query: CandidateQuery, work: KeptWork) -> list[Batch]:
+    """What a search with kept work finds, after a comparison with a search from scratch."""
+    batches = list(find_candidates(forest, query, ORDER, work=work).batches)
+    assert batches == list(find_candidates(forest, query, ORDER).batches)
+    return batches
+
+
+def cpus(amount: int, limit: int | None = None) -> CandidateQuery:
+    return CandidateQuery((RequestGroup(resources={"VCPU": amount}),), limit=limit)
+
+
+def test_a_claim_changes_the_scan_of_its_block() -> None:
+    work, forest = KeptWork(), hosts([{"VCPU": 8}] * 4)
+    assert len(found_by(forest, cpus(8), work)) == 4
+    full = claim(forest, 2, "VCPU", 1)
+    assert [batch.block for batch in found_by(full, cpus(8), work)] == [0, 1, 3]
+    assert len(found_by(claim(full, 2, "VCPU", 0), cpus(8), work)) == 4
+
+
+def test_blocks_that_have_not_changed_are_not_scanned_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scanned: list[int] = []
+    scan_block = kept_work.__dict__["scan_block"]
+
+    def noting(forest: Forest, block_number: int, *rest: object) -> object:
+        scanned.append(block_number)
+        return scan_block(forest, block_number, *rest)
+
+    monkeypatch.setattr(kept_work, "scan_block", noting)
+    work, forest = KeptWork(), hosts([{"VCPU": 8}] * 4)
+    find_candidates(forest, cpus(2), ORDER, work=work)
+    assert scanned == [0, 1, 2, 3]
+    find_candidates(claim(forest, 2, "VCPU", 1), cpus(2), ORDER, work=work)
+    assert scanned == [0, 1, 2, 3, 2]
+
+
+def test_room_that_slots_contest_on_a_sharing_provider_counts_as_it_is_now() -> None:
+    pool = {"MEMORY_MB": 8}
+    forest = hosts([pool, {"VCPU": 8}], traits={0: "1"}, racked=[0, 1])
+    query = CandidateQuery(
+        (
+            RequestGroup(resources={"VCPU": 1}),
+            RequestGroup("_A", {"MEMORY_MB": 4}),
+            RequestGroup("_B", {"MEMORY_MB": 4}),
+        )
+    )
+    work = KeptWork()
+    assert len(found_by(forest, query, work)) == 1
+    # Either group still fits, but not both.
+    assert not found_by(claim(forest, 0, "MEMORY_MB", 2), query, work)
+
+
+def test_a_trait_with_another_id_is_looked_for_by_that_id() -> None:
+    forest = hosts([{"VCPU": 8}] * 2, traits={0: "2", 1: "3"})
+    gold = RequestGroup("_A", {"VCPU": 1}, TraitFilter(required=("CUSTOM_GOLD",)))
+    query, work = CandidateQuery((gold,)), KeptWork()
+    assert [batch.block for batch in found_by(forest, query, work)] == [0]
+    ids = TRAITS | {"CUSTOM_GOLD": 3, "CUSTOM_OLD": 2}
+    renamed = forest.with_vocabulary(Vocabulary.of(CLASSES, ids))
+    assert [batch.block for batch in found_by(renamed, query, work)] == [1]
+
+
+def test_a_block_that_has_another_number_is_found_under_that_number() -> None:
+    work, forest = KeptWork(), hosts([{"VCPU": 8}] * 3)
+    last = forest.blocks[2].uuids[0].decode()
+    query = CandidateQuery((RequestGroup(resources={"VCPU": 1}, in_tree=last),))
+    assert [batch.block for batch in found_by(forest, query, work)] == [2]
+    fewer = forest.with_trees(rows_of([[Node(None, {"VCPU": 8})]]), gone_root_ids=[2])
+    # The first tree is built anew, and follows the third.
+    assert [batch.block for batch in found_by(fewer, query, work)] == [0]
+
+
+def footprint_of(found: FoundCandidates) -> Footprint:
+    assert found.footprint is not None
+    return found.footprint
+
+
+def test_a_footprint_has_the_blocks_up_to_the_limit() -> None:
+    forest = hosts([{"VCPU": 8}] * 4)
+    footprint = footprint_of(find_candidates(forest, cpus(1, limit=2), ORDER))
+    assert footprint.is_unchanged_in(forest)
+    assert footprint.is_unchanged_in(claim(forest, 2, "VCPU", 1))
+    assert not footprint.is_unchanged_in(claim(forest, 1, "VCPU", 1))
+    renamed = forest.with_vocabulary(Vocabulary.of(CLASSES, {}))
+    assert not footprint.is_unchanged_in(renamed)
+
+
+def test_a_search_that_has_seen_all_blocks_notices_one_more() -> None:
+    empty = Forest.of(no_rows(), Vocabulary.of(CLASSES, TRAITS))
+    forest = empty.with_trees(rows([{"VCPU": 8}], {}, []), gone_root_ids=[])
+    unlimited = footprint_of(find_candidates(empty, cpus(1), ORDER))
+    assert unlimited.is_unchanged_in(empty)
+    assert not unlimited.is_unchanged_in(forest)
+
+
+def test_a_footprint_has_the_sharing_providers_of_all_blocks() -> None:
+    forest = hosts([{"VCPU": 8}, {"VCPU": 8}, {"MEMORY_MB": 8}], {2: "1"}, racked=[0, 1, 2])
+    query = CandidateQuery((RequestGroup(resources={"VCPU": 1, "MEMORY_MB": 1}),), limit=1)
+    footprint = footprint_of(find_candidates(forest, query, ORDER))
+    assert footprint.is_unchanged_in(claim(forest, 1, "VCPU", 1))
+    assert not footprint.is_unchanged_in(claim(forest, 2, "MEMORY_MB", 1))
