@@ -262,6 +262,7 @@ def test_slow_reads_do_not_delay_the_replica(database: Database) -> None:
     replica.current()
     host = database.write(add_host)
     options = database.options
+    database.readers.close_kept()
     with ExitStack() as slow:
         for _ in range(options.pool_size + options.pool_overflow):
             slow.enter_context(database.reader.connect())
