@@ -6,8 +6,8 @@ REFERENCE := .venv-reference
 CONFORMANCE_DATABASES ?= sqlite postgresql
 SERVE ?= --demo
 PYTEST ?=
-# How many processes run the tests.
-TEST_PROCESSES ?= auto
+# How many processes run the tests. Many tests wait, so two for each core are fastest.
+TEST_PROCESSES ?= $(shell expr 2 \* $$(nproc))
 BENCH ?=
 DIFFERENTIAL ?=
 

@@ -55,6 +55,8 @@ class Doorway:
         self._is_current = currency_check(engine)
         # How often the doorway was renewed.
         self.renewals = 0
+        # So that no connection is kept that a renewal has missed.
+        self._keeping = threading.Lock()
 
     @property
     def kept(self) -> int:
@@ -85,12 +87,20 @@ class Doorway:
         connection.close()
         return None
 
-    def keep(self, connection: Connection, since: float) -> bool:
-        """Keep a connection for the next thread, if possible; return whether it is kept."""
-        if len(self._kept) >= self._kept_max or connection.in_transaction():
-            return False
-        self._kept.append((connection, since))
-        return True
+    def keep(self, connection: Connection, since: float, renewals: int) -> bool:
+        """Keep a connection for the next thread, if possible; return whether it is kept.
+
+        `renewals` is the value of the doorway when the connection came from it.
+        """
+        with self._keeping:
+            if (
+                len(self._kept) >= self._kept_max
+                or renewals != self.renewals
+                or connection.in_transaction()
+            ):
+                return False
+            self._kept.append((connection, since))
+            return True
 
     def forget_kept(self) -> list[object]:
         """The connections that are kept, which the doorway leaves open and uses no longer."""
@@ -107,7 +117,8 @@ class Doorway:
     def renew(self) -> None:
         """After a connection was lost: close all others that are open and not in use."""
         if self._kept_max:
-            self.renewals += 1
+            with self._keeping:
+                self.renewals += 1
             self.close_kept()
             self.engine.dispose()
 
@@ -161,14 +172,14 @@ class Session:
         connection, doorway = self._connection, self._doorway
         try:
             end_watch(self._watch)
-            if doorway.renewals != self._renewals and not connection.invalidated:
-                # Its pool was replaced meanwhile, and would not close it.
-                connection.invalidate()
-            elif error is None and doorway.keep(connection, self._since):
+            if error is None and doorway.keep(connection, self._since, self._renewals):
                 return
             try:
                 self._raise_loss(error)
             finally:
+                if doorway.renewals != self._renewals and not connection.invalidated:
+                    # Its pool was replaced meanwhile, and would not close it.
+                    connection.invalidate()
                 connection.close()
         finally:
             doorway.leave()
