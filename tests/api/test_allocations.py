@@ -528,6 +528,18 @@ class TestRefusals:
         either = (sentence.format("VCPU", "DISK_GB"), sentence.format("DISK_GB", "VCPU"))
         assert any(text in answer.detail for text in either)
 
+    def test_a_class_that_a_claim_gives_up_counts_as_no_inventory_of_the_claim(
+        self, api: ApiClient
+    ) -> None:
+        provider = make_provider(api, VCPU=8)
+        consumer = claimed(api, {provider: {"VCPU": 1}})
+        resources = {provider: {"MEMORY_MB": 1, "DISK_GB": 1}}
+        answer = api.put(
+            f"/allocations/{consumer}", claim("1.39", resources, consumer_generation=1)
+        )
+        assert answer.status == 409
+        assert "Inventory for 'MEMORY_MB, DISK_GB' on resource provider" in answer.detail
+
     @on_sqlite
     @pytest.mark.parametrize("version", ["1.23", "1.29", "1.36", "1.39"])
     def test_a_refused_claim_has_no_special_code(self, api: ApiClient, version: str) -> None:

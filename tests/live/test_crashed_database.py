@@ -73,8 +73,7 @@ def refuse_writes(database: Database) -> None:
 
 def reconnect(database: Database) -> None:
     """Drop the connections that the crash broke."""
-    database.engine.dispose()
-    database.reader.dispose()
+    database.release()
 
 
 class TestPostgreSQLBackendKilled:

@@ -173,6 +173,20 @@ def test_works_that_shared_a_failed_commit_write_alone(database: Database) -> No
     assert {"neighbour", "the only one"} <= stored(database)
 
 
+def test_a_first_work_after_which_sqlite_ends_the_transaction_fails_with_its_error(
+    database: Database,
+) -> None:
+    def fail(connection: Connection) -> None:
+        # As after a full disk.
+        connection.exec_driver_sql("ROLLBACK")
+        raise ValueError("the cause")
+
+    together = Together(database)
+    together.run(fail, lambda connection: insert(connection, "after a lost transaction"))
+    assert str(together.results["0"]) == "the cause"
+    assert "after a lost transaction" in stored(database)
+
+
 # Eight threads insert rows, each with a second row that belongs to it. The process prints the names
 # that were acknowledged, and is killed while threads share a COMMIT.
 KILLED = """

@@ -6,6 +6,7 @@ touches it.
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 import threading
@@ -22,6 +23,8 @@ from roost.model.limits import Limits
 from roost.server.budget import Budget
 from roost.server.incoming import Environ, Incoming
 from roost.server.outgoing import CONTINUE
+
+_LOG = logging.getLogger(__name__)
 
 _RECEIVE_BYTES = 64 * 1024
 # Bodies up to this size are always let in.
@@ -208,9 +211,13 @@ class Connection:
             self.release_body(incoming)
         self.requests.clear()
         self.unsent = []
-        if self.stream is not None:
-            self.stream.close()
-        self.socket.close()
+        try:
+            if self.stream is not None:
+                self.stream.close()
+        except Exception:
+            _LOG.exception("The end of an answer that broke off failed")
+        finally:
+            self.socket.close()
 
     def _forget_sent(self, sent: int) -> None:
         count = 0

@@ -73,7 +73,9 @@ def _check_inventories(
     found: InventoryUsages,
 ) -> None:
     """Refuse a provider that has inventory of no class of the whole request."""
-    with_inventory = {provider_id for provider_id, _ in found}
+    # `found` may have further classes: those that the claims give up.
+    asked_ids = set(class_ids.values())
+    with_inventory = {provider_id for provider_id, class_id in found if class_id in asked_ids}
     for claim in claims:
         for uuid in claim.allocations:
             if provider_ids[uuid] not in with_inventory:

@@ -16,10 +16,16 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection
 
 from roost.store.sessions import raise_translated
-from roost.store.statements import BoundStatement
+from roost.store.statements import BoundStatement, chunks
 from roost.store.watchdog import begin_wait, end_wait
 
 _LOG = logging.getLogger(__name__)
+
+# How many statements share a round trip at most. A server bounds the length of a text, and the
+# watchdog bounds the time of a round trip.
+_STATEMENTS_MAX = 64
+# The error code of MySQL for a connection that is lost during a statement.
+_SERVER_LOST = 2013
 
 Rows: TypeAlias = list[Any]
 _Runner: TypeAlias = Callable[[Any, Sequence[BoundStatement], bool], list[Rows]]
@@ -56,13 +62,18 @@ def _run(
     if _LOG.isEnabledFor(logging.DEBUG):
         _LOG.debug("batch: %s", "; ".join(statement.text for statement in statements))
     runner = _runner(connection.dialect.driver)
-    begin_wait(connection)
-    try:
-        return runner(connection.connection.dbapi_connection, statements, commits)
-    except Exception as error:
-        raise_translated(connection, error)
-    finally:
-        end_wait(connection)
+    results: list[Rows] = []
+    for piece in chunks(statements, _STATEMENTS_MAX):
+        is_last = len(results) + len(piece) == len(statements)
+        begin_wait(connection)
+        try:
+            raw = connection.connection.dbapi_connection
+            results += runner(raw, piece, commits and is_last)
+        except Exception as error:
+            raise_translated(connection, error)
+        finally:
+            end_wait(connection)
+    return results
 
 
 @cache
@@ -113,11 +124,17 @@ def _run_as_one_text(raw: Any, statements: Sequence[BoundStatement], commits: bo
         cursor.execute(";".join(texts))
         for number in range(len(statements)):
             if number:
-                cursor.nextset()
+                _require_next(raw, cursor)
             results.append(list(cursor.fetchall()) if cursor.description else [])
         if commits:
-            cursor.nextset()
+            _require_next(raw, cursor)
             raw.is_idle = True
     finally:
         cursor.close()
     return results
+
+
+def _require_next(raw: Any, cursor: Any) -> None:
+    """Go to the result of the next statement; a server that leaves it out counts as lost."""
+    if not cursor.nextset():
+        raise raw.OperationalError(_SERVER_LOST, "the server ended a batch early")

@@ -29,7 +29,7 @@ from roost.store.errors import (
     leaves_outcome_open,
     reason_of,
 )
-from roost.store.pymysql_connections import MULTI_STATEMENTS, use_sparing_connections
+from roost.store.pymysql_connections import use_sparing_connections
 from roost.store.sessions import Doorway, Session, raise_translated
 from roost.store.shared_commits import SharedCommits
 from roost.store.snapshots import in_one_moment
@@ -295,7 +295,7 @@ def _connect_arguments(url: URL, options: DatabaseOptions) -> dict[str, Any]:
     answers = {"read_timeout": _answer_seconds(options), "write_timeout": _answer_seconds(options)}
     if url.get_driver_name() == "pymysql":
         # PyMySQL has the same timeout for the greeting of a new connection as for any answer.
-        answers |= {"read_timeout": options.wait_seconds, "client_flag": MULTI_STATEMENTS}
+        answers |= {"read_timeout": options.wait_seconds}
     return waits | answers
 
 

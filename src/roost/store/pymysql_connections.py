@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 # `CLIENT.MULTI_STATEMENTS`: a text may have several statements.
-MULTI_STATEMENTS = 1 << 16
+_MULTI_STATEMENTS = 1 << 16
 
 
 def use_sparing_connections(engine: Engine) -> None:
-    """Let an engine open such connections."""
+    """Let an engine open such connections, which take several statements in one text."""
     # Imported here, because not every installation has the driver.
     from pymysql import Connection  # noqa: PLC0415
 
@@ -40,4 +40,5 @@ def use_sparing_connections(engine: Engine) -> None:
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
-        return SparingConnection(*arguments, **options)
+        flags = options.get("client_flag", 0) | _MULTI_STATEMENTS
+        return SparingConnection(*arguments, **options | {"client_flag": flags})

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection
 
 from roost.store.batches import LastBatch, execute_batch
-from roost.store.errors import Busy
+from roost.store.errors import Busy, OutcomeUnknown
 
 T = TypeVar("T")
 
@@ -65,14 +65,16 @@ class _Writer:
     def do_in_savepoint(self, connection: Connection) -> None:
         """Do the work; if it fails, undo it and nothing else."""
         raw: Any = connection.connection.dbapi_connection
-        raw.execute("SAVEPOINT work")
+        connection.exec_driver_sql("SAVEPOINT work")
         try:
             self.do(connection)
         except Exception as error:
+            if not raw.in_transaction:
+                # SQLite has ended the whole transaction, as it does when the disk is full.
+                raise
             self.error = error
-            # This fails after an error for which SQLite has ended the whole transaction.
-            raw.execute("ROLLBACK TO work")
-        raw.execute("RELEASE work")
+            connection.exec_driver_sql("ROLLBACK TO work")
+        connection.exec_driver_sql("RELEASE work")
 
     def outcome(self) -> Any:
         if self.error is not None:
@@ -123,6 +125,12 @@ class SharedCommits:
         group = [own]
         try:
             self._write(deadline, lambda connection: self._do_all(connection, group))
+        except OutcomeUnknown as error:
+            # Each work may have taken effect, so none is done again.
+            for writer in group[1:]:
+                writer.error = error
+                writer.wake(_Turn.TAKE_RESULT)
+            raise
         except BaseException as error:
             followers = group[1:]
             for writer in followers:
