@@ -87,6 +87,7 @@ class AnswerCache:
                 self._drop(next(iter(self._answers)))
             self._answers[question] = _KeptAnswer(answer, footprint, size, forest.token)
             self._bytes += size
+            self._forget_outdated(forest)
 
     def work(self, question: Question) -> KeptWork:
         """What earlier searches for this question left."""
@@ -98,6 +99,21 @@ class AnswerCache:
                     del self._work[next(iter(self._work))]
             self._work[question] = work
         return work
+
+    def _forget_outdated(self, forest: Forest) -> None:
+        """Drop answers that no longer hold and whose question was not asked for long.
+
+        Their parts help only a question that is asked again soon. Without this, a client that
+        never repeats a question would fill the cache with them.
+        """
+        while len(self._answers) > _QUESTIONS_MAX:
+            question, kept = next(iter(self._answers.items()))
+            if kept.token is not forest.token:
+                if not kept.footprint.is_unchanged_in(forest):
+                    self._drop(question)
+                    continue
+                kept.token = forest.token
+            return
 
     def _drop(self, question: Question) -> None:
         kept = self._answers.pop(question, None)
