@@ -37,6 +37,14 @@ def test_no_two_classes_have_one_name() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
+def test_the_glossary_of_the_search_has_at_most_twenty_words() -> None:
+    page = (PROJECT / "src" / "roost" / "search" / "README.md").read_text()
+    rows = page.partition("| --- | --- |\n")[2].strip().splitlines()
+    words = [row.split("|")[1].strip() for row in rows]
+    assert "forest" in words
+    assert len(words) == len(set(words)) <= 20
+
+
 @pytest.mark.parametrize("room", [*ROOMS, *TEST_ROOMS], ids=_name)
 def test_sentences_in_the_code_have_a_named_subject(room: Path) -> None:
     remarks = [str(remark) for path in sorted(room.rglob("*.py")) for remark in remarks_on(path)]

@@ -135,7 +135,7 @@ class Block:
     # For each provider, the number of its trait set and of its aggregate set.
     traits: IndexColumn
     aggregates: IndexColumn
-    # For each tree, the number of the set of all aggregates of its members.
+    # For each tree, the number of the set of all aggregates of its providers.
     tree_aggregates: IndexColumn
     outline: Outline
     # By resource class.

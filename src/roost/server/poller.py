@@ -81,13 +81,13 @@ class Poller:
             arrivals.register(wakened, select.EPOLLIN)
             arrivals.register(self._listener, select.EPOLLIN)
             while not self._stopping:
-                self._turn(arrivals, wakened)
+                self._await_arrivals(arrivals, wakened)
         self._finish()
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
 
-    def _turn(self, arrivals: select.epoll, wakened: socket.socket) -> None:
+    def _await_arrivals(self, arrivals: select.epoll, wakened: socket.socket) -> None:
         """Wait for new connections, and look after the open ones once in a while."""
         events = arrivals.poll(_SWEEP_SECONDS)
         now = time.monotonic()

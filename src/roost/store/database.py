@@ -170,7 +170,7 @@ class Database:
         )
         raise Contention("each attempt at the write conflicted with another write") from last
 
-    def turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
+    def writer_turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
         """The turn of this writer, where writers queue; `Busy` after the deadline."""
         return nullcontext() if self.gate is None else self.gate.passed(deadline)
 
@@ -231,7 +231,7 @@ class Database:
         commits = False
         try:
             with (
-                self.turn(deadline),
+                self.writer_turn(deadline),
                 self._session(self.writers) as connection,
                 connection.begin(),
             ):

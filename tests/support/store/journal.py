@@ -60,7 +60,7 @@ def snapshot(database: Database) -> Iterator[Connection]:
 @contextmanager
 def writing(database: Database) -> Iterator[Connection]:
     """A transaction that commits at its end, and that is never repeated."""
-    with database.turn(), database.engine.connect() as connection, connection.begin():
+    with database.writer_turn(), database.engine.connect() as connection, connection.begin():
         yield connection
 
 
