@@ -19,7 +19,7 @@ from roost.search.plan import requirement_of
 _SUFFIX = "_LIST"
 
 
-def select_providers(forest: Forest, wanted: ProviderFilter) -> IntColumn:
+def find_provider_ids(forest: Forest, wanted: ProviderFilter) -> IntColumn:
     """The sorted ids of the providers that meet all conditions of the filter.
 
     All names in the conditions exist. The function ignores the conditions on rows, which the store

@@ -22,7 +22,7 @@ from http import HTTPStatus
 from roost.model.limits import Limits
 from roost.server.budget import Budget
 from roost.server.connection import WITHOUT_EVENTS, Connection, Refused, State
-from roost.server.exchange import Application, CutOff, answer, send_piece
+from roost.server.exchange import CutOff, WsgiApplication, answer, send_piece
 from roost.server.incoming import Environ
 from roost.server.outgoing import refusal
 from roost.server.threads import Threads
@@ -54,7 +54,9 @@ _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENO
 class Poller:
     """Serves an application on a listening socket until it is told to stop."""
 
-    def __init__(self, listener: socket.socket, application: Application, limits: Limits) -> None:
+    def __init__(
+        self, listener: socket.socket, application: WsgiApplication, limits: Limits
+    ) -> None:
         self._listener = listener
         self._application = application
         self._limits = limits

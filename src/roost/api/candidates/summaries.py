@@ -8,8 +8,9 @@ from typing import cast
 
 import numpy as np
 
-from roost.api.candidates.summary_cache import SummaryCache, TraitLists
+from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.candidates.template import Piece
+from roost.api.candidates.trait_lists import TraitLists
 from roost.api.microversions import Microversion
 from roost.search.block import Block
 from roost.search.columns import IntColumn

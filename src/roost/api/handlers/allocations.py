@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Concatenate, ParamSpec
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ParamSpec
 
 import orjson
-from sqlalchemy import Connection
 
 from roost.api.errors import HttpError
 from roost.api.handlers.inventories import parse_inventory
@@ -34,6 +33,7 @@ from roost.service import allocations, claims
 from roost.service.allocations import ProviderAllocations
 from roost.service.errors import ErrorCode
 from roost.service.reshape import NewInventories, reshape
+from roost.store.database import Work
 from roost.store.errors import Contention
 
 P = ParamSpec("P")
@@ -147,7 +147,7 @@ def reshape_providers(services: Services, request: Request) -> Response:
 def _write(
     services: Services,
     request: Request,
-    work: Callable[Concatenate[Connection, P], object],
+    work: Work[P, object],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> None:
