@@ -15,6 +15,11 @@ from support.prose import PROJECT, remarks_on
 SOURCES = sorted((PROJECT / "src").rglob("*.py"))
 ROOMS = sorted(path for path in (PROJECT / "src" / "roost").iterdir() if path.is_dir())
 TEST_ROOMS = sorted(path for path in (PROJECT / "tests").iterdir() if path.is_dir())
+MODULES = [
+    f"/{path.relative_to(PROJECT)}"
+    for folder in ("src", "tests", "conformance", "differential", "bench")
+    for path in (PROJECT / folder).rglob("*.py")
+]
 PAGES = [
     *(
         PROJECT / name
@@ -92,6 +97,15 @@ def _exceptions_without_reason(lines: list[str]) -> Iterator[int]:
 def test_sentences_in_the_code_have_a_named_subject(room: Path) -> None:
     remarks = [str(remark) for path in sorted(room.rglob("*.py")) for remark in remarks_on(path)]
     assert not remarks, "\n" + "\n".join(remarks)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_the_pages_name_modules_that_exist(page: Path) -> None:
+    named = set(re.findall(r"`([\w./-]+\.py)`", page.read_text()))
+    missing = [
+        path for path in sorted(named) if not any(module.endswith(f"/{path}") for module in MODULES)
+    ]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
