@@ -2,9 +2,9 @@
 
 The threads wait together. The thread that hears of a connection reads from it, and answers if that
 completes a request. Or it writes what the client did not take before. So a slow client holds no
-thread, and a request wakes one thread only. With many clients, a second one to hand requests over
-took about a seventh more CPU. The main thread accepts connections, and closes those whose time is
-over.
+thread, and a request wakes one thread only. With many clients, waking a second thread for each
+request took about a seventh more CPU. The main thread accepts connections, and closes those whose
+time is over.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ class Poller:
         if connection.state is not State.READING:
             self._close(connection)
         elif connection.has_unread_bytes:
-            # Not the client is late: all threads are busy.
+            # All threads are busy, so the client is not to blame.
             return
         elif connection.is_idle:
             self._close(connection)

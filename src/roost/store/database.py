@@ -46,8 +46,8 @@ T = TypeVar("T")
 # A function that the database calls with a connection, then with arguments of its own.
 Work: TypeAlias = Callable[Concatenate[Connection, P], T]
 
-# Of readers and of writers each, in every worker. Four workers stay below the 100 connections that
-# PostgreSQL allows by default. Further threads wait for a connection.
+# Every worker has a pool of this size for readers and one for writers. Four workers stay below the
+# 100 connections that PostgreSQL allows by default. Further threads wait for a connection.
 POOL_SIZE = 5
 POOL_OVERFLOW = 5
 POOL_TIMEOUT_SECONDS = 30
@@ -126,7 +126,7 @@ class Database:
         try:
             return self._read_once(work, *args, **kwargs)
         except ConnectionLost:
-            # As for a snapshot. Reads are so short that a call more would count.
+            # As `_with_fresh_connection` does. Reads are so short that one more call would count.
             return self._read_once(work, *args, **kwargs)
 
     def snapshot(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -258,7 +258,7 @@ def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> E
         "pool_timeout": options.pool_timeout_seconds,
         "pool_recycle": options.recycle_seconds,
         "echo": options.echo,
-        # Errors are logged, and what clients sent must not be.
+        # Errors are logged, and values that clients sent must not be logged.
         "hide_parameters": True,
     }
     if reads_only:

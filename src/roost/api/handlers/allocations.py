@@ -127,7 +127,7 @@ def delete(services: Services, request: Request) -> Response:
 def reshape_providers(services: Services, request: Request) -> Response:
     """Replace inventories and allocations in one transaction."""
     body = parse_body(request.body(), schemas.RESHAPE.at(request.version))
-    # A provider that loses all its inventories counts as one.
+    # A provider that loses all its inventories counts as one inventory.
     count = sum(len(record["inventories"]) or 1 for record in body["inventories"].values())
     check_provider_members(services.settings.limits, count, "inventories")
     wanted = {
