@@ -103,6 +103,12 @@ def empty(database: Database) -> None:
     database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
 
 
+def never_pruned(database: Database) -> None:
+    """Remove the record of earlier pruning, which other tests leave in the database."""
+    record = sa.delete(roost_meta).where(roost_meta.c.name == "pruned")
+    database.write(lambda connection: connection.execute(record))
+
+
 def prune(database: Database, limit: int = 1000) -> int:
     """Delete all rows that pruning may delete, of any age. Returns their number."""
     settle(database)
