@@ -15,7 +15,7 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import sync_schema
 from support.api_client import ApiClient, application_client, settings_for
 from support.requirements import reference_environment
-from support.servers.live_server import ReferenceServer
+from support.servers.live_server import LiveServer, ReferenceServer
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class SharedDatabase:
     """A database that Roost has adopted, and the reference that runs on it."""
 
     url: str
-    reference: ReferenceServer
+    reference: LiveServer
     roost: Database
 
 

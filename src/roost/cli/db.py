@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from roost.cli.database_access import open_database
+from roost.cli.db_export import export_command, import_command
 from roost.cli.db_triggers import triggers
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import echo, echo_line, plain
@@ -30,7 +31,8 @@ def db() -> None:
     """Look after the database: its schema and what is in it."""
 
 
-db.add_command(triggers)
+for command in (export_command, import_command, triggers):
+    db.add_command(command)
 
 
 @db.command(epilog="Example: roost db sync --db postgresql://roost@db.example/placement")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,9 @@ CANDIDATES = (
     "resources=VCPU:2&required=CUSTOM_T1",
     "resources=DISK_GB:1&resources_A=VCPU:1&group_policy=none",
     "resources=CUSTOM_GOLD:1",
+)
+_SINGLE = re.compile(
+    "/(resource_providers|traits|resource_classes|allocations)/[^/?]*(/inventories/[^/]*)?"
 )
 LISTS = (
     "",
@@ -61,10 +65,8 @@ def _paths(api: ApiClient) -> Iterator[str]:
 
 def _plain(path: str, answer: Answer) -> Any:
     body = answer.json if answer.body else None
-    changed = answer.headers.get("last-modified")
-    if path.startswith("/allocation_candidates"):
-        # The services make this answer at the moment of the request.
-        changed = None
+    # An answer about several rows or none may have the time of the request.
+    changed = answer.headers.get("last-modified") if _SINGLE.fullmatch(path) else None
     return answer.status, _sorted(body), changed
 
 

@@ -15,11 +15,9 @@ APPLICATION_NAME = "roost"
 _IS_ANOTHER = f"pg_catalog.current_setting('application_name') <> '{APPLICATION_NAME}'"
 
 INSTALLED = (
-    "SELECT pg_class.relname, pg_trigger.tgname FROM pg_catalog.pg_trigger"
-    " JOIN pg_catalog.pg_class ON pg_class.oid = pg_trigger.tgrelid"
-    " JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_class.relnamespace"
-    f" WHERE pg_namespace.nspname = current_schema() AND pg_trigger.tgname LIKE '{PREFIX}%'"
-    " AND pg_trigger.tgenabled <> 'D'"
+    "SELECT tgrelid::regclass::text, tgname FROM pg_catalog.pg_trigger"
+    f" WHERE tgname LIKE '{PREFIX}%' AND tgenabled <> 'D'"
+    " AND pg_catalog.pg_table_is_visible(tgrelid)"
 )
 
 
