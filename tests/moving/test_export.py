@@ -16,9 +16,10 @@ from databases import KINDS, Databases
 from moving.conftest import MakeApi
 from roost.moving import importing
 from roost.moving.export_format import ExportUnusable
-from roost.store.checks import Level, check_database
+from roost.store.checks import check_database
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
+from roost.store.findings import Level
 from roost.store.schema import prepare_schema
 from support.api_client import ApiClient
 from support.moving.sample_cloud import change_sample_cloud, claim, make_sample_cloud

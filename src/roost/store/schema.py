@@ -75,6 +75,16 @@ def inspect_schema(database: Database) -> SchemaStatus:
     return database.read(read_status)
 
 
+def planned_steps(status: SchemaStatus) -> list[str]:
+    """The revisions that a database misses, each with a sentence about what it does."""
+    recorded = (status.placement_revision, status.roost_revision)
+    return [
+        f"{module.revision}: {(module.upgrade.__doc__ or '').splitlines()[0]}"
+        for history, revision in zip(HISTORIES, recorded, strict=True)
+        for module in history.missing(revision)
+    ]
+
+
 def sync_schema(database: Database) -> SchemaStatus:
     """Migrate to the newest revisions. Any number of processes may do so at the same time.
 
