@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from roost.client.placement import ProviderBody
+from roost.client.placement.answers import PROVIDER_FIELDS
 from roost.client.survey import Survey, SurveyFailed
 from roost.moving.survey_file import SurveyFile
 
@@ -68,7 +69,8 @@ class _Copying:
             dirty = self._read_consumers()
             if not changed and not dirty and self._names_are_known(listed):
                 dirty = self._wrong_projects()
-                if not dirty:
+                # A claim may hide a release in the sums, but changes a generation.
+                if not dirty and _as_set(self._survey.providers()) == _as_set(listed):
                     self._copied.providers = listed
                     return self._copied
             self._file.forget_providers(dirty)
@@ -160,6 +162,10 @@ class _Copying:
                 if number % _KEPT_TOGETHER == 0:
                     self._file.commit()
         self._file.commit()
+
+
+def _as_set(listed: Iterable[ProviderBody]) -> set[tuple[Any, ...]]:
+    return {tuple(body[name] for name in PROVIDER_FIELDS) for body in listed}
 
 
 def _by_consumer(file: SurveyFile) -> dict[str, dict[str, Any]]:
