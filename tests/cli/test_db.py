@@ -68,7 +68,9 @@ def test_check_tells_a_good_database_from_a_bad_one(database_url: str) -> None:
     database.write(sync_standard_names)
     good = run("check", "--json", "--db", database_url)
     assert good.exit_code == 0, good.output
-    assert {finding["level"] for finding in json.loads(good.output)} == {"ok"}
+    found = json.loads(good.output)
+    assert {finding["level"] for finding in found["findings"]} == {"ok"}
+    assert found["adoptable"] is True
 
     database.write(
         lambda connection: connection.execute(

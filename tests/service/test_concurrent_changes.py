@@ -10,11 +10,12 @@ import pytest
 from sqlalchemy import Connection, select
 
 from roost.model.identifiers import new_uuid
-from roost.store.checks import Level, check_database
+from roost.store.checks import check_database
 from roost.store.claim_rows import ClaimScope, LockedRows, read_inventories
 from roost.store.consumers import Names, WantedNames
 from roost.store.database import Database
 from roost.store.errors import Retry
+from roost.store.findings import Level
 from roost.store.tables import resource_classes, resource_providers
 from support.api_client import ApiClient
 

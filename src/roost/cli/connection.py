@@ -84,13 +84,20 @@ class ConnectionSettings:
         return Timeouts(min(self.timeout, Timeouts().connect), self.timeout)
 
 
+_URL = click.option(
+    "--url",
+    metavar="URL",
+    help="Address of the placement server. [default: $ROOST_URL, the cloud of $OS_CLOUD or "
+    "$OS_AUTH_URL, or http://127.0.0.1:8778]",
+)
+_SOURCE_URL = click.option(
+    "--from-url",
+    "url",
+    metavar="URL",
+    help="Address of the placement server to read. [default: the cloud of --os-cloud, $OS_CLOUD or "
+    "$OS_AUTH_URL]",
+)
 _OPTIONS = (
-    click.option(
-        "--url",
-        metavar="URL",
-        help="Address of the placement server. [default: $ROOST_URL, the cloud of $OS_CLOUD or "
-        "$OS_AUTH_URL, or http://127.0.0.1:8778]",
-    ),
     click.option(
         "--token",
         metavar="TOKEN",
@@ -101,7 +108,7 @@ _OPTIONS = (
         "--os-cloud",
         "cloud",
         metavar="NAME",
-        help="Find the server in this cloud of clouds.yaml, instead of by --url.",
+        help="Find the server in this cloud of clouds.yaml, instead of by its address.",
     ),
     click.option(
         "--os-region",
@@ -128,6 +135,15 @@ _OPTIONS = (
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options to a command, which gets them as one argument `connection`."""
+    return _with_options(command, _URL)
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same options for a command that reads a server in order to write elsewhere."""
+    return _with_options(command, _SOURCE_URL)
+
+
+def _with_options(command: Callable[..., Any], address: Any) -> Callable[..., Any]:
     names = ConnectionSettings.__dataclass_fields__
 
     @wraps(command)
@@ -136,6 +152,6 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(connection=ConnectionSettings(**values), **arguments)
 
     wrapped: Callable[..., Any] = with_connection
-    for option in reversed(_OPTIONS):
+    for option in reversed((address, *_OPTIONS)):
         wrapped = option(wrapped)
     return wrapped

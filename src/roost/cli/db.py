@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from roost.cli.database_access import open_database
+from roost.cli.db_export import export_command, import_command
+from roost.cli.db_triggers import triggers
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings
-from roost.store.checks import Finding, Level, check_database
+from roost.store.adoption import judge
+from roost.store.checks import check_database
 from roost.store.database import Database
-from roost.store.driver_errors import explained, shown_url
+from roost.store.driver_errors import shown_url
 from roost.store.errors import DatabaseUnusable
-from roost.store.files import prepare_file, require_file
-from roost.store.schema import connect_or_explain, inspect_schema, sync_schema
+from roost.store.findings import Finding, Level
+from roost.store.schema import inspect_schema, planned_steps, sync_schema
 from roost.store.schema_repair import repair_online_data
+from roost.store.triggers.installation import install_triggers, trigger_status
 
-_SILENCE_SECONDS = 3600
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
 
 
@@ -32,15 +33,8 @@ def db() -> None:
     """Look after the database: its schema and what is in it."""
 
 
-@contextmanager
-def _open(settings: Settings, *, may_make: bool = False) -> Iterator[Database]:
-    # A check of a large database may take a while.
-    patient = replace(settings.database, silence_seconds=_SILENCE_SECONDS)
-    with closing(Database(patient)) as database:
-        (prepare_file if may_make else require_file)(database)
-        connect_or_explain(database)
-        with explained(database.url):
-            yield database
+for command in (export_command, import_command, triggers):
+    db.add_command(command)
 
 
 @db.command(epilog="Example: roost db sync --db postgresql://roost@db.example/placement")
@@ -56,7 +50,7 @@ def sync(
 ) -> None:
     """Bring the schema to what this version needs. Repeating it is harmless."""
     settings = read_settings(config_files, database_url)
-    with _open(settings, may_make=not dry_run) as database:
+    with open_database(settings, may_make=not dry_run, only_reads=dry_run) as database:
         _sync(database, settings, dry_run=dry_run, repair=repair)
 
 
@@ -70,6 +64,15 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
         f"{shown_url(database.url)}: {before.state.value} before; placement schema {verb} "
         f"{after.placement_head}, roost schema {verb} {after.roost_head}"
     )
+    if dry_run:
+        for step in planned_steps(before):
+            echo_line(f"would run: {step}")
+    triggers_found = database.read(trigger_status)
+    if not triggers_found.is_absent and not triggers_found.is_complete:
+        if not dry_run:
+            install_triggers(database)
+        verb = "would be" if dry_run else "were"
+        echo_line(f"triggers {verb} completed: {', '.join(triggers_found.missing) or 'outdated'}")
 
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
@@ -90,7 +93,7 @@ def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
 @configuration_options
 def version(as_json: bool, config_files: tuple[str, ...], database_url: str | None) -> None:
     """Print the revisions that the schema is at."""
-    with _open(read_settings(config_files, database_url)) as database:
+    with open_database(read_settings(config_files, database_url), only_reads=True) as database:
         status = inspect_schema(database)
     if as_json:
         click.echo(
@@ -111,20 +114,33 @@ def version(as_json: bool, config_files: tuple[str, ...], database_url: str | No
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
 @configuration_options
 def check(as_json: bool, config_files: tuple[str, ...], database_url: str | None) -> None:
-    """Look for anything in the database that would make answers wrong.
+    """Say whether Roost can adopt a database, and look for anything that is wrong in it.
+
+    It changes nothing, whether Roost or the reference has used the database so far.
 
     Exit status 0: all well, 1: warnings, 2: at least one failure, or nothing could be looked at.
     """
     try:
-        with _open(read_settings(config_files, database_url)) as database:
+        with open_database(read_settings(config_files, database_url), only_reads=True) as database:
+            status = inspect_schema(database)
             findings = database.read(check_database)
     except DatabaseUnusable as error:
         echo(f"roost: {error}", err=True)
         sys.exit(2)
+    verdict = judge(status, findings)
     if as_json:
-        click.echo(json.dumps([_plain(finding) for finding in findings]))
+        click.echo(
+            json.dumps(
+                {
+                    "adoptable": verdict.adoptable,
+                    "verdict": verdict.sentence,
+                    "findings": [_plain(finding) for finding in findings],
+                }
+            )
+        )
     else:
         _print(findings)
+        echo_line(verdict.sentence)
     levels = {finding.level for finding in findings}
     sys.exit(2 if Level.FAILURE in levels else 1 if Level.WARNING in levels else 0)
 

@@ -1,4 +1,4 @@
-"""The command line: `roost serve`, `roost db ...`, `roost agent`, `roost tree ...`."""
+"""The command line: `roost serve`, `roost db ...`, `roost agent`, `roost tree ...` and more."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from roost.model.errors import OperatorError
 COMMANDS = {
     "serve": "roost.cli.serve:serve",
     "db": "roost.cli.db:db",
+    "import": "roost.cli.import_command:import_",
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
 }

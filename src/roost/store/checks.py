@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
 
 import os_resource_classes
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Select
+from sqlalchemy import ColumnElement, Connection
 
 from roost.store.errors import REPAIR_COMMAND, SYNC_COMMAND
+from roost.store.findings import Finding, Level
+from roost.store.reference_checks import reference_checks
+from roost.store.row_checks import RowCheck
 from roost.store.schema import SchemaState, SchemaStatus, read_status
+from roost.store.state_checks import state_checks
+from roost.store.table_checks import check_indexes, check_storage, check_tables, has_types
 from roost.store.tables import (
     allocations,
     consumers,
@@ -28,51 +30,32 @@ from roost.store.tables import (
 )
 from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
 
-_EXAMPLES = 3
-
-
-class Level(StrEnum):
-    """The severity of a finding."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILURE = "failure"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check, and the remedy; empty if there is nothing to repair."""
-
-    name: str
-    level: Level
-    message: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _RowCheck:
-    """A check by one query, which selects a name for each row that is wrong."""
-
-    name: str
-    level: Level
-    wrong: Select[Any]
-    problem: str
-    remedy: str
-
 
 def check_database(connection: Connection) -> tuple[Finding, ...]:
     """Check the whole database, without a change. It works before and after an adoption."""
     status = read_status(connection)
+    revision = status.placement_revision
     findings = [_check_revisions(status)]
     # Without the reference's tables, or with unknown revisions, no further check is possible.
-    if status.placement_revision is not None and status.state is not SchemaState.UNKNOWN:
-        findings += (_run(connection, check) for check in _row_checks(connection.dialect.name))
-        findings.append(_check_standard_classes(connection))
-        if connection.dialect.name == "postgresql":
-            findings.append(_check_sequences(connection))
-        if connection.dialect.name == "sqlite":
-            findings.append(_check_file_mode(str(connection.engine.url.database)))
-    return tuple(findings)
+    if revision is None or status.state is SchemaState.UNKNOWN:
+        return tuple(findings)
+    findings.append(check_tables(connection, revision))
+    if findings[-1].level is Level.FAILURE:
+        # The queries of further checks would fail.
+        return tuple(findings)
+    findings += [check_indexes(connection, revision), check_storage(connection)]
+    with_types = has_types(revision)
+    for check in (
+        *_row_checks(connection.dialect.name),
+        *reference_checks(with_types=with_types),
+    ):
+        findings.append(check.run(connection))
+    findings.append(_check_standard_classes(connection))
+    if connection.dialect.name == "postgresql":
+        findings.append(_check_sequences(connection))
+    if connection.dialect.name == "sqlite":
+        findings.append(_check_file_mode(str(connection.engine.url.database)))
+    return (*findings, *state_checks(connection, with_types=with_types))
 
 
 def _check_revisions(status: SchemaStatus) -> Finding:
@@ -93,23 +76,11 @@ def _check_revisions(status: SchemaStatus) -> Finding:
     return Finding(name, Level.WARNING, f"{found}; wanted are {wanted}", f"Run: {SYNC_COMMAND}")
 
 
-def _run(connection: Connection, check: _RowCheck) -> Finding:
-    wrong = check.wrong.subquery()
-    count = connection.scalar(sa.select(sa.func.count()).select_from(wrong)) or 0
-    if not count:
-        return Finding(check.name, Level.OK, "all rows are right")
-    examples = connection.scalars(sa.select(wrong).limit(_EXAMPLES)).all()
-    shown = ", ".join(str(example) for example in examples)
-    more = ", ..." if count > len(examples) else ""
-    message = f"{check.problem}: {count} ({shown}{more})"
-    return Finding(check.name, check.level, message, check.remedy)
-
-
-def _row_checks(dialect: str) -> Iterator[_RowCheck]:
+def _row_checks(dialect: str) -> Iterator[RowCheck]:
     yield from _provider_checks()
     yield from _allocation_checks()
     for table, name in ((consumers, "consumer"), (placement_aggregates, "aggregate")):
-        yield _RowCheck(
+        yield RowCheck(
             f"{name} uuids",
             Level.WARNING,
             sa.select(table.c.uuid).where(_is_not_canonical(table.c.uuid, dialect)),
@@ -118,9 +89,9 @@ def _row_checks(dialect: str) -> Iterator[_RowCheck]:
         )
 
 
-def _provider_checks() -> Iterator[_RowCheck]:
+def _provider_checks() -> Iterator[RowCheck]:
     providers, parents = resource_providers, resource_providers.alias("parents")
-    yield _RowCheck(
+    yield RowCheck(
         "provider roots",
         Level.FAILURE,
         sa.select(providers.c.uuid).where(providers.c.root_provider_id.is_(None)),
@@ -129,7 +100,7 @@ def _provider_checks() -> Iterator[_RowCheck]:
     )
     is_root = providers.c.root_provider_id == providers.c.id
     has_parent = providers.c.parent_provider_id.is_not(None)
-    yield _RowCheck(
+    yield RowCheck(
         "provider trees",
         Level.FAILURE,
         sa.select(providers.c.uuid)
@@ -158,7 +129,7 @@ def _provider_checks() -> Iterator[_RowCheck]:
             children, reached, children.c.parent_provider_id == reached.c.id
         )
     )
-    yield _RowCheck(
+    yield RowCheck(
         "provider cycles",
         Level.FAILURE,
         sa.select(providers.c.uuid)
@@ -169,8 +140,8 @@ def _provider_checks() -> Iterator[_RowCheck]:
     )
 
 
-def _allocation_checks() -> Iterator[_RowCheck]:
-    yield _RowCheck(
+def _allocation_checks() -> Iterator[RowCheck]:
+    yield RowCheck(
         "allocation consumers",
         Level.FAILURE,
         sa.select(allocations.c.consumer_id)
@@ -182,7 +153,7 @@ def _allocation_checks() -> Iterator[_RowCheck]:
         "consumers with allocations, which count as used, but without a row in consumers",
         f"Run: {REPAIR_COMMAND}",
     )
-    yield _RowCheck(
+    yield RowCheck(
         "consumer owners",
         Level.FAILURE,
         sa.select(consumers.c.uuid)
@@ -192,7 +163,7 @@ def _allocation_checks() -> Iterator[_RowCheck]:
         "consumers whose project or user has no row in projects or users",
         "Set project_id and user_id of these consumers to existing rows.",
     )
-    yield _RowCheck(
+    yield RowCheck(
         "allocation inventories",
         Level.FAILURE,
         sa.select(allocations.c.consumer_id)
@@ -213,7 +184,7 @@ def _allocation_checks() -> Iterator[_RowCheck]:
     in_use = sa.union(
         sa.select(inventories.c.resource_class_id), sa.select(allocations.c.resource_class_id)
     ).subquery()
-    yield _RowCheck(
+    yield RowCheck(
         "resource classes in use",
         Level.FAILURE,
         sa.select(in_use.c.resource_class_id)

@@ -34,6 +34,8 @@ from roost.store.sessions import Doorway, Session, raise_translated
 from roost.store.shared_commits import SharedCommits
 from roost.store.snapshots import in_one_moment
 from roost.store.sqlite_file import watch_file
+from roost.store.triggers.mysql import MARK_CONNECTION
+from roost.store.triggers.postgresql import APPLICATION_NAME
 from roost.store.urls import parse_url
 from roost.store.watchdog import make_watchable
 from roost.store.write_gate import WriteGate
@@ -61,6 +63,8 @@ _BACKOFF_SECONDS_MAX = 0.25
 # occupy all threads.
 WRITE_SECONDS_MAX = 30
 _LOCK_SECONDS_MAX = 10
+# `sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER`, which Python has from 3.12 on.
+_SQLITE_ENABLE_TRIGGER = 1003
 # The server ends a transaction that a stopped process leaves open.
 _IDLE_SECONDS_MAX = 60
 
@@ -72,6 +76,8 @@ class DatabaseOptions:
     url: str
     connection_parameters: str = ""
     sqlite_synchronous: bool = True
+    # Leave an SQLite file in the mode that it has, for commands that change nothing.
+    sqlite_keeps_mode: bool = False
     mysql_sql_mode: str = "TRADITIONAL"
     recycle_seconds: int = 3600
     pool_size: int = POOL_SIZE
@@ -284,7 +290,9 @@ def _connect_arguments(url: URL, options: DatabaseOptions) -> dict[str, Any]:
     """The timeouts of the driver itself."""
     waits = {"connect_timeout": options.wait_seconds}
     if url.get_backend_name() == "postgresql":
-        return waits | {"tcp_user_timeout": options.silence_seconds * 1000}
+        # Triggers leave out the connections of this name, because Roost writes its own journal.
+        names = {} if "application_name" in url.query else {"application_name": APPLICATION_NAME}
+        return waits | names | {"tcp_user_timeout": options.silence_seconds * 1000}
     answers = {"read_timeout": _answer_seconds(options), "write_timeout": _answer_seconds(options)}
     if url.get_driver_name() == "pymysql":
         # PyMySQL has the same timeout for the greeting of a new connection as for any answer.
@@ -323,7 +331,11 @@ def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: boo
         # first write fails if another connection has written since.
         dbapi_connection.isolation_level = None
         dbapi_connection.execute(f"PRAGMA busy_timeout = {_LOCK_SECONDS_MAX * 1000}")
-        _use_write_ahead_log(dbapi_connection)
+        if not options.sqlite_keeps_mode:
+            _use_write_ahead_log(dbapi_connection)
+        if hasattr(dbapi_connection, "setconfig"):
+            # Roost writes its own journal. Python 3.11 has no such method.
+            dbapi_connection.setconfig(_SQLITE_ENABLE_TRIGGER, False)
         # With FULL, an acknowledged claim survives a power failure.
         mode = "FULL" if options.sqlite_synchronous else "OFF"
         dbapi_connection.execute(f"PRAGMA synchronous = {mode}")
@@ -379,4 +391,6 @@ def _prepare_mysql(engine: Engine, options: DatabaseOptions) -> None:
         cursor = dbapi_connection.cursor()
         cursor.execute("SET SESSION sql_mode = %s", (",".join(modes),))
         cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS_MAX}")
+        # Triggers leave this connection out, because Roost writes its own journal.
+        cursor.execute(MARK_CONNECTION)
         cursor.close()

@@ -16,6 +16,7 @@ from roost.store.driver_errors import advice, known_advice, reason, shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable, WriteRefused
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.tables import metadata
+from roost.store.transfer.progress_mark import read_mark
 from roost.store.watchdog import opening_watched
 
 LOG = logging.getLogger(__name__)
@@ -74,6 +75,16 @@ def inspect_schema(database: Database) -> SchemaStatus:
     return database.read(read_status)
 
 
+def planned_steps(status: SchemaStatus) -> list[str]:
+    """The revisions that a database misses, each with a sentence about what it does."""
+    recorded = (status.placement_revision, status.roost_revision)
+    return [
+        f"{module.revision}: {(module.upgrade.__doc__ or '').splitlines()[0]}"
+        for history, revision in zip(HISTORIES, recorded, strict=True)
+        for module in history.missing(revision)
+    ]
+
+
 def sync_schema(database: Database) -> SchemaStatus:
     """Migrate to the newest revisions. Any number of processes may do so at the same time.
 
@@ -119,6 +130,11 @@ def prepare_schema(
     if status.state is not SchemaState.CURRENT:
         LOG.info("Preparing the schema of %s: %s", shown_url(database.url), _difference(status))
         sync_schema(database)
+    if database.read(read_mark) is not None:
+        raise DatabaseUnusable(
+            f"An import into {shown_url(database.url)} has not finished. Finish it with the same "
+            "`roost db import` command, or name another database."
+        )
 
 
 def connect_or_explain(

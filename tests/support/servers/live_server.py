@@ -139,10 +139,15 @@ class InstalledServer(LiveServer):
 
 
 class ReferenceServer(LiveServer):
-    """The reference implementation, in its own virtual environment, with its own database."""
+    """The reference implementation, in its own virtual environment.
 
-    def __init__(self, prefix: Path, directory: Path) -> None:
-        super().__init__(f"sqlite:///{directory}/placement.sqlite", directory)
+    Without a URL, it has a database of its own.
+    """
+
+    def __init__(self, prefix: Path, directory: Path, database_url: str = "") -> None:
+        # Claims of the reference fail with psycopg 3.
+        database_url = database_url.replace("postgresql+psycopg:", "postgresql+psycopg2:")
+        super().__init__(database_url or f"sqlite:///{directory}/placement.sqlite", directory)
         self._prefix = prefix
         (directory / "policy.yaml").write_text("{}")
         (directory / "placement.conf").write_text(

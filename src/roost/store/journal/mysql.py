@@ -30,6 +30,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.store.errors import mysql_code_of
 from roost.store.journal.by_id import Answer, IdPosition
+from roost.store.journal.epochs import has_triggers
 from roost.store.journal.gaps import (
     BLOCK_LENGTH,
     Gap,
@@ -52,6 +53,7 @@ from roost.store.journal.rows import (
     fetch_rows,
     recent_ids,
     row_id,
+    untold,
 )
 
 # For how long a reader looks for a missing id at least.
@@ -188,9 +190,9 @@ class MysqlPosition(IdPosition):
         if len(gaps) > GAPS_MAX:
             raise JournalLost(f"{len(gaps)} ranges of changes are missing")
         entries = entries_of((*rows.values(), *late.values()))
-        if self.in_cluster:
+        if self.in_cluster or has_triggers(self.epoch):
             # Locks are local to a node, so two nodes may have written sums without each other.
-            entries = tuple(replace(entry, usages=None) for entry in entries)
+            entries = untold(entries)
         recent = recent_ids((*rows, *late)) or self.recent
         return entries, self.moved(
             rows, server=answer.server, pruned=pruned, recent=recent, gaps=gaps

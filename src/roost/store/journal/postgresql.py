@@ -24,6 +24,7 @@ from typing import Any, Self
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, func
 
+from roost.store.journal.epochs import has_triggers
 from roost.store.journal.old_rows import OldRows
 from roost.store.journal.position import (
     JournalLost,
@@ -40,6 +41,7 @@ from roost.store.journal.rows import (
     fetch_rows,
     recent_ids,
     row_id,
+    untold,
 )
 from roost.store.tables import roost_changes
 
@@ -191,7 +193,12 @@ class PostgresqlPosition(Position):
         self._check(position)
         if position.backend != self.backend:
             check_recent(connection, self.recent, self.newest_id)
-        return entries_of(new.values()), position
+        entries = entries_of(new.values())
+        return untold(entries) if has_triggers(self._epoch) else entries, position
+
+    @property
+    def _epoch(self) -> str:
+        return self.journal.partition(" ")[0]
 
     def _check(self, now: Self) -> None:
         """Raise `JournalLost` if it is another journal, or if rows not yet read were pruned."""

@@ -7,6 +7,7 @@ Whether a row is still the same is then one comparison. Each database has its ow
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -45,6 +46,14 @@ def _entry_of(row: str) -> JournalEntry:
     return JournalEntry(
         int(id_), known_kind, int(provider_id) if provider_id else None, parse_usages(usages)
     )
+
+
+def untold(entries: Iterable[JournalEntry]) -> tuple[JournalEntry, ...]:
+    """The same entries without usages: a reader then reads the usages again.
+
+    Sums rest on the lock of the provider. Programs that do not take this lock make them wrong.
+    """
+    return tuple(replace(entry, usages=None) for entry in entries)
 
 
 def fetch_rows(connection: Connection, statement: str, parameters: Sequence[Any]) -> Sequence[Any]:

@@ -1,0 +1,161 @@
+"""`roost db export` and `roost db import`: a whole database as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+import click
+
+from roost.cli.database_access import open_database
+from roost.cli.options import configuration_options, read_settings
+from roost.cli.progress_bar import progress_bar
+from roost.cli.terminal import echo_line
+from roost.configuration.settings import Settings
+from roost.moving.export_files import STREAM, reading, writing
+from roost.moving.export_format import TableDigest
+from roost.moving.exporting import count_exported, write_export
+from roost.moving.importing import (
+    ImportSummary,
+    import_export,
+    require_importable,
+    verify_export,
+)
+from roost.store.database import Database
+from roost.store.driver_errors import shown_url
+from roost.store.files import database_file
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print a summary for scripts.")
+
+
+@click.command("export", epilog="Example: roost db export cloud.jsonl.gz --db mysql://roost@db/x")
+@click.argument("file")
+@click.option("--dry-run", is_flag=True, help="Count the rows, and write nothing.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@_JSON
+@configuration_options
+def export_command(
+    *,
+    file: str,
+    dry_run: bool,
+    overwrite: bool,
+    as_json: bool,
+    config_files: tuple[str, ...],
+    database_url: str | None,
+) -> None:
+    """Write all rows of a database to FILE, as lines of JSON.
+
+    All rows are of one moment, also while services write. A FILE with the ending .gz is
+    compressed, and - is standard output. Equal databases of any kind have equal exports.
+    """
+    settings = read_settings(config_files, database_url)
+    began = time.monotonic()
+    with open_database(settings, only_reads=True) as database:
+        if dry_run:
+            counts = count_exported(database)
+            _tell(
+                {"tables": {name: {"rows": rows} for name, rows in counts.items()}},
+                as_json,
+                f"would export {sum(counts.values())} rows",
+                to_stderr=False,
+            )
+            return
+        with (
+            writing(file, overwrite=overwrite) as opened,
+            progress_bar("exporting") as advance,
+        ):
+            digests = write_export(database, opened, advance)
+    seconds = time.monotonic() - began
+    rows = sum(digest.rows for digest in digests.values())
+    _tell(
+        {"file": file, **_plain(digests), "seconds": round(seconds, 3)},
+        as_json,
+        f"exported {rows} rows to {file} in {seconds:.1f} seconds",
+        to_stderr=file == STREAM,
+    )
+
+
+@click.command("import", epilog="Example: roost db import cloud.jsonl.gz --db postgresql://db/x")
+@click.argument("file")
+@click.option("--dry-run", is_flag=True, help="Check the file and the database; write nothing.")
+@_JSON
+@configuration_options
+def import_command(
+    *,
+    file: str,
+    dry_run: bool,
+    as_json: bool,
+    config_files: tuple[str, ...],
+    database_url: str | None,
+) -> None:
+    """Write the export FILE into an empty database, and verify it.
+
+    All ids, generations and times stay as they are. After an interruption, the same command
+    continues where it ended. FILE - is standard input.
+    """
+    settings = read_settings(config_files, database_url)
+    if file != STREAM:
+        # A damaged file is refused before the first row is written.
+        with reading(file) as opened, progress_bar("checking") as advance:
+            reader = verify_export(opened, advance)
+        if dry_run:
+            _try(settings)
+            rows = sum(digest.rows for digest in reader.digests.values())
+            _tell(_plain(reader.digests), as_json, f"would import {rows} rows", to_stderr=False)
+            return
+    elif dry_run:
+        raise click.UsageError("--dry-run needs a file: standard input can be read once only.")
+    began = time.monotonic()
+    with (
+        open_database(settings, may_make=True) as database,
+        reading(file) as opened,
+        progress_bar("importing") as advance,
+    ):
+        summary = import_export(database, opened, advance)
+        shown = shown_url(database.url)
+    tell_import(summary, shown, time.monotonic() - began, as_json)
+
+
+def tell_import(summary: ImportSummary, shown: str, seconds: float, as_json: bool) -> None:
+    """Print what an import has done."""
+    sentence = f"imported {summary.rows} rows into {shown} in {seconds:.1f} seconds, and verified"
+    if summary.resumed_lines:
+        sentence += f"; continued after line {summary.resumed_lines}"
+    if summary.rounded:
+        found = ", ".join(f"{count} in {name}" for name, count in summary.rounded.items())
+        sentence += f"; rows whose times or ratios this database cannot hold exactly: {found}"
+    _tell(
+        {
+            "database": shown,
+            **_plain(summary.digests),
+            "resumed_lines": summary.resumed_lines,
+            "rounded": summary.rounded,
+            "seconds": round(seconds, 3),
+        },
+        as_json,
+        sentence,
+        to_stderr=False,
+    )
+
+
+def _try(settings: Settings) -> None:
+    """Refuse a database that an import would refuse, without making a file."""
+    with closing(Database(settings.database)) as unopened:
+        file = database_file(unopened)
+    if file is None or file.exists():
+        with open_database(settings, only_reads=True) as database:
+            require_importable(database)
+
+
+def _plain(digests: Mapping[str, TableDigest]) -> dict[str, Any]:
+    return {"tables": {name: digest.plain() for name, digest in digests.items()}}
+
+
+def _tell(summary: Mapping[str, Any], as_json: bool, sentence: str, *, to_stderr: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(summary), err=to_stderr)
+    else:
+        echo_line(sentence, err=to_stderr)

@@ -1,0 +1,122 @@
+"""`roost import --from-url`: copies a live placement server into a database."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import click
+
+from roost.cli.connection import ConnectionSettings, source_options
+from roost.cli.database_access import open_database
+from roost.cli.db_export import tell_import
+from roost.cli.options import configuration_options, read_settings
+from roost.cli.progress_bar import progress_bar
+from roost.cli.terminal import echo_line
+from roost.client.survey import Survey
+from roost.moving.copied_rows import write_copy
+from roost.moving.export_files import reading, writing
+from roost.moving.importing import import_export, require_importable, verify_export
+from roost.moving.server_copy import copy_server
+from roost.moving.survey_file import SurveyFile
+from roost.store.driver_errors import shown_url
+
+_WORK_FILE = "survey.sqlite"
+_EXPORT = "cloud.jsonl"
+
+
+@click.command("import", short_help="Copy a live placement server into a database.")
+@source_options
+@click.option(
+    "--work-dir",
+    default="roost-import",
+    show_default=True,
+    metavar="DIR",
+    help="Where to keep what was read, so that a copy can continue.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    default=8,
+    show_default=True,
+    help="How many requests to send at once.",
+)
+@click.option("--dry-run", is_flag=True, help="Read the server, and write to no database.")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary for scripts.")
+@configuration_options
+def import_(
+    *,
+    connection: ConnectionSettings,
+    work_dir: str,
+    concurrency: int,
+    dry_run: bool,
+    as_json: bool,
+    config_files: tuple[str, ...],
+    database_url: str | None,
+) -> None:
+    """Copy a live placement server, of any vendor, into an empty database.
+
+    Generations stay as they are. After an interruption, the same command continues. Providers
+    that change meanwhile are read again.
+
+    \b
+    Example:
+      roost import --from-url http://old:8778 --token $TOKEN --db sqlite:////var/lib/roost/new.db
+      roost import --os-cloud production --db postgresql://roost@db/placement
+    """
+    settings = read_settings(config_files, database_url)
+    directory = Path(work_dir)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    export = directory / _EXPORT
+    if dry_run:
+        _read_server(connection, directory, concurrency)
+        echo_line(f"would import {export}")
+        return
+    began = time.monotonic()
+    with open_database(settings, may_make=True) as database:
+        mark = require_importable(database)
+        if mark is None or not export.exists():
+            # An interrupted import goes on with the export that it began with.
+            _read_server(connection, directory, concurrency)
+        with reading(str(export)) as opened, progress_bar("checking") as advance:
+            verify_export(opened, advance)
+        with reading(str(export)) as opened, progress_bar("importing") as advance:
+            summary = import_export(database, opened, advance)
+        shown = shown_url(database.url)
+    for path in (export, directory / _WORK_FILE):
+        path.unlink()
+    with suppress(OSError):
+        directory.rmdir()
+    tell_import(summary, shown, time.monotonic() - began, as_json)
+
+
+def _read_server(connection: ConnectionSettings, directory: Path, concurrency: int) -> None:
+    with (
+        connection.open() as transport,
+        _work_file(directory / _WORK_FILE) as file,
+        progress_bar("reading providers") as advance,
+    ):
+        survey = Survey(transport)
+        major, minor = survey.version
+        echo_line(f"the server speaks placement {major}.{minor}", err=True)
+        for loss in survey.losses:
+            echo_line(f"because of its version, {loss}", err=True)
+        copied = copy_server(survey, file, concurrency, advance)
+        with writing(str(directory / _EXPORT), overwrite=True) as export:
+            write_copy(copied, file, export)
+    echo_line(
+        f"read {len(copied.providers)} providers in {copied.rounds} rounds; "
+        f"{copied.read_again} had changed meanwhile and were read again",
+        err=True,
+    )
+
+
+@contextmanager
+def _work_file(path: Path) -> Iterator[SurveyFile]:
+    # It has the names of all projects: only its owner may read it.
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with closing(SurveyFile(path)) as file:
+        yield file

@@ -1,0 +1,158 @@
+"""Reads everything that a placement server has, for a copy of it.
+
+Requests are those of version 1.14 or newer, up to 1.39. Older servers have no trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from roost.client.errors import PlacementError
+from roost.client.placement.answers import ProviderBody, provider_bodies, require_ok
+from roost.client.placement.placement import allocations_path
+from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+
+OLDEST = (1, 14)
+NEWEST = (1, 39)
+_ATTEMPTS = 5
+
+# What a copy lacks if the server is older than a version.
+_LOSSES = (
+    ((1, 19), "changes of aggregates during the copy are not noticed"),
+    ((1, 28), "consumers begin at generation 1"),
+    ((1, 38), "consumers have no type"),
+)
+
+
+class SurveyFailed(PlacementError):
+    """The server cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedProvider:
+    """What a provider has at one generation. The values are those of JSON."""
+
+    generation: int
+    inventories: Mapping[str, Mapping[str, Any]]
+    traits: list[str]
+    aggregates: list[str]
+    # Amounts by consumer and resource class.
+    allocations: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedConsumer:
+    """The owner of allocations, and the allocations by provider and resource class."""
+
+    project: str
+    user: str
+    generation: int
+    type: str | None
+    allocations: Mapping[str, Mapping[str, int]]
+
+
+class Survey:
+    """Requests to one server, at the newest version that both sides know."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.version = self._negotiate()
+
+    @property
+    def losses(self) -> list[str]:
+        """What a copy of this server lacks because of its version."""
+        return [loss for version, loss in _LOSSES if self.version < version]
+
+    def providers(self) -> list[ProviderBody]:
+        """All providers, without what they have."""
+        return provider_bodies(self._get("/resource_providers"))
+
+    def resource_classes(self) -> list[str]:
+        """The names of all resource classes."""
+        found = self._get("/resource_classes").field("resource_classes", list)
+        return [str(one["name"]) for one in found]
+
+    def traits(self) -> list[str]:
+        """The names of all traits."""
+        return list(self._get("/traits").field("traits", list))
+
+    def provider(self, uuid: str) -> SurveyedProvider | None:
+        """What a provider has; `None` if it does not exist, or changes all the time."""
+        for _ in range(_ATTEMPTS):
+            found = self._provider_once(f"/resource_providers/{uuid}")
+            if found is not None:
+                return found
+        return None
+
+    def consumer(self, uuid: str) -> SurveyedConsumer | None:
+        """A consumer; `None` if it has no allocations."""
+        body = self._get(allocations_path(uuid)).json
+        held = body.get("allocations")
+        if not held:
+            return None
+        kind = body.get("consumer_type")
+        return SurveyedConsumer(
+            project=str(body["project_id"]),
+            user=str(body["user_id"]),
+            generation=int(body.get("consumer_generation") or 1),
+            type=None if kind in (None, "unknown") else str(kind),
+            allocations={uuid: dict(its["resources"]) for uuid, its in held.items()},
+        )
+
+    def project_usages(self, project: str) -> dict[str, int]:
+        """The amounts that a project uses, by resource class."""
+        path = f"/usages?project_id={quote(project, safe='')}"
+        return dict(self._get(path, "1.9").field("usages", dict))
+
+    def _provider_once(self, path: str) -> SurveyedProvider | None:
+        """What a provider has; `None` if it changed between two answers."""
+        parts = {}
+        generations = set()
+        for name in ("inventories", "traits", "aggregates", "allocations"):
+            answer = self._send(f"{path}/{name}")
+            if answer.status == 404:
+                return None
+            require_ok(answer, SurveyFailed, f"Cannot read {path}/{name}")
+            body = answer.json
+            parts[name] = body[name]
+            # Aggregates have a generation from 1.19 on.
+            if "resource_provider_generation" in body:
+                generations.add(int(body["resource_provider_generation"]))
+        if len(generations) != 1:
+            return None
+        return SurveyedProvider(
+            generation=generations.pop(),
+            inventories=parts["inventories"],
+            traits=sorted(parts["traits"]),
+            aggregates=sorted(parts["aggregates"]),
+            allocations={
+                consumer: dict(its["resources"]) for consumer, its in parts["allocations"].items()
+            },
+        )
+
+    def _negotiate(self) -> tuple[int, int]:
+        answer = self._transport.send(PlacementRequest("GET", "/", repeatable=True))
+        require_ok(answer, SurveyFailed, "Cannot read the versions of the server")
+        versions = answer.field("versions", list)
+        try:
+            major, minor = map(int, str(versions[0]["max_version"]).split("."))
+        except (LookupError, TypeError, ValueError):
+            raise answer.unreadable() from None
+        if (major, minor) < OLDEST:
+            raise SurveyFailed(
+                f"The server speaks placement {major}.{minor} at most, and 1.14 is the first "
+                "version with trees of providers. Upgrade the server before the copy."
+            )
+        return min((major, minor), NEWEST)
+
+    def _get(self, path: str, version: str | None = None) -> PlacementResponse:
+        answer = self._send(path, version)
+        require_ok(answer, SurveyFailed, f"Cannot read {path.partition('?')[0]}")
+        return answer
+
+    def _send(self, path: str, version: str | None = None) -> PlacementResponse:
+        asked = version or f"{self.version[0]}.{self.version[1]}"
+        return self._transport.send(PlacementRequest("GET", path, None, asked, repeatable=True))

@@ -1,0 +1,91 @@
+"""The files of exports: `-` is a stream of the command, and a name with `.gz` is compressed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, cast
+
+from roost.moving.export_format import ExportUnusable
+
+STREAM = "-"
+PARTIAL = ".partial"
+# No row is longer. A longer line is not read into memory.
+LINE_BYTES_MAX = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+_BUFFER_BYTES = 1 << 20
+
+
+@contextmanager
+def writing(name: str, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """A file for an export. It gets its name when it is complete and on disk."""
+    if name == STREAM:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(name)
+    if path.exists() and not overwrite:
+        raise ExportUnusable(f"The file {path} exists. Name another, or add --overwrite.")
+    partial = path.with_name(path.name + PARTIAL)
+    try:
+        # An export has the names of all projects: only its owner may read it.
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb", _BUFFER_BYTES) as file:
+            if path.suffix == ".gz":
+                # Without a time, so that equal databases have equal files.
+                with gzip.GzipFile("", "wb", 6, file, mtime=0) as compressed:
+                    yield cast(IO[bytes], compressed)
+            else:
+                yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            partial.unlink()
+        raise
+
+
+@contextmanager
+def reading(name: str) -> Iterator[IO[bytes]]:
+    """An export, whether it is compressed or not."""
+    with _opened(name) as file:
+        if file.peek(2)[:2] == _GZIP_MAGIC:
+            with gzip.GzipFile(fileobj=file, mode="rb") as compressed:
+                yield io.BufferedReader(compressed, _BUFFER_BYTES)
+        else:
+            yield file
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[io.BufferedReader]:
+    if name == STREAM:
+        stream = sys.stdin.buffer
+        yield stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[arg-type]
+        return
+    with Path(name).open("rb", _BUFFER_BYTES) as file:
+        yield cast(io.BufferedReader, file)
+
+
+def lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of an export, each with its end."""
+    number = 0
+    try:
+        while line := file.readline(LINE_BYTES_MAX):
+            number += 1
+            if not line.endswith(b"\n"):
+                raise ExportUnusable(
+                    f"Line {number} of the export is cut off or too long. Make the export again."
+                )
+            yield line
+    except (EOFError, gzip.BadGzipFile, OSError) as error:
+        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
+            raise
+        raise ExportUnusable(
+            f"The compressed export is damaged after line {number}: {error}. Make it again."
+        ) from None

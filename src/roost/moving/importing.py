@@ -1,0 +1,213 @@
+"""Writes an export into an empty database, continues after an interruption, and verifies it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from roost.moving.export_format import TableDigest, line_of, new_digests
+from roost.moving.export_reader import ExportedRow, ExportReader, another_export
+from roost.moving.exporting import table_digest
+from roost.store.database import Database
+from roost.store.driver_errors import reason, shown_url
+from roost.store.errors import Contention, DatabaseUnusable
+from roost.store.journal.epochs import renew_epoch
+from roost.store.schema import SchemaState, inspect_schema, sync_schema
+from roost.store.tables import resource_providers
+from roost.store.transfer.layout import LAYOUT, TransferTable
+from roost.store.transfer.progress_mark import ProgressMark, read_mark, remove_mark, set_mark
+from roost.store.transfer.values import holding
+from roost.store.transfer.writing import (
+    Ancestry,
+    advance_sequences,
+    delete_standard_names,
+    insert_batch,
+    occupied_tables,
+    set_ancestries,
+)
+
+BATCH_ROWS = 5000
+Advance = Callable[[int, int], None]
+
+_ID, _ROOT, _PARENT = (
+    list(resource_providers.c.keys()).index(name)
+    for name in ("id", "root_provider_id", "parent_provider_id")
+)
+
+
+@dataclass
+class ImportSummary:
+    """What an import has written."""
+
+    digests: dict[str, TableDigest]
+    # How many lines an earlier, interrupted import had written.
+    resumed_lines: int = 0
+    # How many rows the database cannot hold exactly: fractions of seconds, digits of ratios.
+    rounded: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in all."""
+        return sum(digest.rows for digest in self.digests.values())
+
+
+def verify_export(file: IO[bytes], advance: Advance = lambda total, rows: None) -> ExportReader:
+    """Read an export to its end; `ExportUnusable` unless it is whole."""
+    reader = ExportReader(file)
+    total = sum(reader.counts.values())
+    for number, _ in enumerate(reader.rows(), 1):
+        if number % BATCH_ROWS == 0:
+            advance(total, BATCH_ROWS)
+    return reader
+
+
+def require_importable(database: Database) -> ProgressMark | None:
+    """Refuse a database that has rows, unless an import has been interrupted: its mark."""
+    status = inspect_schema(database)
+    if status.state is SchemaState.EMPTY:
+        return None
+    mark = database.read(read_mark)
+    if mark is None and status.state is SchemaState.CURRENT:
+        occupied = database.read(occupied_tables)
+        if occupied:
+            found = ", ".join(f"{count} in {name}" for name, count in occupied.items())
+            raise DatabaseUnusable(
+                f"The database {shown_url(database.url)} has rows ({found}), and an import needs "
+                "an empty one. Name another database."
+            )
+    return mark
+
+
+def import_export(
+    database: Database, file: IO[bytes], advance: Advance = lambda total, rows: None
+) -> ImportSummary:
+    """Write an export, and verify the rows by reading them back."""
+    if inspect_schema(database).state is not SchemaState.CURRENT:
+        sync_schema(database)
+    mark = require_importable(database)
+    reader = ExportReader(file)
+    importer = _Importer(database, reader, mark)
+    importer.run(advance)
+    database.snapshot(_verify, importer.expected, shown_url(database.url))
+    database.write(_finish)
+    return ImportSummary(reader.digests, mark.lines if mark else 0, importer.rounded)
+
+
+def _finish(connection: Connection) -> None:
+    advance_sequences(connection)
+    remove_mark(connection)
+    # A process that has the database open has read the tables before the import.
+    renew_epoch(connection)
+
+
+class _Importer:
+    """One run through an export. It skips what an interrupted import has written."""
+
+    def __init__(self, database: Database, reader: ExportReader, mark: ProgressMark | None) -> None:
+        self._database = database
+        self._reader = reader
+        self._mark = mark
+        # Providers whose root or parent has a higher id, so comes later.
+        self._ancestries: list[Ancestry] = []
+        self._holding = {part.name: holding(part, database.engine.dialect.name) for part in LAYOUT}
+        self.expected = new_digests()
+        self.rounded: dict[str, int] = {}
+
+    def run(self, advance: Advance) -> None:
+        """Write all rows that are not in the database yet."""
+        total = sum(self._reader.counts.values())
+        written = self._mark.lines if self._mark else 0
+        if self._mark is None:
+            self._database.write(_begin)
+        elif written:
+            self._reader.expect(self._mark)
+        part, rows, skipped = LAYOUT[0], list[list[Any]](), 0
+        for row in self._reader.rows():
+            held = self._held(row)
+            if self._reader.line_number <= written:
+                skipped += 1
+                continue
+            if rows and row.part is not part:
+                self._write(part, rows, self._reader.before_table)
+                advance(total, len(rows))
+                rows = []
+            part = row.part
+            rows.append(held)
+            if len(rows) == BATCH_ROWS:
+                self._write(part, rows, self._reader.position)
+                advance(total, len(rows))
+                rows = []
+        if written > self._reader.line_number:
+            raise another_export()
+        self._write(part, rows, self._reader.before_table)
+        advance(total, len(rows) + skipped)
+        # Repeating it is harmless.
+        self._database.write(set_ancestries, self._ancestries)
+
+    def _held(self, row: ExportedRow) -> list[Any]:
+        """The row as the database can hold it."""
+        part, values, line = row.part, row.values, row.line
+        convert = self._holding[part.name]
+        if convert is not None:
+            held = convert(values)
+            if held != values:
+                self.rounded[part.name] = self.rounded.get(part.name, 0) + 1
+                line = line_of(held)
+                values = held
+        self.expected[part.name].add(line)
+        if part.table is resource_providers:
+            return self._without_later_ancestors(values)
+        return values
+
+    def _without_later_ancestors(self, values: list[Any]) -> list[Any]:
+        """The row of a provider without a root or parent that is not there yet."""
+        own = values[_ID]
+        root, parent = values[_ROOT], values[_PARENT]
+        if (root or 0) <= own and (parent or 0) <= own:
+            return values
+        self._ancestries.append((own, root, parent))
+        values = list(values)
+        values[_ROOT] = values[_PARENT] = None
+        return values
+
+    def _write(self, part: TransferTable, rows: list[list[Any]], position: ProgressMark) -> None:
+        try:
+            self._database.write(_write_batch, part, rows, position)
+        except (Contention, IntegrityError, DBAPIError) as error:
+            cause = error.__cause__ if isinstance(error, Contention) else error
+            said = reason(cause or error, self._database.url)
+            raise DatabaseUnusable(
+                f"Rows of {part.name} cannot be written to {shown_url(self._database.url)}: {said}."
+                " Remove the cause, and run the same command again."
+            ) from error
+
+
+def _begin(connection: Connection) -> None:
+    delete_standard_names(connection)
+    set_mark(connection, ProgressMark(0, ""))
+
+
+def _write_batch(
+    connection: Connection, part: TransferTable, rows: list[list[Any]], position: ProgressMark
+) -> None:
+    if rows:
+        insert_batch(connection, part, rows)
+    set_mark(connection, position)
+
+
+def _verify(connection: Connection, expected: dict[str, TableDigest], shown: str) -> None:
+    """Compare the tables with what was to be written."""
+    wrong = [
+        part.name
+        for part in LAYOUT
+        if table_digest(connection, part).plain() != expected[part.name].plain()
+    ]
+    if wrong:
+        raise DatabaseUnusable(
+            f"The rows that {shown} has are not those of the export: {', '.join(wrong)}. Another "
+            "program writes to the database, or it changes values. Import into another database."
+        )

@@ -1,0 +1,137 @@
+"""Installs and removes the triggers, and tells what is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.store.database import Database
+from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
+from roost.store.journal.epochs import has_triggers, read_epoch, renew_epoch
+from roost.store.tables import roost_changes, roost_meta
+from roost.store.triggers import mysql, postgresql, sqlite
+from roost.store.triggers.watching import trigger_names
+
+INSTALL_COMMAND = "roost db triggers install"
+REMOVE_COMMAND = "roost db triggers remove"
+
+_MYSQL = ("mysql", "mariadb")
+_MODULES: dict[str, ModuleType] = {
+    "sqlite": sqlite,
+    "postgresql": postgresql,
+    "mysql": mysql,
+    "mariadb": mysql,
+}
+# How long MySQL waits for a table that another transaction uses.
+_TABLE_WAIT_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerStatus:
+    """Which triggers a database has, as pairs of table and name."""
+
+    found: frozenset[tuple[str, str]]
+    wanted: frozenset[tuple[str, str]]
+    # Whether readers know of the triggers.
+    announced: bool
+
+    @property
+    def missing(self) -> list[str]:
+        """The names of triggers that this version needs and the database lacks."""
+        return sorted(name for _, name in self.wanted - self.found)
+
+    @property
+    def outdated(self) -> list[str]:
+        """The names of triggers of another version of Roost."""
+        return sorted(name for _, name in self.found - self.wanted)
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether there is no trace of triggers."""
+        return not self.found and not self.announced
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every write of another program reaches the journal."""
+        return self.found == self.wanted and self.announced
+
+
+def trigger_status(connection: Connection) -> TriggerStatus:
+    """Which triggers a database has. It may be a database without the tables of Roost."""
+    rows = connection.execute(sa.text(_module(connection).INSTALLED)).all()
+    known = sa.inspect(connection).has_table(roost_meta.name)
+    return TriggerStatus(
+        found=frozenset((str(table), str(name)) for table, name in rows),
+        wanted=frozenset(trigger_names()),
+        announced=known and has_triggers(read_epoch(connection) or ""),
+    )
+
+
+def installing(connection: Connection) -> list[str]:
+    """The statements that install the triggers, in their order."""
+    module = _module(connection)
+    status = trigger_status(connection)
+    # Triggers of this version as well: SQL of the same name may be an earlier draft.
+    statements = [module.removal(table, name) for table, name in sorted(status.found)]
+    if connection.dialect.name == "postgresql":
+        return [*statements, *postgresql.creations(_schema(connection))]
+    return [*statements, *module.creations()]
+
+
+def removing(connection: Connection) -> list[str]:
+    """The statements that remove all triggers, in their order."""
+    module = _module(connection)
+    found = sorted(trigger_status(connection).found)
+    return [*(module.removal(table, name) for table, name in found), *module.cleanup()]
+
+
+def install_triggers(database: Database) -> None:
+    """Install the triggers. All readers then read all tables again.
+
+    Each trigger waits for transactions that change its table. The new epoch comes last, so a
+    reader that sees it finds whatever no trigger has recorded.
+    """
+    database.read(_require_journal)
+    with _changing(database) as connection:
+        for statement in installing(connection):
+            connection.exec_driver_sql(statement)
+        renew_epoch(connection, with_triggers=True)
+
+
+def remove_triggers(database: Database) -> None:
+    """Remove the triggers. All readers then read all tables again."""
+    with _changing(database) as connection:
+        for statement in removing(connection):
+            connection.exec_driver_sql(statement)
+        if sa.inspect(connection).has_table(roost_meta.name):
+            renew_epoch(connection, with_triggers=False)
+
+
+def _require_journal(connection: Connection) -> None:
+    if not sa.inspect(connection).has_table(roost_changes.name):
+        raise DatabaseUnusable(
+            "The database has no journal that triggers could write to. Adopt it first with: "
+            f"{SYNC_COMMAND}"
+        )
+
+
+@contextmanager
+def _changing(database: Database) -> Iterator[Connection]:
+    """A transaction; on MySQL, each change of a trigger is a transaction of its own."""
+    with database.turn(), database.engine.begin() as connection:
+        if connection.dialect.name in _MYSQL:
+            connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_TABLE_WAIT_SECONDS}")
+        yield connection
+
+
+def _module(connection: Connection) -> ModuleType:
+    return _MODULES[connection.dialect.name]
+
+
+def _schema(connection: Connection) -> str:
+    return str(connection.scalar(sa.select(sa.func.current_schema())))

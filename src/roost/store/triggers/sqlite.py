@@ -1,0 +1,60 @@
+"""The triggers of SQLite.
+
+Where Python can, Roost turns triggers off for its own connections. Python 3.11 cannot: there,
+a write of Roost has two rows in the journal for each change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roost.store.triggers.watching import PREFIX, WATCHED, TableEvent, WatchedTable
+
+# In the form in which Roost and SQLAlchemy write times.
+_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'"
+
+INSTALLED = (
+    f"SELECT tbl_name, name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '{PREFIX}%'"
+)
+
+
+def creations() -> Iterator[str]:
+    """The statements that create all triggers."""
+    for watched in WATCHED:
+        for event in TableEvent:
+            yield _trigger(watched, event)
+
+
+def removal(_table: str, name: str) -> str:
+    """The statement that drops a trigger."""
+    return f"DROP TRIGGER IF EXISTS {name}"
+
+
+def cleanup() -> Iterator[str]:
+    """The statements that remove what is left after the triggers."""
+    return iter(())
+
+
+def _trigger(watched: WatchedTable, event: TableEvent) -> str:
+    changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in watched.columns)
+    condition = f" WHEN {changed}" if event is TableEvent.UPDATE else ""
+    inserts = "; ".join(_inserts(watched, event))
+    return (
+        f"CREATE TRIGGER IF NOT EXISTS {watched.trigger_name(event)} AFTER {event.upper()} ON"
+        f" {watched.table.name}{condition} BEGIN {inserts}; END"
+    )
+
+
+def _inserts(watched: WatchedTable, event: TableEvent) -> Iterator[str]:
+    row = "OLD" if event is TableEvent.DELETE else "NEW"
+    yield _insert(watched, row)
+    if event is TableEvent.UPDATE and watched.provider is not None:
+        yield _insert(watched, "OLD", f" WHERE OLD.{watched.provider} <> NEW.{watched.provider}")
+
+
+def _insert(watched: WatchedTable, row: str, condition: str = "") -> str:
+    provider = "NULL" if watched.provider is None else f"{row}.{watched.provider}"
+    return (
+        "INSERT INTO roost_changes (created_at, kind, provider_id)"
+        f" SELECT {_NOW}, '{watched.kind}', {provider}{condition}"
+    )

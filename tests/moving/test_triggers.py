@@ -1,0 +1,308 @@
+"""Triggers: Roost sees what the reference writes to the same database."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from sqlalchemy import Connection
+
+from moving.conftest import MakeApi, SharedDatabase
+from roost.cli.main import cli
+from roost.store import tables
+from roost.store.database import Database
+from roost.store.triggers.installation import install_triggers, remove_triggers, trigger_status
+from support.api_client import ApiClient
+from support.properties import many
+from support.scenarios.answers import faults, read_answer
+from support.scenarios.cloud import Ask, Cloud, Writer, clearing
+from support.scenarios.oracle import SHARING, candidates
+from support.scenarios.requests import Request
+from support.scenarios.scenario import Scenario, drawing, readable, tell
+from support.store.schemas import describe
+from support.worlds.notation import provider_uuid
+
+# A write of the reference takes ten times as long as a write of Roost.
+EXAMPLES = many(2)
+# Questions that the forest answers. The reference has no defect in them without sharing providers.
+LISTS = (
+    "/resource_providers?resources=VCPU:1",
+    "/resource_providers?resources=CUSTOM_GOLD:1,DISK_GB:1",
+    "/resource_providers?required=CUSTOM_T1",
+)
+CANDIDATES = "/allocation_candidates?resources=VCPU:1"
+
+
+@pytest.fixture
+def triggers(shared_database: SharedDatabase) -> Iterator[SharedDatabase]:
+    """A database with triggers, which other tests get without them."""
+    install_triggers(shared_database.roost)
+    yield shared_database
+    remove_triggers(shared_database.roost)
+
+
+@pytest.fixture
+def untouched(database: Database) -> Iterator[None]:
+    """Further tests use the same database, and expect no triggers."""
+    yield
+    remove_triggers(database)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["db", "triggers", *arguments])
+
+
+def asking(api: ApiClient) -> Ask:
+    def ask(method: str, path: str, version: str, body: Any) -> tuple[int, Any]:
+        answer = api.at(version).request(method, path, body)
+        return answer.status, answer.json if answer.body else None
+
+    return ask
+
+
+def listed(api: ApiClient, path: str) -> Any:
+    answer = api.get(path)
+    # A name that does not exist yet is refused by both, in different words.
+    return answer.json["resource_providers"] if answer.status == 200 else answer.status
+
+
+def in_order(providers: Any) -> Any:
+    return (
+        sorted(providers, key=lambda one: one["uuid"]) if isinstance(providers, list) else providers
+    )
+
+
+def placed(api: ApiClient) -> list[str]:
+    """The candidates of a small request, in one order."""
+    return sorted(
+        json.dumps(found["allocations"], sort_keys=True)
+        for found in api.get(CANDIDATES).json["allocation_requests"]
+    )
+
+
+class Comparison:
+    """Plays scenarios: the reference writes, and Roost answers after every write."""
+
+    def __init__(self, reference: ApiClient, roost: ApiClient) -> None:
+        self.reference, self.roost = reference, roost
+        self.lists = cycle(LISTS)
+        self.writer = Writer(asking(reference))
+        self.played = self.compared = 0
+
+    def play(self, scenario: Scenario) -> None:
+        self.played += 1
+        if self.played > EXAMPLES:
+            return
+        cloud = Cloud()
+        try:
+            for step in scenario.steps:
+                if isinstance(step, Request):
+                    self._check_with_oracle(cloud, step)
+                    continue
+                step.send(self.writer)
+                cloud = step.apply(cloud)
+                self._compare(cloud)
+        finally:
+            for write in clearing(cloud):
+                write.send(self.writer)
+        assert placed(self.roost) == []
+
+    def _compare(self, cloud: Cloud) -> None:
+        path = next(self.lists)
+        ours, theirs = (in_order(listed(api, path)) for api in (self.roost, self.reference))
+        assert ours == theirs, readable(f"{path}\nworld: {drawing(cloud.world())}")
+        if not any(SHARING in provider.traits for provider in cloud.providers.values()):
+            assert placed(self.roost) == placed(self.reference), readable(drawing(cloud.world()))
+            self.compared += 1
+
+    def _check_with_oracle(self, cloud: Cloud, request: Request) -> None:
+        answer = self.roost.at(request.version).get(request.path)
+        if request.mishap or answer.status != 200:
+            assert request.mishap, answer.body
+            return
+        world = cloud.world()
+        right = candidates(world, request.query)
+        found = read_answer(answer.json, request.query.minor)
+        wrong = "\n".join(faults(world, request.query, right, found))
+        assert not wrong, readable(f"{wrong}\nworld: {drawing(world)}")
+
+
+@pytest.mark.hypothesis
+def test_roost_answers_as_the_reference_after_every_write_of_the_reference(
+    triggers: SharedDatabase, make_api: MakeApi
+) -> None:
+    comparison = Comparison(triggers.reference.client(), make_api(triggers.roost))
+    tell(EXAMPLES, comparison.play)
+    assert comparison.compared > 0
+
+
+def test_without_triggers_roost_does_not_see_a_write_of_the_reference(
+    shared_database: SharedDatabase, make_api: MakeApi
+) -> None:
+    """So the tests of this module can fail."""
+    roost, reference = make_api(shared_database.roost), shared_database.reference.client()
+    assert placed(roost) == []
+    uuid = provider_uuid("unseen")
+    put_provider(reference, uuid)
+    assert placed(roost) == []
+    assert len(placed(reference)) == 1
+    assert reference.delete(f"/resource_providers/{uuid}").status == 204
+
+
+def test_readers_that_run_notice_the_installation_and_what_was_written_before(
+    shared_database: SharedDatabase, make_api: MakeApi
+) -> None:
+    roost, reference = make_api(shared_database.roost), shared_database.reference.client()
+    assert placed(roost) == []
+    uuid = provider_uuid("early")
+    put_provider(reference, uuid)
+    install_triggers(shared_database.roost)
+    assert placed(roost) == placed(reference) != []
+    assert reference.delete(f"/resource_providers/{uuid}").status == 204
+    assert placed(roost) == []
+    remove_triggers(shared_database.roost)
+
+
+def test_both_services_write_at_once_and_agree(triggers: SharedDatabase, make_api: MakeApi) -> None:
+    """Sums in the journal rest on locks that the reference does not take."""
+    roost, reference = make_api(triggers.roost), triggers.reference.client()
+    uuid = provider_uuid("both")
+    put_provider(reference, uuid, total=1000)
+    consumers = [provider_uuid(f"consumer {number}") for number in range(40)]
+
+    def claim_and_release(api: ApiClient, its: list[str]) -> None:
+        for consumer in its:
+            body = {
+                "allocations": {uuid: {"resources": {"VCPU": 1}}},
+                "project_id": "p",
+                "user_id": "u",
+            }
+            # The reference answers 500 where SQLite is locked.
+            api.at("1.27").put(f"/allocations/{consumer}", body)
+            if consumer not in its[-3:]:
+                api.delete(f"/allocations/{consumer}")
+            api.get(CANDIDATES)
+
+    clients = (make_api(triggers.roost), triggers.reference.client())
+    threads = [
+        threading.Thread(target=claim_and_release, args=(client, consumers[number::2]))
+        for number, client in enumerate(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert usage(reference, uuid) > 0
+    for api in (roost, make_api(triggers.roost), *clients):
+        summary = api.get(CANDIDATES).json["provider_summaries"][uuid]["resources"]["VCPU"]
+        assert summary["used"] == usage(reference, uuid)
+    for consumer in consumers:
+        reference.delete(f"/allocations/{consumer}")
+    assert reference.delete(f"/resource_providers/{uuid}").status == 204
+
+
+def usage(api: ApiClient, uuid: str) -> int:
+    used: int = api.get(f"/resource_providers/{uuid}/usages").json["usages"]["VCPU"]
+    return used
+
+
+def put_provider(api: ApiClient, uuid: str, total: int = 8) -> None:
+    made = api.post("/resource_providers", {"name": uuid, "uuid": uuid})
+    assert made.status == 200, made.body
+    body = {
+        "resource_provider_generation": 0,
+        "inventories": {"VCPU": {"total": total}},
+    }
+    assert api.put(f"/resource_providers/{uuid}/inventories", body).status == 200
+
+
+def test_writes_of_roost_have_one_row_each_where_the_database_tells_connections_apart(
+    database: Database, api: ApiClient, untouched: None
+) -> None:
+    install_triggers(database)
+    uuid = provider_uuid("ours")
+    before = journal_length(database)
+    put_provider(api, uuid)
+    rows = journal_length(database) - before
+    with database.engine.connect() as connection:
+        tells = connection.dialect.name != "sqlite" or hasattr(
+            connection.connection.dbapi_connection, "setconfig"
+        )
+    assert rows == (2 if tells else 5)
+
+
+def journal_length(database: Database) -> int:
+    def count(connection: Connection) -> int:
+        query = sa.select(sa.func.count()).select_from(tables.roost_changes)
+        return connection.scalar(query) or 0
+
+    return database.read(count)
+
+
+def test_a_generation_alone_writes_no_row(triggers: SharedDatabase) -> None:
+    """Every claim of the reference changes generations, which a forest does not have."""
+    reference = triggers.reference.client()
+    uuid = provider_uuid("renamed")
+    put_provider(reference, uuid)
+    before = journal_length(triggers.roost)
+    assert reference.put(f"/resource_providers/{uuid}", {"name": "another name"}).status == 200
+    assert journal_length(triggers.roost) == before
+    assert reference.delete(f"/resource_providers/{uuid}").status == 204
+
+
+def test_the_tables_stay_as_they_are(database: Database, untouched: None) -> None:
+    before = describe(database)
+    install_triggers(database)
+    assert describe(database) == before
+    remove_triggers(database)
+    assert describe(database) == before
+    assert database.read(trigger_status).is_absent
+
+
+def test_the_commands_install_tell_and_remove(database: Database, untouched: None) -> None:
+    url = database.options.url
+    absent = run("status", "--json", "--db", url)
+    assert (absent.exit_code, json.loads(absent.output)["state"]) == (1, "absent")
+    assert run("install", "--dry-run", "--db", url).output.count("CREATE TRIGGER") == 21
+    assert run("status", "--db", url).exit_code == 1
+    for _ in range(2):
+        assert run("install", "--db", url).exit_code == 0
+        assert run("status", "--db", url).exit_code == 0
+    remove_one(database)
+    incomplete = run("status", "--db", url)
+    assert incomplete.exit_code == 2
+    assert "roost_journal_v1_traits_insert" in incomplete.output
+    assert "DROP TRIGGER" in run("remove", "--dry-run", "--db", url).output
+    assert run("remove", "--db", url).exit_code == 0
+    assert run("status", "--db", url).exit_code == 1
+
+
+def remove_one(database: Database) -> None:
+    name = "roost_journal_v1_traits_insert"
+    on_table = " ON traits" if database.engine.dialect.name == "postgresql" else ""
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql(f"DROP TRIGGER {name}{on_table}")
+
+
+def test_a_sync_completes_triggers_that_are_not_complete(
+    database: Database, untouched: None
+) -> None:
+    install_triggers(database)
+    remove_one(database)
+    outcome = CliRunner().invoke(cli, ["db", "sync", "--db", database.options.url])
+    assert outcome.exit_code == 0, outcome.output
+    assert "triggers" in outcome.output
+    assert database.read(trigger_status).is_complete
+    remove_triggers(database)
+
+
+def test_a_database_that_is_not_adopted_has_no_journal_for_triggers(database_url: str) -> None:
+    outcome = run("install", "--db", database_url)
+    assert outcome.exit_code != 0
+    assert "roost db sync" in str(outcome.exception)

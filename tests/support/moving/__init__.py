@@ -1,0 +1,1 @@
+"""Moving a cloud between servers and databases."""
