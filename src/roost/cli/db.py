@@ -20,7 +20,7 @@ from roost.store.database import Database
 from roost.store.driver_errors import explained, shown_url
 from roost.store.errors import DatabaseUnusable
 from roost.store.files import prepare_file, require_file
-from roost.store.schema import connect_or_explain, inspect_schema, sync_schema
+from roost.store.schema import SchemaState, connect_or_explain, inspect_schema, sync_schema
 from roost.store.schema_repair import repair_online_data
 
 _SILENCE_SECONDS = 3600
@@ -65,6 +65,12 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
     if repair and before.placement_revision is not None:
         _repair(database, settings, dry_run=dry_run)
     after = before if dry_run else sync_schema(database)
+    if after.state is SchemaState.NEWER:
+        echo_line(
+            f"{shown_url(database.url)}: a newer version of Roost has migrated it to roost schema "
+            f"{after.roost_revision}; there is nothing to do for this version"
+        )
+        return
     verb = "would become" if dry_run else "is now"
     echo_line(
         f"{shown_url(database.url)}: {before.state.value} before; placement schema {verb} "
