@@ -21,7 +21,7 @@ from roost.store.database import Database
 from roost.store.driver_errors import shown_url
 from roost.store.errors import DatabaseUnusable
 from roost.store.findings import Finding, Level
-from roost.store.schema import inspect_schema, planned_steps, sync_schema
+from roost.store.schema import SchemaState, inspect_schema, planned_steps, sync_schema
 from roost.store.schema_repair import repair_online_data
 from roost.store.triggers.installation import install_triggers, trigger_status
 
@@ -59,6 +59,12 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
     if repair and before.placement_revision is not None:
         _repair(database, settings, dry_run=dry_run)
     after = before if dry_run else sync_schema(database)
+    if after.state is SchemaState.NEWER:
+        echo_line(
+            f"{shown_url(database.url)}: a newer version of Roost has migrated it to roost schema "
+            f"{after.roost_revision}; there is nothing to do for this version"
+        )
+        return
     verb = "would become" if dry_run else "is now"
     echo_line(
         f"{shown_url(database.url)}: {before.state.value} before; placement schema {verb} "

@@ -73,6 +73,13 @@ def _check_revisions(status: SchemaStatus) -> Finding:
             f"{found}: this version does not know them, its newest are {wanted}",
             "Use the newer version of Roost that has migrated the database.",
         )
+    if status.state is SchemaState.NEWER:
+        return Finding(
+            name,
+            Level.WARNING,
+            f"{found}: a newer version has migrated the database, and lets this version serve",
+            "Upgrade this server to the newer version of Roost.",
+        )
     return Finding(name, Level.WARNING, f"{found}; wanted are {wanted}", f"Run: {SYNC_COMMAND}")
 
 

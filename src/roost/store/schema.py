@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from roost.store.database import Database
 from roost.store.driver_errors import advice, known_advice, reason, shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable, WriteRefused
+from roost.store.migrations.compatibility import lets_this_version_serve
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.tables import metadata
 from roost.store.transfer.progress_mark import read_mark
@@ -40,8 +41,10 @@ class SchemaState(Enum):
     OLDER = "older"
     """Revisions are missing, as in a database that only the reference has used so far."""
     CURRENT = "current"
+    NEWER = "newer"
+    """A newer version has migrated it, and lets this version serve on it."""
     UNKNOWN = "unknown"
-    """It records a revision that this version does not know."""
+    """It records a revision that this version does not know, and must not serve on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,20 @@ class SchemaStatus:
     placement_head: str = PLACEMENT.head
     roost_head: str = ROOST.head
 
+    @property
+    def can_serve(self) -> bool:
+        """Whether this version may serve on the database as it is."""
+        return self.state in (SchemaState.CURRENT, SchemaState.NEWER)
+
 
 def read_status(connection: Connection) -> SchemaStatus:
     """The status of a database, by three queries."""
     tables = set(sa.inspect(connection).get_table_names())
     placement, roost = (_recorded_revision(connection, history, tables) for history in HISTORIES)
-    if not (PLACEMENT.knows(placement) and ROOST.knows(roost)):
+    if placement == PLACEMENT.head and not ROOST.knows(roost):
+        serves = lets_this_version_serve(connection, roost, tables)
+        state = SchemaState.NEWER if serves else SchemaState.UNKNOWN
+    elif not (PLACEMENT.knows(placement) and ROOST.knows(roost)):
         state = SchemaState.UNKNOWN
     elif placement == PLACEMENT.head and roost == ROOST.head:
         state = SchemaState.CURRENT
@@ -93,6 +104,8 @@ def sync_schema(database: Database) -> SchemaStatus:
     before = inspect_schema(database)
     if before.state is SchemaState.UNKNOWN:
         raise _unknown(database, before)
+    if before.state is SchemaState.NEWER:
+        return before
     # Most starts find the schema up to date, and then alembic is not imported.
     from roost.store.migrations.runner import upgrade_database  # noqa: PLC0415
 
@@ -127,7 +140,14 @@ def prepare_schema(
             )
     if status.state is SchemaState.UNKNOWN:
         raise _unknown(database, status)
-    if status.state is not SchemaState.CURRENT:
+    if status.state is SchemaState.NEWER:
+        LOG.warning(
+            "A newer version of Roost has migrated %s (%s), and lets this version serve on it. "
+            "Upgrade this server, too.",
+            shown_url(database.url),
+            _difference(status),
+        )
+    elif status.state is not SchemaState.CURRENT:
         LOG.info("Preparing the schema of %s: %s", shown_url(database.url), _difference(status))
         sync_schema(database)
     if database.read(read_mark) is not None:

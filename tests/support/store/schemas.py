@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import sqlalchemy as sa
@@ -86,3 +87,39 @@ def add_allocation(connection: Connection, consumer: str) -> None:
     """Insert an allocation of a consumer that has no row in `consumers`."""
     values = {"resource_provider_id": 1, "resource_class_id": 0, "used": 1, "consumer_id": consumer}
     connection.execute(sa.insert(tables.allocations).values(values))
+
+
+def not_additive(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What a change of the schema takes from versions that know only the schema before it."""
+    found = []
+    for table, description in before.items():
+        if table not in after:
+            found.append(f"table {table} is gone")
+            continue
+        found += _column_changes(table, description["columns"], after[table]["columns"])
+        # A further index does not matter to a statement, unless it is unique and refuses a row.
+        indexes = set(after[table]["indexes"]) - set(description["indexes"])
+        found += [f"{table} has a unique index more" for one in indexes if _is_unique(one)]
+        for part in ("primary key", "unique", "foreign keys"):
+            if description[part] != after[table][part]:
+                found.append(f"{part} of {table} has changed")
+    return found
+
+
+def _is_unique(index: str) -> bool:
+    return re.search(r"'unique', (True|1)\b", index) is not None
+
+
+def _column_changes(table: str, before: list[Any], after: list[Any]) -> list[str]:
+    columns = {name: rest for name, *rest in after}
+    found = []
+    for name, *rest in before:
+        if name not in columns:
+            found.append(f"{table}.{name} is gone")
+        elif columns[name] != rest:
+            found.append(f"{table}.{name} has changed")
+    for name in columns.keys() - {name for name, *_ in before}:
+        _, nullable, default = columns[name]
+        if not nullable and default is None:
+            found.append(f"{table}.{name} is required")
+    return found

@@ -124,4 +124,9 @@ ROOST = History(
     name="roost", version_table="roost_schema_version", modules=(journal_0001, usages_0002)
 )
 
+# A version whose newest revision is this one, or a later one, may serve on the tables of ROOST's
+# head. A revision that only adds leaves it as it is. A revision after which older versions would
+# fail raises it, and its version cannot be rolled out server by server.
+ROOST_COMPATIBLE_SINCE = "roost_0001"
+
 HISTORIES = (PLACEMENT, ROOST)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.database import Database
+from roost.store.migrations.compatibility import record_compatibility
 from roost.store.migrations.histories import HISTORIES, History
 from roost.store.migrations.lock import lock_transaction, named_lock
 from roost.store.migrations.placement import drop_indexes_a082b8bb98d0
@@ -61,6 +62,7 @@ def _upgrade_in_transaction(connection: Connection) -> None:
         lock_transaction(connection)
     for history in HISTORIES:
         upgrade_history(connection, history)
+    record_compatibility(connection)
 
 
 def _upgrade_mysql(database: Database) -> None:
@@ -81,6 +83,7 @@ def _upgrade_mysql(database: Database) -> None:
                     # This process may have created the indexes of the first revision after another
                     # process had dropped them in the last.
                     drop_indexes_a082b8bb98d0.upgrade(_steps(connection))
+                record_compatibility(connection)
                 connection.commit()
                 return
             except DBAPIError as error:
