@@ -11,7 +11,7 @@ TEST_PROCESSES ?= $(shell expr 2 \* $$(nproc))
 BENCH ?=
 DIFFERENTIAL ?=
 
-.PHONY: help run test test-long check format conformance bench differential clean
+.PHONY: help run test test-long check format release conformance bench differential clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +35,11 @@ check: $(VENV)/.develops ## Format, lint, types, layers
 format: $(VENV)/.develops ## Format the code and mend what the linter can
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
+
+release: $(VENV)/.develops ## Build wheel and sdist into dist/, and check them
+	rm -rf dist
+	$(VENV)/bin/python -m build --outdir dist .
+	$(VENV)/bin/python deploy/check_release.py dist
 
 conformance: $(VENV)/.serves $(REFERENCE)/.installed ## Run the reference's API suite against Roost
 	$(REFERENCE)/bin/python conformance/schema.py --roost $(VENV)/bin/roost \

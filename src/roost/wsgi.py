@@ -12,9 +12,9 @@ from roost.bootstrap import create_application
 from roost.configuration.logs import log_unknown_names, set_up_logging
 from roost.configuration.settings import CONFIG_FILES_VARIABLE, load_settings
 
-_settings = load_settings()
-set_up_logging(_settings)
+settings = load_settings()
+set_up_logging(settings)
 # `roost serve` sets the variable, and has logged the unknown names once for all its workers.
 if CONFIG_FILES_VARIABLE not in os.environ:
-    log_unknown_names(_settings)
-application = create_application(_settings)
+    log_unknown_names(settings)
+application = create_application(settings)

@@ -72,7 +72,14 @@ def test_client_library_needs_no_package_of_the_server() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["serve", "--demo"], ["serve", "--help"], ["db", "check"], ["import", "--from-url", "x"]],
+    [
+        ["serve", "--demo"],
+        ["serve", "--help"],
+        ["db", "check"],
+        ["check-config"],
+        ["policy", "sample"],
+        ["import", "--from-url", "x"],
+    ],
 )
 def test_commands_of_the_server_say_what_to_install(arguments: list[str]) -> None:
     outcome = _roost(*arguments)

@@ -72,6 +72,15 @@ class Application:
         """Start the thread that prunes the journal; each process that answers requests has one."""
         self._housekeeping = Housekeeping(self._services.database, self._services.replica)
 
+    def prepare_reload(self, settings: Settings) -> Callable[[], None]:
+        """Read the policy that these settings name; the result puts it into force."""
+        policy = Policy(settings.oslo)
+
+        def commit() -> None:
+            self._policy = policy
+
+        return commit
+
     def close(self) -> None:
         """Stop the housekeeping, and close all connections."""
         if self._housekeeping is not None:

@@ -118,7 +118,7 @@ class Policy:
         enforcer = policy.Enforcer(self._conf)
         enforcer.suppress_default_change_warnings = True
         enforcer.suppress_deprecation_warnings = True
-        enforcer.register_defaults(_defaults())
+        enforcer.register_defaults(rule_defaults())
         try:
             enforcer.load_rules(force_reload=True)
             _check_kinds(enforcer)
@@ -256,7 +256,8 @@ def _modified(name: str) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _defaults() -> list[policy.RuleDefault]:
+def rule_defaults() -> list[policy.RuleDefault]:
+    """All rules, as they are where no policy file names them."""
     return [_base_rule(name, check) for name, check in _BASE.items()] + [
         policy.RuleDefault(name, check, scope_types=["project"]) for name, check in _RULES.items()
     ]

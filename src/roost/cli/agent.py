@@ -18,7 +18,7 @@ from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.terminal import echo
 from roost.cli.usage import usage_status
 from roost.client.agent.agent import Agent
-from roost.client.agent.systemd import SystemdNotifier, WatchdogTransport
+from roost.client.agent.watchdog import WatchdogTransport
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.loading import load_driver
 from roost.client.errors import NotConfigured
@@ -26,6 +26,7 @@ from roost.client.ownership.declarative_reporter import DeclarativeReporter, Rep
 from roost.client.ownership.store import FileOwnershipStore
 from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.systemd import SystemdNotifier
 
 EX_CONFIG = 78
 """The exit status after a wrong configuration: systemd need not restart the agent."""

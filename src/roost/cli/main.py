@@ -18,6 +18,8 @@ from roost.model.errors import OperatorError
 COMMANDS = {
     "serve": "roost.cli.serve:serve",
     "db": "roost.cli.db:db",
+    "check-config": "roost.cli.check_config:check_config",
+    "policy": "roost.cli.policy:policy",
     "import": "roost.cli.import_command:import_",
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",

@@ -6,7 +6,6 @@ import ipaddress
 import os
 import socket
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 
 import click
@@ -17,15 +16,17 @@ from roost.api.authentication import strategy as check_strategy
 from roost.bootstrap import open_database
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import plain
-from roost.configuration.logs import set_up_logging
+from roost.configuration.logs import log_unknown_names, set_up_logging
 from roost.configuration.settings import (
     CONFIG_FILES_VARIABLE,
     ConfigurationError,
     Settings,
+    load_settings,
 )
 from roost.demo.load import DemoSummary, load_demo
-from roost.model.limits import Limits
-from roost.server.supervisor import Supervisor
+from roost.reloading import Reloader, check_policy
+from roost.server.reload_signal import call_at_reload_signal
+from roost.server.supervisor import Supervisor, WorkerLink
 from roost.server.worker import bind, run_worker
 from roost.store.database import Database
 from roost.store.driver_errors import explained, shown_url
@@ -69,7 +70,10 @@ def serve(
     config_files: tuple[str, ...],
     database_url: str | None,
 ) -> None:
-    """Serve the Placement API until SIGTERM or Ctrl-C, which let requests in flight finish."""
+    """Serve the Placement API until SIGTERM or Ctrl-C, which let requests in flight finish.
+
+    SIGHUP reads the policy and the options of the log again.
+    """
     settings = read_settings(config_files, database_url)
     set_up_logging(settings)
     strategy = settings.auth_strategy or "noauth2"
@@ -97,8 +101,7 @@ def serve(
     line.append_text(plain(f"{workers} worker{'s' if workers > 1 else ''}, {strategy}", "not bold"))
     console.print(line, soft_wrap=True)
     database.close()
-    _tell_workers(settings, strategy)
-    _run(host, port, workers, settings.limits)
+    _run(host, port, workers, settings=settings, strategy=strategy, database_url=database_url)
 
 
 def _demo_line(summary: DemoSummary, database: Database) -> str:
@@ -143,18 +146,42 @@ def _tell_workers(settings: Settings, strategy: str) -> None:
     os.environ["OS_API__AUTH_STRATEGY"] = strategy
 
 
-def _run(host: str, port: int, workers: int, limits: Limits) -> None:
-    def work(tell_ready: Callable[[], None]) -> None:
-        run_worker(_load_application, limits, host, port, tell_ready)
+def _run(
+    host: str,
+    port: int,
+    workers: int,
+    *,
+    settings: Settings,
+    strategy: str,
+    database_url: str | None,
+) -> None:
+    def work(link: WorkerLink) -> None:
+        # Only in the worker: the supervisor compares the files with its own environment.
+        _tell_workers(settings, strategy)
+        run_worker(lambda: _load_application(link), settings.limits, host, port, link.tell_ready)
 
+    def read_again() -> Settings:
+        fresh = load_settings(settings.config_files, database_url)
+        log_unknown_names(fresh)
+        return fresh
+
+    reloader = Reloader(settings, read_again, [check_policy])
     # Bound, but not listening: the workers listen at the same address.
     with bind(host, port):
-        status = Supervisor(workers, work).run()
+        status = Supervisor(workers, work, reloader.reload_and_tell).run()
     sys.exit(status)
 
 
-def _load_application() -> Application:
+def _load_application(link: WorkerLink) -> Application:
+    """The application of a worker, which reads its configuration again when it is told to."""
     # The import opens the database, and only workers need that.
-    from roost.wsgi import application  # noqa: PLC0415
+    from roost.wsgi import application, settings  # noqa: PLC0415
 
+    reloader = Reloader(settings, load_settings, [application.prepare_reload])
+
+    def reload() -> None:
+        reloader.reload()
+        link.tell_reloaded()
+
+    call_at_reload_signal(reload)
     return application

@@ -1,7 +1,9 @@
-"""The groups and options that a configuration file sets, without their values."""
+"""The groups and options that a configuration file sets, and where."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from oslo_config import iniparser
@@ -16,6 +18,9 @@ class ConfigFile:
     path: str
     groups: list[str] = field(default_factory=list)
     options: list[tuple[str, str]] = field(default_factory=list)
+    # The last value of each option, and the line in which it begins. Values may be secrets.
+    values: dict[tuple[str, str], str] = field(default_factory=dict)
+    lines: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 def read_config_file(path: str) -> ConfigFile:
@@ -23,7 +28,7 @@ def read_config_file(path: str) -> ConfigFile:
     found = ConfigFile(path)
     try:
         with open(path, encoding="utf-8") as lines:
-            _Parser(found).parse(lines)
+            _Parser(found).parse(_counted(lines, found))
     except OSError as error:
         raise ConfigurationError(
             f"The configuration file {path} cannot be read: {error.strerror}. Let this user read "
@@ -41,6 +46,17 @@ def read_config_file(path: str) -> ConfigFile:
     return found
 
 
+def _counted(lines: Iterable[str], found: ConfigFile) -> Iterator[str]:
+    """The lines, while `found.lines` gets the number of each line that begins an option."""
+    group = ""
+    for number, line in enumerate(lines, 1):
+        if line.startswith("["):
+            group = line.rstrip()[1:-1]
+        elif line[:1].strip() and not line.startswith(("#", ";")):
+            found.lines[group, re.split("[=:]", line, maxsplit=1)[0].strip()] = number
+        yield line
+
+
 class _Parser(iniparser.BaseParser):
     """Collects the names of groups and options."""
 
@@ -53,4 +69,6 @@ class _Parser(iniparser.BaseParser):
     def assignment(self, key: str, value: list[str]) -> None:
         if not self._found.groups:
             raise self.parse_exc("there is no group before the first option", self.lineno, "")
-        self._found.options.append((self._found.groups[-1], key))
+        name = self._found.groups[-1], key
+        self._found.options.append(name)
+        self._found.values[name] = "\n".join(value)

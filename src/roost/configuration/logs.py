@@ -23,7 +23,7 @@ def set_up_logging(settings: Settings) -> None:
     conf.set_default("default_log_levels", [*log.get_default_log_levels(), "alembic=WARN"])
     try:
         log.setup(conf, "roost")
-    except (OSError, log.LogConfigError) as error:
+    except (OSError, ValueError, log.LogConfigError) as error:
         raise ConfigurationError(
             f"The log cannot be written: {error}. Check log_file, log_dir and log_config_append in "
             "[DEFAULT]."

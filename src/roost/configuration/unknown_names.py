@@ -53,7 +53,7 @@ def unknown_names(files: Iterable[str], environment: Mapping[str, str]) -> list[
 def options_by_name() -> dict[str, dict[str, cfg.Opt]]:
     """All options that take effect, by group and by each name they can have in a file."""
     known: dict[str, dict[str, cfg.Opt]] = {}
-    for group, members in _all_options():
+    for group, members in all_options():
         for option in members:
             known.setdefault(group, {})[option.dest] = option
             for old in option.deprecated_opts:
@@ -62,7 +62,8 @@ def options_by_name() -> dict[str, dict[str, cfg.Opt]]:
     return known
 
 
-def _all_options() -> Iterator[tuple[str, Sequence[cfg.Opt]]]:
+def all_options() -> Iterator[tuple[str, Sequence[cfg.Opt]]]:
+    """Each group with its options, those of the libraries included."""
     yield from options.GROUPS.items()
     yield from options.WITHOUT_EFFECT.items()
     for library in _LIBRARIES:

@@ -1,4 +1,8 @@
-"""The supervisor: the process that starts workers, replaces those that die, and stops them."""
+"""The supervisor: the process that starts workers, replaces those that die, and stops them.
+
+SIGHUP asks for a reload: the supervisor reads the configuration first. Only if it can be used do
+the workers read it, too. A terminal that closes sends the same signal, and then the service stops.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from roost.server.poller import STOP_SECONDS
+from roost.server.reload_signal import RELOAD_SIGNAL, hold_reload_signal
+from roost.server.terminal import has_terminal
+from roost.systemd import SystemdNotifier
 
 _LOG = logging.getLogger(__name__)
 
@@ -23,7 +30,10 @@ _DELAY_SECONDS_MIN = 0.5
 _DELAY_SECONDS_MAX = 30.0
 # How long a worker may take beyond its own time to stop.
 _KILL_SECONDS = 5.0
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# After this time the supervisor calls a reload done, even if a worker has not said so.
+_RELOAD_SECONDS = 20.0
+_READY, _RELOADED = b"r", b"l"
 
 
 @dataclass(slots=True)
@@ -36,15 +46,46 @@ class _WorkerSlot:
     delay_seconds: float = 0.0
 
 
-class Supervisor:
-    """Keeps a number of worker processes running until a signal says stop."""
+class WorkerLink:
+    """The way from a worker to its supervisor."""
 
-    def __init__(self, workers: int, work: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def tell_ready(self) -> None:
+        """Tell that the worker answers requests."""
+        os.write(self._descriptor, _READY)
+
+    def tell_reloaded(self) -> None:
+        """Tell that the worker has read its configuration again."""
+        os.write(self._descriptor, _RELOADED)
+
+
+class Supervisor:
+    """Keeps a number of worker processes running until a signal says stop.
+
+    `reload` reads the configuration in this process, and returns whether the workers shall do so.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        work: Callable[[WorkerLink], None],
+        reload: Callable[[], bool],
+        notifier: SystemdNotifier | None = None,
+    ) -> None:
         self._work = work
+        self._reload = reload
+        self._notifier = notifier or SystemdNotifier()
+        self._had_terminal = has_terminal()
+        self._hung_up = False
+        # How many workers have not yet told of the reload, and until when the supervisor waits.
+        self._reloading = 0
+        self._reload_deadline = 0.0
         self._slots = [_WorkerSlot() for _ in range(workers)]
         self._stopping = False
         self._waker, self._wakened = socket.socketpair()
-        # A worker that is ready writes into it.
+        # Workers write into it, as `WorkerLink` says.
         self._ready_read, self._ready_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._was_ready = False
 
@@ -55,21 +96,62 @@ class Supervisor:
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         for number in _STOP_SIGNALS:
             signal.signal(number, self._stop)
+        signal.signal(signal.SIGHUP, self._hang_up)
+        # A worker that has just started keeps the signal until it can obey.
+        hold_reload_signal()
         # By default the system ignores SIGCHLD, and the supervisor would not wake up.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         status = 0
         while not self._stopping:
             self._start_missing()
             self._wait(_POLL_SECONDS)
+            self._attend_reload()
             if not self._reap() and not self._was_ready:
                 # A failure that ends the first worker before it serves would end every worker.
                 status = 1
                 break
+        self._notifier.stopping()
         self._stop_workers()
         return status
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
+
+    def _hang_up(self, *_: object) -> None:
+        self._hung_up = True
+
+    def _attend_reload(self) -> None:
+        """Begin a reload if a signal asks for one, and tell systemd when it is done."""
+        if self._hung_up:
+            self._hung_up = False
+            if self._had_terminal and not has_terminal():
+                self._stopping = True
+            else:
+                self._begin_reload()
+        if self._reload_deadline and self._reload_is_done():
+            self._reload_deadline = 0.0
+            self._notifier.ready()
+
+    def _begin_reload(self) -> None:
+        self._notifier.reloading()
+        self._reload_deadline = time.monotonic() + _RELOAD_SECONDS
+        self._reloading = 0
+        if self._reload():
+            self._reloading = sum(slot.process_id is not None for slot in self._slots)
+            self._signal(RELOAD_SIGNAL)
+
+    def _reload_is_done(self) -> bool:
+        if self._reloading <= 0:
+            return True
+        if time.monotonic() < self._reload_deadline:
+            return False
+        _LOG.warning(
+            "%d workers have not read the new configuration within %.0f seconds; they read it as "
+            "soon as they can",
+            self._reloading,
+            _RELOAD_SECONDS,
+        )
+        return True
 
     def _start_missing(self) -> None:
         now = time.monotonic()
@@ -86,9 +168,9 @@ class Supervisor:
         try:
             signal.set_wakeup_fd(-1)
             # Until the worker installs its own handler, SIGTERM ends it.
-            for number in (*_STOP_SIGNALS, signal.SIGCHLD):
+            for number in (*_STOP_SIGNALS, signal.SIGHUP, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
-            self._work(self._tell_ready)
+            self._work(WorkerLink(self._ready_write))
             status = 0
         except BaseException:
             _LOG.exception("A worker failed")
@@ -97,16 +179,20 @@ class Supervisor:
             # `os._exit` skips the parent's exit handlers, which a worker must not run.
             os._exit(status)
 
-    def _tell_ready(self) -> None:
-        os.write(self._ready_write, b"r")
-
     def _wait(self, seconds: float) -> None:
         watched = (self._wakened.fileno(), self._ready_read)
         ready, _, _ = select.select(watched, [], [], seconds)
         if self._wakened.fileno() in ready:
             self._wakened.recv(4096)
         if self._ready_read in ready:
-            self._was_ready = bool(os.read(self._ready_read, 4096))
+            self._hear(os.read(self._ready_read, 4096))
+
+    def _hear(self, told: bytes) -> None:
+        """Take note of what workers have told."""
+        self._reloading -= told.count(_RELOADED)
+        if _READY in told and not self._was_ready:
+            self._was_ready = True
+            self._notifier.ready()
 
     def _reap(self) -> bool:
         """Collect workers that ended; return whether all still run."""

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from roost.client.agent.agent import Agent, SignalWaker
-from roost.client.agent.systemd import SystemdNotifier
 from roost.client.drivers.file import FileDriver
 from roost.client.errors import PlacementError, ResourceProviderCreationFailed
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
@@ -18,6 +17,7 @@ from roost.client.reporting.difference import Difference, ProviderCreation
 from roost.client.reporting.reporter import Reporter
 from roost.model.errors import OperatorError
 from roost.model.identifiers import new_uuid
+from roost.systemd import SystemdNotifier
 from support.client.live_providers import LiveProviders
 from support.transports.counting import CountingTransport
 from support.transports.tampering import one_server

@@ -1,4 +1,4 @@
-"""What systemd receives from the agent, through a socket like its own."""
+"""What systemd receives from a service, through a socket like its own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from uuid import uuid4
 
 import pytest
 
-from roost.client.agent.systemd import SystemdNotifier, WatchdogTransport
+from roost.client.agent.watchdog import WatchdogTransport
 from roost.client.transport import PlacementRequest, PlacementResponse
+from roost.systemd import SystemdNotifier
 
 Listen = Callable[[str], socket.socket]
 
@@ -53,6 +54,15 @@ def test_systemd_receives_each_state(tmp_path: Path, listen: Listen) -> None:
         "WATCHDOG=1",
         "STOPPING=1",
     ]
+
+
+def test_a_reload_is_told_with_the_time_of_its_begin(tmp_path: Path, listen: Listen) -> None:
+    systemd = listen(f"{tmp_path}/n")
+    SystemdNotifier({"NOTIFY_SOCKET": f"{tmp_path}/n"}).reloading()
+    (told,) = received(systemd)
+    state, time = told.split("\n")
+    assert state == "RELOADING=1"
+    assert time.removeprefix("MONOTONIC_USEC=").isdigit()
 
 
 def test_an_address_with_an_at_sign_is_an_abstract_socket(listen: Listen) -> None:

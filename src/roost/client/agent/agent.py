@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from roost.client.agent.systemd import SystemdNotifier
 from roost.client.errors import TransportFailed
 from roost.client.ownership.declarative_reporter import Report
 from roost.model.errors import OperatorError
+from roost.systemd import SystemdNotifier
 
 REPEAT_SECONDS = 600
 """A failure that lasts is told again after this time."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 
-from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.model.text import printable
 
 SHORTEST_WATCHDOG_SECONDS = 0.1
@@ -35,6 +35,11 @@ class SystemdNotifier:
         """Reset the watchdog."""
         self._send("WATCHDOG=1")
 
+    def reloading(self) -> None:
+        """Tell that the service reads its configuration again; `ready` tells the end of that."""
+        microseconds = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={microseconds}")
+
     def stopping(self) -> None:
         """Tell that the service is about to end."""
         self._send("STOPPING=1")
@@ -46,12 +51,12 @@ class SystemdNotifier:
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-                # A full socket of systemd must not delay the report.
+                # A full socket of systemd must not delay the service.
                 sender.settimeout(1)
                 # Error texts name files, and file names need not be valid UTF-8.
                 sender.sendto(state.encode(errors="replace"), address)
         except OSError:
-            # The agent works without systemd as well.
+            # The service works without systemd as well.
             return
 
 
@@ -65,20 +70,3 @@ def _watchdog_seconds(environ: Mapping[str, str]) -> float | None:
     if not int(microseconds):
         return None
     return max(int(microseconds) / 1_000_000, SHORTEST_WATCHDOG_SECONDS)
-
-
-class WatchdogTransport:
-    """Resets the watchdog before each request: a report of a large tree may take minutes."""
-
-    def __init__(self, inner: Transport, alive: Callable[[], None]) -> None:
-        self._inner = inner
-        self._alive = alive
-
-    def send(self, request: PlacementRequest) -> PlacementResponse:
-        """Send one request; returns the server's answer."""
-        self._alive()
-        return self._inner.send(request)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._inner.close()

@@ -1,0 +1,206 @@
+"""`roost check-config`: what is in force, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import click
+import urllib3
+from rich.console import Console
+
+from roost.api.authentication import strategy as check_strategy
+from roost.api.policy import Policy
+from roost.api.policy_review import open_writes
+from roost.cli.options import configuration_options
+from roost.cli.terminal import plain
+from roost.configuration.concerns import Concern, Kind, Severity, exit_status
+from roost.configuration.config_file import read_config_file
+from roost.configuration.dangers import dangers, keystone_options
+from roost.configuration.in_force import OptionInForce, options_in_force
+from roost.configuration.listing import sample_configuration
+from roost.configuration.names_in_use import name_concerns
+from roost.configuration.settings import Settings, load_settings
+from roost.model.errors import OperatorError
+from roost.store.database import Database
+from roost.store.driver_errors import explained, shown_url
+from roost.store.errors import SYNC_COMMAND
+from roost.store.files import require_file
+from roost.store.schema import SchemaState, connect_or_explain, inspect_schema
+
+_COLOURS = {
+    Severity.OK: "green",
+    Severity.NOTE: "cyan",
+    Severity.WARNING: "yellow",
+    Severity.FAILURE: "red",
+}
+_KEYSTONE_SECONDS = 5.0
+
+
+@click.command(
+    "check-config",
+    short_help="Print the configuration in force, and what is wrong with it.",
+    epilog="""\b
+Exit status: 0 nothing to mend; 1 warnings: unknown or dangerous options, or with
+--strict also ignored and deprecated ones; 2 the service would not start so.
+
+\b
+Examples:
+  roost check-config --config-file /etc/placement/placement.conf --connect
+  roost check-config --sample > placement.conf
+""",
+)
+@click.option("--connect", is_flag=True, help="Also try the database, and Keystone if configured.")
+@click.option("--strict", is_flag=True, help="Notes count as warnings.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--sample", is_flag=True, help="Print a placement.conf with every option, and end.")
+@configuration_options
+def check_config(
+    *,
+    connect: bool,
+    strict: bool,
+    as_json: bool,
+    sample: bool,
+    config_files: tuple[str, ...],
+    database_url: str | None,
+) -> None:
+    """Read the configuration as `roost serve` does; print each option, its value and its origin.
+
+    The command changes nothing, and hides secrets.
+    """
+    if sample:
+        click.echo(sample_configuration(), nl=False)
+        return
+    options: list[OptionInForce] = []
+    concerns: list[Concern] = []
+    try:
+        settings = load_settings(config_files, database_url)
+        options = options_in_force(settings, url_is_given=database_url is not None)
+        concerns = [*name_concerns(settings), *dangers(settings), *_unusable(settings)]
+        if connect:
+            concerns += [*_database(settings), *_keystone(settings)]
+    except OperatorError as error:
+        concerns.append(_failure(Kind.UNUSABLE, error))
+    status = exit_status(concerns, strict=strict)
+    if as_json:
+        click.echo(json.dumps(_plain(options, concerns, status), default=str))
+    else:
+        _print(options, concerns)
+    sys.exit(status)
+
+
+def _failure(kind: Kind, error: OperatorError) -> Concern:
+    return Concern(kind, Severity.FAILURE, error.explanation)
+
+
+def _unusable(settings: Settings) -> Iterator[Concern]:
+    """What the start would refuse, and what the policy allows."""
+    try:
+        check_strategy(settings.auth_strategy or "noauth2")
+    except OperatorError as error:
+        yield _failure(Kind.UNUSABLE, error)
+    try:
+        policy = Policy(settings.oslo)
+    except OperatorError as error:
+        yield _failure(Kind.UNUSABLE, error)
+        return
+    for text in open_writes(policy):
+        yield Concern(Kind.DANGEROUS, Severity.WARNING, text)
+    wanted = settings.oslo.oslo_policy.policy_file
+    if wanted != "policy.yaml" and not settings.oslo.find_file(wanted):
+        text = f"[oslo_policy]policy_file = {wanted} does not exist: the defaults hold. Create it."
+        yield Concern(Kind.DANGEROUS, Severity.WARNING, text)
+
+
+def _database(settings: Settings) -> Iterator[Concern]:
+    """Whether the database answers, and whether its schema is what this version needs."""
+    try:
+        with closing(Database(settings.database)) as database:
+            require_file(database)
+            connect_or_explain(database)
+            with explained(database.url):
+                state = inspect_schema(database).state
+            where = shown_url(database.url)
+    except OperatorError as error:
+        yield _failure(Kind.CONNECTION, error)
+        return
+    if state is SchemaState.CURRENT:
+        yield Concern(Kind.CONNECTION, Severity.OK, f"{where} answers; its schema is current.")
+    elif state is SchemaState.EMPTY:
+        text = f"{where} is empty; the first start makes its tables."
+        yield Concern(Kind.CONNECTION, Severity.OK, text)
+    elif state is SchemaState.OLDER and settings.upgrade_schema:
+        text = f"{where} has an older schema; the next start upgrades it."
+        yield Concern(Kind.CONNECTION, Severity.OK, text)
+    elif state is SchemaState.OLDER:
+        text = f"{where} has an older schema, so the start is refused. Say: {SYNC_COMMAND}"
+        yield Concern(Kind.CONNECTION, Severity.FAILURE, text)
+    else:
+        text = f"{where} has a schema of a newer Roost, or of another program."
+        yield Concern(Kind.CONNECTION, Severity.FAILURE, text)
+
+
+def _keystone(settings: Settings) -> Iterator[Concern]:
+    """Whether Keystone answers at the address that the service will use."""
+    if settings.auth_strategy != "keystone":
+        return
+    given = keystone_options([read_config_file(one) for one in settings.config_files], os.environ)
+    url = given.get("auth_url") or given.get("www_authenticate_uri")
+    if not url:
+        return
+    pool = urllib3.PoolManager(timeout=_KEYSTONE_SECONDS, ca_certs=given.get("cafile") or None)
+    try:
+        status = pool.request("GET", url, retries=False, redirect=False).status
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        text = f"Keystone at {url} does not answer: {error}. Check auth_url and the network."
+        yield Concern(Kind.CONNECTION, Severity.FAILURE, text)
+        return
+    finally:
+        pool.clear()
+    if status >= 400:
+        text = f"{url} answers {status}, which Keystone would not. Check auth_url."
+        yield Concern(Kind.CONNECTION, Severity.FAILURE, text)
+    else:
+        yield Concern(Kind.CONNECTION, Severity.OK, f"Keystone at {url} answers.")
+
+
+def _plain(options: list[OptionInForce], concerns: list[Concern], status: int) -> dict[str, object]:
+    return {
+        "status": status,
+        "options": [
+            {"group": one.group, "name": one.name, "value": one.value, "origin": one.origin}
+            for one in options
+        ],
+        "concerns": [
+            {"kind": one.kind, "severity": one.severity, "message": one.message} for one in concerns
+        ],
+    }
+
+
+def _print(options: list[OptionInForce], concerns: list[Concern]) -> None:
+    console = Console(highlight=False)
+    group = ""
+    for one in options:
+        if one.group != group:
+            group = one.group
+            console.print(plain(f"[{group}]", "bold"))
+        line = plain(f"{one.name} = {_text(one.value)}", "dim" if one.is_default else "")
+        line.append_text(plain(f"    # {one.origin}", "dim"))
+        console.print(line, soft_wrap=True)
+    if options:
+        console.print()
+    for concern in concerns:
+        line = plain(f"{concern.severity}: ", _COLOURS[concern.severity])
+        line.append_text(plain(f"{concern.kind}: {concern.message}", "not bold default"))
+        console.print(line, soft_wrap=True)
+    if not concerns:
+        console.print("Nothing to mend.")
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
