@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from roost.configuration.network import NETWORK
 from roost.model.limits import Limits
 from roost.store.database import SILENCE_SECONDS, WAIT_SECONDS
 
@@ -179,5 +180,5 @@ GROUPS: dict[str, tuple[cfg.Opt, ...]] = {
     "placement": PLACEMENT,
     "cors": CORS,
     "oslo_middleware": MIDDLEWARE,
-    "roost": ROOST,
+    "roost": (*ROOST, *NETWORK),
 }

@@ -39,8 +39,14 @@ class _WorkerSlot:
 class Supervisor:
     """Keeps a number of worker processes running until a signal says stop."""
 
-    def __init__(self, workers: int, work: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        workers: int,
+        work: Callable[[Callable[[], None]], None],
+        before_stop: Callable[[], None] = lambda: None,
+    ) -> None:
         self._work = work
+        self._before_stop = before_stop
         self._slots = [_WorkerSlot() for _ in range(workers)]
         self._stopping = False
         self._waker, self._wakened = socket.socketpair()
@@ -65,6 +71,7 @@ class Supervisor:
                 # A failure that ends the first worker before it serves would end every worker.
                 status = 1
                 break
+        self._before_stop()
         self._stop_workers()
         return status
 
