@@ -185,7 +185,7 @@ def activated(directory: Path) -> Iterator[tuple[ApiClient, ApiClient]]:
     ):
         unix.bind(str(path))
         unix.listen()
-        # Above 4, so that no copy of one takes the place of the other.
+        # Above 4, so that no copy takes the place of a socket that is still needed.
         kept = [os.dup2(one.fileno(), 50 + number) for number, one in enumerate((port, unix))]
         for descriptor in kept:
             os.set_inheritable(descriptor, True)

@@ -42,6 +42,8 @@ Examples:
   roost serve --demo
   roost serve --db postgresql://roost@db.example/placement --workers 4
   roost serve --config-file /etc/placement/placement.conf --host 0.0.0.0
+\b
+Networks:
   roost serve --tls-cert /etc/roost/cert.pem --tls-key /etc/roost/key.pem
   roost serve --unix-socket /run/roost/roost.sock --prefix /placement
 """,

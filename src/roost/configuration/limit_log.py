@@ -28,7 +28,7 @@ class _Period:
 
 
 class LimitLog:
-    """Writes the first lines about each limit in every period, and counts the others."""
+    """Writes the first lines about each limit in every period, and counts all further ones."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

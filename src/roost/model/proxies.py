@@ -29,7 +29,7 @@ class TrustedProxies:
         return cls(networks, UNIX in names)
 
     def trust_peer(self, peer: str) -> bool:
-        """Whether the program at the other end of a connection is such a proxy.
+        """Whether the client of a connection is such a proxy.
 
         >>> local = TrustedProxies.of(["127.0.0.0/8", "unix"])
         >>> [local.trust_peer(peer) for peer in ("127.0.0.1", "::ffff:127.0.0.1", "unix", "::1")]
