@@ -88,7 +88,7 @@ class Application:
             mount(environ, self._prefix)
         if self._settings.parse_proxy_headers:
             apply_proxy_headers(environ, self._settings.network.trusted_proxies)
-        request = Request(environ, self._settings.limits.max_body_bytes)
+        request = Request(environ, self._settings.limits)
         ThreadContext(request).update_store()
         try:
             return self._respond(request, start_response)
@@ -236,6 +236,6 @@ def _error_response(request: Request, error: HttpError) -> Response:
     if request.method == "HEAD":
         content_type, body = "text/html; charset=UTF-8", b""
     headers = [("content-type", content_type), *error.headers]
-    if error.status == 503:
+    if error.status == 503 and error.may_pass:
         headers.append(("retry-after", _RETRY_SECONDS))
     return Response(error.status, body, headers)

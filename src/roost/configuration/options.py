@@ -121,6 +121,9 @@ ROOST = (
     _limit("max_body_bytes", "The largest body of a request; more is answered with 413.", 1024),
     _limit("max_header_bytes", "The largest address and headers; more is answered with 431.", 1024),
     _limit("max_request_groups", "Groups of a query for candidates; more is answered with 400."),
+    _limit("max_query_parameters", "Parameters of a query string; more is answered with 400.", 100),
+    _limit("max_search_seconds", "CPU seconds of a search for candidates; then 503."),
+    _limit("search_wait_seconds", "Seconds that a large search waits for others; then 503."),
     _limit(
         "max_provider_members",
         "Aggregates, traits or inventories that one request gives to a provider, and inventories "
