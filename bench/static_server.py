@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.model.limits import Limits
+from roost.server.listening import TcpPlace
 from roost.server.supervisor import Supervisor
 from roost.server.worker import run_worker
 
@@ -36,7 +37,8 @@ def main() -> None:
     port, workers, directory = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
 
     def work(tell_ready: Callable[[], None]) -> None:
-        run_worker(lambda: application(directory), Limits(), "127.0.0.1", port, tell_ready)
+        places = [TcpPlace("127.0.0.1", port)]
+        run_worker(lambda: application(directory), Limits(), places, tell_ready)
 
     sys.exit(Supervisor(workers, work).run())
 

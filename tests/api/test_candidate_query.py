@@ -26,7 +26,7 @@ SCHEMA_WORDS = ("Failed validating", "Additional properties are not allowed", "d
 
 
 def parse(query: str, minor: int = 39) -> CandidateQuery:
-    return parse_candidate_query(parse_query_string(query), Microversion(1, minor), 256)
+    return parse_candidate_query(parse_query_string(query, 4000), Microversion(1, minor), 256)
 
 
 def group(query: str, minor: int = 39) -> RequestGroup:

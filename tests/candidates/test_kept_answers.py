@@ -24,6 +24,7 @@ from roost.api.microversions import Microversion
 from roost.api.requests import Request
 from roost.api.services import Services
 from roost.configuration.settings import Settings
+from roost.model.limits import Limits
 from roost.replica.replica import Replica
 from roost.search import kept_work
 from roost.search.kept_work import KeptScans
@@ -68,7 +69,7 @@ def questions_of(step: Step) -> Iterator[Question]:
 
 def answer(services: Services, question: Question) -> Any:
     """What the services answer: headers and body, or the refusal."""
-    request = Request({"REQUEST_METHOD": "GET", "QUERY_STRING": question.text}, 0)
+    request = Request({"REQUEST_METHOD": "GET", "QUERY_STRING": question.text}, Limits())
     request.version = Microversion(1, question.minor)
     try:
         found = list_all(services, request)

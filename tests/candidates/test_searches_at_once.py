@@ -12,7 +12,7 @@ import pytest
 
 from roost.search import effort, turns
 from roost.store.database import Database
-from support.api_client import ApiClient, in_process_client
+from support.api_client import ApiClient, in_process_client, limited_client
 from support.worlds.world import build_world
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -91,4 +91,23 @@ def test_a_search_above_the_maximum_is_refused_with_retry_after(
     assert refused.status == 503
     assert refused.headers["retry-after"] == "1"
     assert "large searches" in refused.detail
+    assert api.get("/allocation_candidates?resources=VCPU:1").status == 200
+
+
+@on_sqlite
+def test_a_search_that_takes_too_long_is_refused_and_logged_with_its_question(
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    api = limited_client(database, tmp_path, max_search_seconds=0)
+    build_world(api, HARD_HOST)
+    monkeypatch.setattr(effort, "UNITS_MAX", effort.UNITS_MAX // 10)
+    refused = api.get(hard_question(0))
+    assert refused.status == 503
+    assert "[roost]max_search_seconds" in refused.detail
+    # The same question would take as long again.
+    assert "retry-after" not in refused.headers
+    assert hard_question(0).partition("?")[2][:100] in caplog.text
     assert api.get("/allocation_candidates?resources=VCPU:1").status == 200

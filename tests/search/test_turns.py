@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from roost.search import turns
-from roost.search.turns import Line, Turns
+from roost.search.turns import Line, SearchTooLong, TooManySearches, Turns
 
 SECONDS = 30
 
@@ -149,3 +149,110 @@ def test_threads_change_more_often_only_while_a_large_search_works() -> None:
     pieces = turn.pieces(iter([1, 2]))
     assert list(pieces) == [1, 2]
     assert sys.getswitchinterval() == usual
+
+
+def large_search(together: Turns, work_seconds: float = 30, wait_seconds: float = 30) -> None:
+    """A search that would work for some seconds."""
+    with together.turn(work_seconds, wait_seconds) as turn:
+        for _ in range(400):
+            work_for(0.005)
+            turn.pause()
+
+
+def test_a_search_that_works_for_too_long_ends() -> None:
+    together = Turns()
+    began = time.thread_time()
+    for _ in range(turns._WORKING_MAX + 1):
+        with pytest.raises(SearchTooLong, match=r"more than 0\.1 seconds of work"):
+            large_search(together, work_seconds=0.1)
+    assert time.thread_time() - began < 1.5
+
+
+def test_a_piece_of_an_answer_that_takes_too_long_ends_the_answer() -> None:
+    together = Turns()
+
+    def pieces(turn: turns.Turn) -> Iterator[int]:
+        for number in range(4):
+            work_for(0.06)
+            turn.pause()
+            yield number
+        for _ in range(400):
+            work_for(0.005)
+            turn.pause()
+
+    with together.turn(0.1) as turn:
+        stream = turn.pieces(pieces(turn))
+    assert [next(stream) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(SearchTooLong):
+        next(stream)
+
+
+@pytest.mark.parametrize("busy", ["working", "very_large"])
+def test_a_search_that_waits_for_too_long_ends_and_leaves_the_line(
+    monkeypatch: pytest.MonkeyPatch, busy: str
+) -> None:
+    monkeypatch.setattr(turns, "_VERY_LARGE_SECONDS", 0.05)
+    usual = sys.getswitchinterval()
+    together = Turns()
+    line: Line = getattr(together, busy)
+    count = turns._WORKING_MAX if busy == "working" else turns._VERY_LARGE_MAX
+    for _ in range(count):
+        line.enter()
+    for _ in range(3):
+        with pytest.raises(TooManySearches, match=r"waited 0\.1 seconds"):
+            large_search(together, wait_seconds=0.1)
+    assert sys.getswitchinterval() == usual
+    for _ in range(count):
+        line.leave()
+    with together.turn() as turn:
+        work_for(0.1)
+        turn.pause()
+
+
+def test_a_search_that_lets_others_pass_does_not_wait_for_ever() -> None:
+    together = Turns()
+    usual = sys.getswitchinterval()
+    for _ in range(turns._WORKING_MAX - 1):
+        together.working.enter()
+    failed = threading.Event()
+
+    def search() -> None:
+        with pytest.raises(TooManySearches):
+            large_search(together, wait_seconds=0.1)
+        failed.set()
+
+    searching = in_threads([search])
+    time.sleep(0.05)
+    # This thread takes the place of the search at the end of its slice, and keeps it.
+    together.working.enter()
+    assert failed.wait(SECONDS)
+    joined(searching)
+    assert sys.getswitchinterval() == usual
+    for _ in range(turns._WORKING_MAX):
+        together.working.leave()
+    joined(in_threads([partial(large_search_that_ends, together)]))
+
+
+def large_search_that_ends(together: Turns) -> None:
+    with together.turn() as turn:
+        for _ in range(10):
+            work_for(0.005)
+            turn.pause()
+
+
+def test_a_line_loses_no_place_to_threads_that_stop_waiting() -> None:
+    line = Line(1)
+    line.enter()
+    outcomes: list[bool] = []
+
+    def wait(seconds: float) -> None:
+        if entered := line.enter(seconds):
+            line.leave()
+        outcomes.append(entered)
+
+    threads = in_threads([partial(wait, number / 1000) for number in range(40)])
+    time.sleep(0.02)
+    line.leave()
+    joined(threads)
+    assert len(outcomes) == 40
+    assert line.enter(0)

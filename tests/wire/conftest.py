@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -13,7 +14,9 @@ from roost.demo.load import load_demo
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
+from support.certificates import Authority
 from support.servers.live_server import LiveServer, Serve
+from support.servers.tls_server import TlsServer
 
 
 @pytest.fixture(scope="module")
@@ -35,22 +38,49 @@ def _demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def tls_server(tmp_path_factory: pytest.TempPathFactory, _demo_file: Path) -> Iterator[TlsServer]:
+    """A server with one worker, the demo cloud and a certificate, for all tests of a module."""
+    directory = tmp_path_factory.mktemp("tls")
+    shutil.copy(_demo_file, directory / "placement.db")
+    authority = Authority(directory)
+    issued = authority.issue("server")
+    options = ("--tls-cert", str(issued.certificate), "--tls-key", str(issued.key))
+    with LiveServer(
+        f"sqlite:///{directory}/placement.db",
+        directory,
+        workers=1,
+        options=options,
+        tls=authority.client_context(),
+    ) as live:
+        yield TlsServer(live, authority, issued)
+
+
 @pytest.fixture
 def serve(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Serve]:
     """Starts a server with one worker and the options of `[roost]` that a test gives.
 
-    `demo`: its database has the demo cloud.
+    `options`: further options of the command. `demo`: its database has the demo cloud.
+    `tls`: the context of its clients.
     """
     with ExitStack() as stack:
 
-        def start(limits: str, *, demo: bool = False) -> LiveServer:
+        def start(
+            limits: str,
+            *options: str,
+            demo: bool = False,
+            workers: int = 1,
+            tls: ssl.SSLContext | None = None,
+        ) -> LiveServer:
             if demo:
                 shutil.copy(request.getfixturevalue("_demo_file"), tmp_path / "placement.db")
             live = LiveServer(
                 f"sqlite:///{tmp_path}/placement.db",
                 tmp_path,
-                workers=1,
+                workers=workers,
                 configuration=f"[roost]\n{limits}\n",
+                options=options,
+                tls=tls,
             )
             return stack.enter_context(live)
 

@@ -95,6 +95,7 @@ def test_large_bodies_at_once_are_bounded(serve: Serve) -> None:
             except ConnectionError:
                 statuses.append(503)
         assert statuses == [0, 503, 503, 503, 503, 503]
+        assert "503 Other clients send large bodies at this moment ([roost]max_bodies" in server.log
         assert resident_megabytes(server) - before < 100
         small = {"name": "small", "uuid": new_uuid()}
         assert server.client().post("/resource_providers", small).status == 200

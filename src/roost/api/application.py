@@ -28,6 +28,7 @@ from roost.api.microversions import (
     UnacceptableVersion,
     negotiate,
 )
+from roost.api.mounting import OUTSIDE, mount
 from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
 from roost.api.request_log import log_request
@@ -63,6 +64,7 @@ class Application:
         self._policy = Policy(settings.oslo)
         self._cors = Cors(settings.cors) if settings.cors else None
         self._router = Router(ROUTES)
+        self._prefix = settings.network.prefix
 
     def prepare(self) -> None:
         """Read all providers, so that the first request does not wait for that."""
@@ -91,9 +93,11 @@ class Application:
         """Answer one request."""
         if self._housekeeping is not None:
             self._housekeeping.ensure()
+        if self._prefix:
+            mount(environ, self._prefix)
         if self._settings.parse_proxy_headers:
-            apply_proxy_headers(environ)
-        request = Request(environ, self._settings.limits.max_body_bytes)
+            apply_proxy_headers(environ, self._settings.network.trusted_proxies)
+        request = Request(environ, self._settings.limits)
         ThreadContext(request).update_store()
         try:
             return self._respond(request, start_response)
@@ -120,6 +124,9 @@ class Application:
 
     def _answer(self, request: Request) -> Response:
         """The response to any request but a preflight."""
+        if self._prefix and OUTSIDE in request.environ:
+            text = f"The service is at {self._prefix} ([roost]prefix). Put that before the path."
+            return _error_response(request, HttpError(404, text))
         try:
             if request.path not in ("", "/"):
                 request.caller = self._authenticate(request)
@@ -238,6 +245,6 @@ def _error_response(request: Request, error: HttpError) -> Response:
     if request.method == "HEAD":
         content_type, body = "text/html; charset=UTF-8", b""
     headers = [("content-type", content_type), *error.headers]
-    if error.status == 503:
+    if error.status == 503 and error.may_pass:
         headers.append(("retry-after", _RETRY_SECONDS))
     return Response(error.status, body, headers)

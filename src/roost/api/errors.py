@@ -43,6 +43,9 @@ _TAGS = re.compile(r"<[^<>]*>")
 class HttpError(Exception):
     """An answer with an error status."""
 
+    may_pass = True
+    """Whether the same request may succeed a little later, if the status is 503."""
+
     def __init__(
         self,
         status: int,
@@ -73,6 +76,24 @@ class HttpError(Exception):
         specific = self.text.replace("\n", " ")
         ending = "  " if self.named is None else ""
         return _TAGS.sub("", f"{self.general}\n\n {specific}{ending}")
+
+
+class OverLimit(HttpError):
+    """A request beyond a limit. The log tells that, too."""
+
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        limit: str,
+        code: ErrorCode = ErrorCode.UNDEFINED,
+        *,
+        may_pass: bool = True,
+    ) -> None:
+        super().__init__(status, text, code)
+        # What the log counts such requests by: the option of the limit, for example.
+        self.limit = limit
+        self.may_pass = may_pass
 
 
 _STATUS: tuple[tuple[type[DomainError], int], ...] = (

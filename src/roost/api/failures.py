@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 
 from roost.api import errors
-from roost.api.errors import HttpError
+from roost.api.errors import HttpError, OverLimit
 from roost.api.log_context import line_context
 from roost.api.requests import Request
-from roost.search.turns import TooManySearches
+from roost.configuration.limit_log import LIMIT_LOG
+from roost.search.turns import SearchTooLong, TooManySearches
 from roost.service.errors import DomainError, ErrorCode
 from roost.store.errors import (
     Busy,
@@ -25,10 +26,15 @@ from roost.store.errors import (
 
 _LOG = logging.getLogger(__name__)
 
+# How much of a query a line about a limit has.
+_QUERY_LENGTH_MAX = 500
+
 
 def failure_of(request: Request, error: Exception) -> HttpError:
     """The answer to a request that raised this error. It contains no internals."""
     if isinstance(error, HttpError):
+        if isinstance(error, OverLimit):
+            _tell_limit(request, error)
         return error
     if isinstance(error, DomainError):
         return errors.from_domain_error(error)
@@ -38,7 +44,17 @@ def failure_of(request: Request, error: Exception) -> HttpError:
             text = f"update conflict: {error}. Try again."
             answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
         case TooManySearches():
-            answer = HttpError(503, f"Too much is asked for at once: {error}. Try again.")
+            text = f"Too much is asked for at once: {error}. Try again."
+            answer = OverLimit(503, text, "searches")
+            _tell_limit(request, answer)
+        case SearchTooLong():
+            # The same question would take as long again.
+            text = (
+                f"The search took {error} ([roost]max_search_seconds). Ask for less, with a limit, "
+                "fewer groups or an aggregate, or raise the option."
+            )
+            answer = OverLimit(503, text, "max_search_seconds", may_pass=False)
+            _tell_limit(request, answer)
         case Busy():
             answer = HttpError(503, f"Nothing was written: {error}.")
         case OutcomeUnknown():
@@ -63,6 +79,17 @@ def failure_of(request: Request, error: Exception) -> HttpError:
             _LOG.error("The request failed", exc_info=error, extra=context)
             answer = HttpError(500, "This is a defect: please report it.")
     return answer
+
+
+def _tell_limit(request: Request, error: OverLimit) -> None:
+    """Log which client met which limit, and with which request."""
+    environ = request.environ
+    query = environ.get("QUERY_STRING", "")[:_QUERY_LENGTH_MAX]
+    LIMIT_LOG.warn(
+        error.limit,
+        f"{error.status} {error.text} Request: {request.method} {request.path[:100]}?{query}",
+        environ.get("REMOTE_ADDR"),
+    )
 
 
 def _what_was_written(request: Request) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.api.errors import HttpError
+from roost.api.errors import OverLimit
 from roost.api.microversions import Microversion
 from roost.api.query_values import parse_member_of, parse_required, parse_resources
 from roost.api.schemas import providers as schemas
@@ -33,10 +33,11 @@ def _resources(value: str) -> dict[str, int]:
     resources = parse_resources(value)
     # The search looks for each class in every block of the forest.
     if len(resources) > _CLASSES_MAX:
-        raise HttpError(
+        raise OverLimit(
             400,
             f"Invalid query string parameters: 'resources' names {len(resources)} classes; "
             f"{_CLASSES_MAX} are allowed.",
+            "names",
         )
     return resources
 

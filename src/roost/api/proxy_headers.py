@@ -1,39 +1,123 @@
-"""The headers in which a trusted proxy describes the client's own request."""
+"""The headers in which a trusted proxy describes the client's own request.
+
+A proxy adds its knowledge at the end of a list. So the list is believed from its end on, as far as
+trusted proxies wrote it: clients choose what stands before.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from roost.configuration.limit_log import LIMIT_LOG
+from roost.model.proxies import TrustedProxies, address_of
 
-def apply_proxy_headers(environ: dict[str, Any]) -> None:
-    """Take scheme, host, mount point and address from `Forwarded` or `X-Forwarded-*`."""
-    found = _forwarded(environ.get("HTTP_FORWARDED", ""))
-    scheme = found.get("proto") or _first(environ, "HTTP_X_FORWARDED_PROTO")
-    host = found.get("host") or _first(environ, "HTTP_X_FORWARDED_HOST")
-    prefix = environ.get("HTTP_X_FORWARDED_PREFIX")
-    address = found.get("for") or _first(environ, "HTTP_X_FORWARDED_FOR")
-    if scheme:
-        environ["wsgi.url_scheme"] = scheme
-    if host:
-        environ["HTTP_HOST"] = host
-    if prefix:
-        environ["SCRIPT_NAME"] = prefix.rstrip("/")
-    if address:
-        environ["REMOTE_ADDR"] = address
+_KEYS = (
+    "HTTP_FORWARDED",
+    "HTTP_X_FORWARDED_FOR",
+    "HTTP_X_FORWARDED_PROTO",
+    "HTTP_X_FORWARDED_HOST",
+    "HTTP_X_FORWARDED_PREFIX",
+)
+_SCHEMES = frozenset({"http", "https"})
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?\Z")
+# Two slashes at the beginning would be the address of another server.
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,=:@-]+)+/?\Z")
+# A part of an element of `Forwarded`: a name and a value, which may stand in quotes.
+_PAIR = re.compile(r'\s*([A-Za-z]+)=(?:"([^"\\]*)"|([^",;\s]*))\s*\Z')
 
-
-def _first(environ: dict[str, Any], name: str) -> str:
-    """The client's value, which is the first: each proxy appends its own."""
-    value: str = environ.get(name, "")
-    return value.split(",", maxsplit=1)[0].strip()
+Element = dict[str, str]
 
 
-def _forwarded(header: str) -> dict[str, str]:
-    """The first element of a `Forwarded` header.
+def apply_proxy_headers(environ: dict[str, Any], trusted: TrustedProxies) -> None:
+    """Take scheme, host, mount point and address from `Forwarded` or `X-Forwarded-*`.
 
-    >>> _forwarded('for=192.0.2.1;proto=https;host="cloud.example", for=10.0.0.1')
-    {'for': '192.0.2.1', 'proto': 'https', 'host': 'cloud.example'}
+    Only the headers of trusted proxies count. Values that make no sense are left out.
     """
-    first = header.split(",", maxsplit=1)[0]
-    pairs = (part.partition("=") for part in first.split(";") if "=" in part)
-    return {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
+    if not any(key in environ for key in _KEYS):
+        return
+    peer: str = environ.get("REMOTE_ADDR", "")
+    if not trusted.trust_peer(peer):
+        _ignore(environ, peer)
+        return
+    elements = _elements(environ)
+    described = elements[_described(elements, trusted)] if elements else {}
+    scheme = described.get("proto", "").lower()
+    host = described.get("host", "")
+    prefix: str = environ.get("HTTP_X_FORWARDED_PREFIX", "").rpartition(",")[2].strip()
+    address = address_of(described.get("for", ""))
+    if scheme in _SCHEMES:
+        environ["wsgi.url_scheme"] = scheme
+    if _HOST.match(host):
+        environ["HTTP_HOST"] = host
+    if _PREFIX.match(prefix):
+        environ["SCRIPT_NAME"] = prefix.rstrip("/")
+    if address is not None:
+        environ["REMOTE_ADDR"] = str(address)
+
+
+def _ignore(environ: dict[str, Any], peer: str) -> None:
+    """Remove the headers, so that nothing behind believes them."""
+    for key in _KEYS:
+        environ.pop(key, None)
+    LIMIT_LOG.warn(
+        "trusted_proxies",
+        "Forwarded or X-Forwarded-* of this client does not count. If it is a proxy, add its "
+        "address to [roost]trusted_proxies.",
+        peer,
+    )
+
+
+def _elements(environ: dict[str, Any]) -> list[Element]:
+    """What each proxy said, the nearest proxy last."""
+    forwarded = environ.get("HTTP_FORWARDED")
+    if forwarded is not None:
+        return [_element(text) for text in _split_list(forwarded)]
+    addresses = _split_list(environ.get("HTTP_X_FORWARDED_FOR", ""))
+    count = max(1, len(addresses))
+    elements: list[Element] = [{"for": address} for address in addresses] or [{}]
+    for name, key in (("proto", "HTTP_X_FORWARDED_PROTO"), ("host", "HTTP_X_FORWARDED_HOST")):
+        values = _split_list(environ.get(key, ""))
+        if not values:
+            continue
+        # A proxy that replaces the header says one value. It holds for the whole way.
+        aligned = values if len(values) == count else values[-1:] * count
+        for element, value in zip(elements, aligned, strict=True):
+            element[name] = value
+    return elements
+
+
+def _described(elements: list[Element], trusted: TrustedProxies) -> int:
+    """Which element describes the client: the first one that trusted proxies vouch for."""
+    for index in range(len(elements) - 1, 0, -1):
+        address = address_of(elements[index].get("for", ""))
+        if address is None or not trusted.trust(address):
+            return index
+    return 0
+
+
+def _split_list(header: str) -> list[str]:
+    """The members of a list.
+
+    >>> _split_list('for="a,b", for=c,')
+    ['for="a,b"', 'for=c']
+    """
+    members = [""]
+    quoted = False
+    for character in header:
+        quoted ^= character == '"'
+        if character == "," and not quoted:
+            members.append("")
+        else:
+            members[-1] += character
+    return [member.strip() for member in members if member.strip()]
+
+
+def _element(text: str) -> Element:
+    """An element of `Forwarded`; parts that make no sense are left out.
+
+    >>> _element('for="[2001:db8::1]:47";proto=https;host=cloud.example;;=')
+    {'for': '[2001:db8::1]:47', 'proto': 'https', 'host': 'cloud.example'}
+    """
+    pairs = filter(None, map(_PAIR.match, text.split(";")))
+    return {pair[1].lower(): pair[2] if pair[2] is not None else pair[3] for pair in pairs}

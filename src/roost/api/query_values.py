@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from roost.api.errors import HttpError
+from roost.api.errors import HttpError, OverLimit
 from roost.api.microversions import Microversion
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import AggregateFilter, TraitFilter
@@ -24,16 +24,20 @@ _DIGITS_MAX = 4_000
 def check_repetitions(key: str, values: Sequence[str]) -> None:
     """Refuse many repetitions: each is a condition on every provider."""
     if len(values) > _REPETITIONS_MAX:
-        raise HttpError(
-            400, f"{_INVALID}'{key}' is given {len(values)} times; {_REPETITIONS_MAX} are allowed."
+        raise OverLimit(
+            400,
+            f"{_INVALID}'{key}' is given {len(values)} times; {_REPETITIONS_MAX} are allowed.",
+            "repetitions",
         )
 
 
 def _check_names(key: str, count: int, kind: str) -> None:
     """Refuse many names: each is a condition on every provider."""
     if count > _NAMES_MAX:
-        raise HttpError(
-            400, f"{_INVALID}'{key}' names {count} {kind}; {_NAMES_MAX} are allowed at once."
+        raise OverLimit(
+            400,
+            f"{_INVALID}'{key}' names {count} {kind}; {_NAMES_MAX} are allowed at once.",
+            "names",
         )
 
 

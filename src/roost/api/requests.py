@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
-from roost.api.errors import HttpError
+from roost.api.errors import HttpError, OverLimit
 from roost.api.microversions import MIN_VERSION, Microversion
+from roost.model.limits import Limits
 
 _LENGTH_DIGITS_MAX = 18
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -36,7 +37,7 @@ class Request:
 
     __slots__ = (
         "_body",
-        "_body_bytes_max",
+        "_limits",
         "caller",
         "environ",
         "has_written",
@@ -48,7 +49,7 @@ class Request:
         "version_text",
     )
 
-    def __init__(self, environ: dict[str, Any], body_bytes_max: int) -> None:
+    def __init__(self, environ: dict[str, Any], limits: Limits) -> None:
         self.environ = environ
         self.id = _new_id()
         self.method: str = environ["REQUEST_METHOD"]
@@ -61,7 +62,7 @@ class Request:
         # The variable parts of the path, by name.
         self.parameters: dict[str, str] = {}
         self._body: bytes | None = None
-        self._body_bytes_max = body_bytes_max
+        self._limits = limits
 
     def header(self, name: str) -> str | None:
         """The value of a header, if it was sent."""
@@ -109,7 +110,7 @@ class Request:
 
     def body(self) -> bytes:
         """The whole body; 413 if it is larger than the limit."""
-        maximum = self._body_bytes_max
+        maximum = self._limits.max_body_bytes
         length = self._length
         if length > maximum:
             raise _too_large(maximum)
@@ -130,8 +131,10 @@ class Request:
         return int(text) if is_length(text) else 0
 
     def query(self) -> list[tuple[str, str]]:
-        """The query string as pairs, in its order; 400 if it is not UTF-8."""
-        return parse_query_string(self.environ.get("QUERY_STRING", ""))
+        """The query string as pairs, in its order; 400 if it is too long or not UTF-8."""
+        return parse_query_string(
+            self.environ.get("QUERY_STRING", ""), self._limits.max_query_parameters
+        )
 
 
 @lru_cache
@@ -159,14 +162,22 @@ def is_length(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _LENGTH_DIGITS_MAX
 
 
-def parse_query_string(raw: str) -> list[tuple[str, str]]:
-    """The pairs of a query string from WSGI; 400 if it is not UTF-8.
+def parse_query_string(raw: str, maximum: int) -> list[tuple[str, str]]:
+    """The pairs of a query string from WSGI; 400 if they are too many or not UTF-8.
 
     The separator is `&` or `;`.
 
-    >>> parse_query_string("limit=1;required=%3B&resources")
+    >>> parse_query_string("limit=1;required=%3B&resources", 3)
     [('limit', '1'), ('required', ';'), ('resources', '')]
     """
+    count = raw.count("&") + raw.count(";") + 1
+    if count > maximum:
+        raise OverLimit(
+            400,
+            f"Invalid query string parameters: {count} parameters are more than the {maximum} that "
+            "a query may have ([roost]max_query_parameters). Ask for less at a time.",
+            "max_query_parameters",
+        )
     try:
         text = raw.encode("latin-1").decode("utf-8").replace(";", "&")
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
@@ -181,7 +192,8 @@ def parse_query_string(raw: str) -> list[tuple[str, str]]:
 
 
 def _too_large(maximum: int) -> HttpError:
-    return HttpError(
+    return OverLimit(
         413,
         f"A body may have {maximum} bytes ([roost]max_body_bytes). Split the request into several.",
+        "max_body_bytes",
     )

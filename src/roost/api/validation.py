@@ -13,7 +13,7 @@ import jsonschema_rs
 import orjson
 from jsonschema.exceptions import best_match
 
-from roost.api.errors import HttpError
+from roost.api.errors import HttpError, OverLimit
 from roost.model.identifiers import is_uuid
 from roost.model.limits import Limits
 
@@ -100,10 +100,11 @@ def check_allocations(limits: Limits, count: int) -> None:
 
 def _check_count(count: int, kind: str, maximum: int, option: str) -> None:
     if count > maximum:
-        raise HttpError(
+        raise OverLimit(
             400,
             f"The request has {count} {kind}; {maximum} are allowed ([roost]{option}). Send fewer "
             "in one request, or raise the option.",
+            option,
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import socket
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import click
 from rich.console import Console
@@ -14,6 +15,7 @@ from rich.console import Console
 from roost.api.application import Application
 from roost.api.authentication import strategy as check_strategy
 from roost.bootstrap import open_database
+from roost.cli.network_options import NetworkOptions, network_options
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import plain
 from roost.configuration.logs import log_unknown_names, set_up_logging
@@ -25,9 +27,11 @@ from roost.configuration.settings import (
 )
 from roost.demo.load import DemoSummary, load_demo
 from roost.reloading import Reloader, check_policy
+from roost.server.certificates import CertificateFiles, make_context
+from roost.server.listening import Place
 from roost.server.reload_signal import call_at_reload_signal
 from roost.server.supervisor import Supervisor, WorkerLink
-from roost.server.worker import bind, run_worker
+from roost.server.worker import run_worker
 from roost.store.database import Database
 from roost.store.driver_errors import explained, shown_url
 
@@ -41,10 +45,13 @@ Examples:
   roost serve --demo
   roost serve --db postgresql://roost@db.example/placement --workers 4
   roost serve --config-file /etc/placement/placement.conf --host 0.0.0.0
+\b
+Networks:
+  roost serve --tls-cert /etc/roost/cert.pem --tls-key /etc/roost/key.pem
+  roost serve --unix-socket /run/roost/roost.sock --prefix /placement
 """,
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option("--port", default=8778, show_default=True, type=click.IntRange(1, 65535))
+@network_options
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),
@@ -62,31 +69,34 @@ Examples:
 @configuration_options
 def serve(
     *,
-    host: str,
-    port: int,
     workers: int,
     demo: bool,
     open_to_all: bool,
     config_files: tuple[str, ...],
     database_url: str | None,
+    **network_values: Any,
 ) -> None:
     """Serve the Placement API until SIGTERM or Ctrl-C, which let requests in flight finish.
 
     SIGHUP reads the policy and the options of the log again.
     """
+    network = NetworkOptions(**network_values)
     settings = read_settings(config_files, database_url)
     set_up_logging(settings)
     strategy = settings.auth_strategy or "noauth2"
-    if strategy == "noauth2" and not _is_loopback(host) and not open_to_all:
-        raise ConfigurationError(
-            f"With noauth2 every client that reaches {host} may do everything. Listen at "
-            "127.0.0.1, configure [api]auth_strategy, or give the option "
-            "`--allow-clients-without-authentication`."
-        )
+    places = network.places()
+    if strategy == "noauth2" and not open_to_all:
+        _check_local(places)
     check_strategy(strategy)
-    _check_port(host, port)
+    for place in places:
+        place.check()
+    prefix = network.chosen_prefix(settings.network)
+    files = network.certificate_files(settings.network)
+    if files is not None:
+        # The workers read the files, too. Here a mistake shows before they start, and only once.
+        make_context(files)
     database = open_database(settings)
-    # The workers do the same. Here a mistake shows before they start, and only once.
+    # The workers do the same.
     Application(replace(settings, auth_strategy=strategy), database)
     console = Console(stderr=True)
     if demo:
@@ -94,14 +104,42 @@ def serve(
             loaded = load_demo(database)
         console.print(plain(_demo_line(loaded, database)), soft_wrap=True)
     line = plain("Roost", "bold")
-    shown_host = f"[{host}]" if ":" in host else host
-    line.append_text(
-        plain(f" at http://{shown_host}:{port} on {shown_url(database.url)}, ", "not bold")
-    )
+    shown = ", ".join(_shown(place, files, prefix) for place in places)
+    line.append_text(plain(f" at {shown} on {shown_url(database.url)}, ", "not bold"))
     line.append_text(plain(f"{workers} worker{'s' if workers > 1 else ''}, {strategy}", "not bold"))
     console.print(line, soft_wrap=True)
     database.close()
-    _run(host, port, workers, settings=settings, strategy=strategy, database_url=database_url)
+
+    def work(link: WorkerLink) -> None:
+        # Only in the worker: the supervisor compares the files with its own environment.
+        _tell_workers(settings, strategy, prefix)
+        load = partial(_load_application, link)
+        run_worker(load, settings.limits, places, link.tell_ready, files)
+
+    def read_again() -> Settings:
+        fresh = load_settings(settings.config_files, database_url)
+        log_unknown_names(fresh)
+        return fresh
+
+    reloader = Reloader(settings, read_again, [check_policy])
+    _run(places, partial(Supervisor, workers, work, reloader.reload_and_tell))
+
+
+def _check_local(places: Sequence[Place]) -> None:
+    """Refuse noauth2 at a place that other machines can reach."""
+    for place in places:
+        if not place.is_local:
+            raise ConfigurationError(
+                f"With noauth2 every client that reaches {place.shown} may do everything. Listen "
+                "at 127.0.0.1, configure [api]auth_strategy, or give the option "
+                "`--allow-clients-without-authentication`."
+            )
+
+
+def _shown(place: Place, files: CertificateFiles | None, prefix: str) -> str:
+    if place.shown.startswith("unix:"):
+        return place.shown
+    return f"http{'s' if files else ''}://{place.shown}{prefix}"
 
 
 def _demo_line(summary: DemoSummary, database: Database) -> str:
@@ -113,62 +151,26 @@ def _demo_line(summary: DemoSummary, database: Database) -> str:
     )
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _check_port(host: str, port: int) -> None:
-    """Refuse a port that another server uses, because the kernel would let both share it."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "that is no name of a host"
-        raise ConfigurationError(
-            f"Roost cannot listen at {host}:{port}: {why}. Choose another --host or --port."
-        ) from None
-
-
-def _tell_workers(settings: Settings, strategy: str) -> None:
+def _tell_workers(settings: Settings, strategy: str, prefix: str) -> None:
     """Put the settings into the environment, where `roost.wsgi` in each worker reads them."""
     os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
     # In a configuration a dollar sign begins the name of an option.
     os.environ["OS_PLACEMENT_DATABASE__CONNECTION"] = settings.database.url.replace("$", "$$")
     os.environ["OS_API__AUTH_STRATEGY"] = strategy
+    os.environ["OS_ROOST__PREFIX"] = prefix
 
 
-def _run(
-    host: str,
-    port: int,
-    workers: int,
-    *,
-    settings: Settings,
-    strategy: str,
-    database_url: str | None,
-) -> None:
-    def work(link: WorkerLink) -> None:
-        # Only in the worker: the supervisor compares the files with its own environment.
-        _tell_workers(settings, strategy)
-        run_worker(lambda: _load_application(link), settings.limits, host, port, link.tell_ready)
+def _run(places: Sequence[Place], supervisor: Callable[[Callable[[], None]], Supervisor]) -> None:
+    def leave() -> None:
+        for place in places:
+            place.leave()
 
-    def read_again() -> Settings:
-        fresh = load_settings(settings.config_files, database_url)
-        log_unknown_names(fresh)
-        return fresh
-
-    reloader = Reloader(settings, read_again, [check_policy])
-    # Bound, but not listening: the workers listen at the same address.
-    with bind(host, port):
-        status = Supervisor(workers, work, reloader.reload_and_tell).run()
+    try:
+        for place in places:
+            place.hold()
+        status = supervisor(leave).run()
+    finally:
+        leave()
     sys.exit(status)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from roost.configuration.network import NETWORK
 from roost.model.limits import Limits
 from roost.store.database import SILENCE_SECONDS, WAIT_SECONDS
 
@@ -120,6 +121,9 @@ ROOST = (
     _limit("max_body_bytes", "The largest body of a request; more is answered with 413.", 1024),
     _limit("max_header_bytes", "The largest address and headers; more is answered with 431.", 1024),
     _limit("max_request_groups", "Groups of a query for candidates; more is answered with 400."),
+    _limit("max_query_parameters", "Parameters of a query string; more is answered with 400.", 100),
+    _limit("max_search_seconds", "CPU seconds of a search for candidates; then 503."),
+    _limit("search_wait_seconds", "Seconds that a large search waits for others; then 503."),
     _limit(
         "max_provider_members",
         "Aggregates, traits or inventories that one request gives to a provider, and inventories "
@@ -179,5 +183,5 @@ GROUPS: dict[str, tuple[cfg.Opt, ...]] = {
     "placement": PLACEMENT,
     "cors": CORS,
     "oslo_middleware": MIDDLEWARE,
-    "roost": ROOST,
+    "roost": (*ROOST, *NETWORK),
 }

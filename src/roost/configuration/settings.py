@@ -15,6 +15,7 @@ from oslo_policy import opts as policy_opts
 
 from roost.configuration import options
 from roost.configuration.config_file import read_config_file
+from roost.configuration.network import NetworkSettings, network_settings
 from roost.configuration.unknown_names import options_by_name
 from roost.model.errors import ConfigurationError
 from roost.model.limits import Limits
@@ -67,6 +68,7 @@ class Settings:
     candidate_order: CandidateOrder
     cors: CorsSettings | None
     parse_proxy_headers: bool
+    network: NetworkSettings
     limits: Limits
     # What oslo.policy and oslo.log read their own options from.
     oslo: Any
@@ -120,6 +122,7 @@ def load_settings(
         candidate_order=_candidate_order(conf.placement),
         cors=_cors(conf),
         parse_proxy_headers=conf.oslo_middleware.enable_proxy_headers_parsing,
+        network=network_settings(conf.roost),
         limits=_limits(conf.roost),
         oslo=conf,
     )

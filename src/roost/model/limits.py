@@ -40,3 +40,10 @@ class Limits:
     # The request groups of a query for candidates. Nova sends one group for the flavor, and one or
     # two for each numbered group, port and device: some dozens for the largest server.
     max_request_groups: int = 256
+    # The parameters of a query string. The largest server needs some hundred.
+    max_query_parameters: int = 4000
+    # The CPU time of a search for candidates. Usual ones need milliseconds, and packings that look
+    # endless are given up after two seconds. So only enormous answers reach it.
+    max_search_seconds: int = 10
+    # How long a large search may wait for others, all its waits together.
+    search_wait_seconds: int = 60

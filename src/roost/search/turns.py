@@ -12,8 +12,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -44,6 +45,10 @@ class TooManySearches(Exception):
     """The large searches under way are so many that one more would wait too long."""
 
 
+class SearchTooLong(Exception):
+    """A search has worked for as long as a search may."""
+
+
 class Line:
     """A line of threads of which a few may work, first come, first served."""
 
@@ -52,17 +57,27 @@ class Line:
         self._waiting: deque[threading.Lock] = deque()
         self._lock = threading.Lock()
 
-    def enter(self) -> None:
-        """Wait until the thread may work: after all threads that entered before."""
+    def enter(self, seconds: float = inf) -> bool:
+        """Wait until the thread may work: after all threads that entered before.
+
+        After so many seconds the thread leaves the line, and the answer is false.
+        """
         with self._lock:
             if self._free:
                 self._free -= 1
-                return
+                return True
             called = threading.Lock()
             called.acquire()
             self._waiting.append(called)
         # A thread that leaves releases this lock.
-        called.acquire()
+        if called.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):
+            return True
+        with self._lock:
+            if called in self._waiting:
+                self._waiting.remove(called)
+                return False
+        # Meanwhile another thread has left.
+        return True
 
     def leave(self) -> None:
         """Let the thread that waits longest work instead of this thread."""
@@ -72,11 +87,12 @@ class Line:
             else:
                 self._free += 1
 
-    def let_pass(self) -> None:
-        """Go to the end of the line, if threads wait."""
-        if self._waiting:
-            self.leave()
-            self.enter()
+    def let_pass(self, seconds: float = inf) -> bool:
+        """Go to the end of the line, if threads wait; false as `enter` is."""
+        if not self._waiting:
+            return True
+        self.leave()
+        return self.enter(seconds)
 
 
 class Turns:
@@ -118,9 +134,12 @@ class Turns:
             self._count -= 1
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
-        """The turn of one search, which enters the line as soon as it is large."""
-        turn = Turn(self)
+    def turn(self, work_seconds: float = inf, wait_seconds: float = inf) -> Iterator[Turn]:
+        """The turn of one search, which enters the line as soon as it is large.
+
+        It may work for so many seconds of CPU time, and wait for so many in line.
+        """
+        turn = Turn(self, work_seconds, wait_seconds)
         try:
             yield turn
         finally:
@@ -130,19 +149,27 @@ class Turns:
 class Turn:
     """One search among all searches of the process. For one thread at a time."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: Turns, work_seconds: float, wait_seconds: float) -> None:
         self._turns = turns
+        self._work_seconds = work_seconds
+        self._wait_seconds = wait_seconds
+        self._wait_seconds_left = wait_seconds
         self._works = False
         self.is_very_large = False
         self._is_counted = False
         # The CPU time of the searching thread at the start. `None` while pieces are made: another
         # thread may make them.
         self._began: float | None = time.thread_time()
+        # The same, and for a piece of an answer its start.
+        self._work_began = self._began
         self._pause_at = time.perf_counter() + _FREE_SECONDS
         self._slice_ends = 0.0
 
     def pause(self) -> None:
-        """Wait for other searches, if the slice is over. Called between two pieces of work."""
+        """Wait for other searches, if the slice is over. Called between two pieces of work.
+
+        `SearchTooLong` after all its time of work, `TooManySearches` after all its time in line.
+        """
         now = time.perf_counter()
         if now < self._pause_at:
             return
@@ -167,8 +194,11 @@ class Turn:
     def pieces(self, pieces: Iterator[T]) -> Iterator[T]:
         """The pieces of a large answer. The caller that takes a piece waits in line for it."""
         self._began = None
+        # The client has the first bytes of the answer, so the pieces wait as long as it takes.
+        self._wait_seconds_left = inf
         while True:
             self._start()
+            self._work_began = time.thread_time()
             try:
                 piece = next(pieces)
             except StopIteration:
@@ -178,14 +208,29 @@ class Turn:
             yield piece
 
     def _wait_in_line(self) -> None:
+        if time.thread_time() - self._work_began >= self._work_seconds:
+            raise SearchTooLong(f"more than {self._work_seconds} seconds of work")
         if not self.is_very_large and self._has_worked(_VERY_LARGE_SECONDS):
             self._stop()
-            self._turns.very_large.enter()
+            self._wait_for(self._turns.very_large.enter)
             self.is_very_large = True
             self._start()
         else:
-            self._turns.working.let_pass()
+            try:
+                self._wait_for(self._turns.working.let_pass)
+            except TooManySearches:
+                # The thread has left the line.
+                self._works = False
+                self._turns.end_work()
+                raise
             self._slice_ends = time.perf_counter() + _SLICE_SECONDS
+
+    def _wait_for(self, wait: Callable[[float], bool]) -> None:
+        """Wait in a line; `TooManySearches` if that takes too long."""
+        began = time.perf_counter()
+        if not wait(self._wait_seconds_left):
+            raise TooManySearches(f"a large search waited {self._wait_seconds} seconds for others")
+        self._wait_seconds_left -= time.perf_counter() - began
 
     def _has_worked(self, seconds: float) -> bool:
         """Whether the search has used so much CPU time."""
@@ -198,7 +243,7 @@ class Turn:
         self._start()
 
     def _start(self) -> None:
-        self._turns.working.enter()
+        self._wait_for(self._turns.working.enter)
         self._turns.begin_work()
         self._works = True
         self._slice_ends = time.perf_counter() + _SLICE_SECONDS

@@ -13,8 +13,6 @@ import threading
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import Enum, auto
 from http import HTTPStatus
 
 import httptools
@@ -22,7 +20,10 @@ import httptools
 from roost.model.limits import Limits
 from roost.server.budget import Budget
 from roost.server.incoming import Environ, Incoming
+from roost.server.limit_lines import tell_failed_handshake
 from roost.server.outgoing import CONTINUE
+from roost.server.states import WITHOUT_EVENTS, Refused, State
+from roost.server.tls_socket import HandshakeFailed, TlsSocket
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,32 +36,6 @@ _VERSIONS = frozenset({"1.0", "1.1"})
 _UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 # The kernel takes no more buffers in one call; answers have two or three.
 _BUFFERS_MAX = 64
-
-
-class State(Enum):
-    """What the connection waits for."""
-
-    READING = auto()
-    """For the next bytes of a request."""
-    ANSWERING = auto()
-    """For the application, or for the next piece of its answer."""
-    WRITING = auto()
-    """For the client to read its answer."""
-    LINGERING = auto()
-    """For the client to close. The server discards what the client still sends."""
-    CLOSED = auto()
-
-
-# In these states, the server does not wait for the client.
-WITHOUT_EVENTS = frozenset({State.ANSWERING, State.CLOSED})
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Why the bytes that came are no request for the application."""
-
-    status: HTTPStatus
-    text: str
 
 
 class Connection:
@@ -77,6 +52,7 @@ class Connection:
         "_unparsed_bytes",
         "deadline",
         "environ",
+        "is_new",
         "keep_alive",
         "owner",
         "refused",
@@ -91,7 +67,7 @@ class Connection:
 
     def __init__(
         self,
-        client: socket.socket,
+        client: socket.socket | TlsSocket,
         environ: Environ,
         limits: Limits,
         large_bodies: Budget,
@@ -108,6 +84,8 @@ class Connection:
         self.unsent: list[memoryview] = []
         # The pieces of an answer that follow those in `unsent`.
         self.stream: Generator[bytes] | None = None
+        # Whether no byte of a request has come yet.
+        self.is_new = True
         self.keep_alive = True
         self.wants_lingering = False
         # Why no further request is read.
@@ -128,6 +106,18 @@ class Connection:
         if self._incoming is None:
             return self._limits.idle_seconds
         return self._limits.body_seconds if self._body_began else self._limits.header_seconds
+
+    @property
+    def late(self) -> Refused:
+        """Why the server waits no longer for the rest of a request."""
+        part, limit = (
+            ("body", "body_seconds") if self._body_began else ("headers", "header_seconds")
+        )
+        return Refused(
+            HTTPStatus.REQUEST_TIMEOUT,
+            f"The {part} of a request did not come in time ([roost]{limit}).",
+            limit,
+        )
 
     @property
     def is_idle(self) -> bool:
@@ -157,6 +147,8 @@ class Connection:
             data = self.socket.recv(_RECEIVE_BYTES)
         except BlockingIOError:
             return True
+        except HandshakeFailed as failure:
+            return self._answers_failed_handshake(failure)
         except OSError:
             return False
         if not data:
@@ -207,6 +199,8 @@ class Connection:
     def close(self) -> None:
         """End the connection, with all that belongs to it."""
         self.state = State.CLOSED
+        if isinstance(self.socket, TlsSocket) and not self.unsent and self.stream is None:
+            self.socket.say_end()
         for incoming in (*self.requests, *filter(None, [self._incoming])):
             self.release_body(incoming)
         self.requests.clear()
@@ -218,6 +212,18 @@ class Connection:
             _LOG.exception("The end of an answer that broke off failed")
         finally:
             self.socket.close()
+
+    def _answers_failed_handshake(self, failure: HandshakeFailed) -> bool:
+        """Refuse a client that speaks plain HTTP; return whether the client can read that."""
+        if failure.is_plain_http:
+            self._refuse(
+                HTTPStatus.BAD_REQUEST,
+                "This port speaks HTTPS, and the request came without TLS. Use a https:// URL.",
+                "tls",
+            )
+        else:
+            tell_failed_handshake(self.environ, failure)
+        return failure.is_plain_http
 
     def _forget_sent(self, sent: int) -> None:
         count = 0
@@ -245,15 +251,16 @@ class Connection:
             self._refuse(
                 HTTPStatus.BAD_REQUEST,
                 "These bytes are no request of HTTP/1.1. Roost speaks no other protocol.",
+                "protocol",
             )
         self._unparsed_bytes = 0 if self._has_progressed else self._unparsed_bytes + len(data)
         if self._incoming is not None:
             self._check_head(self._incoming.head_size + self._unparsed_bytes)
 
-    def _refuse(self, status: HTTPStatus, text: str) -> None:
+    def _refuse(self, status: HTTPStatus, text: str, limit: str) -> None:
         """Read no further request, for this reason; an earlier reason stays."""
         if self.refused is None:
-            self.refused = Refused(status, text)
+            self.refused = Refused(status, text, limit)
 
     def _check_head(self, size: int) -> None:
         maximum = self._limits.max_header_bytes
@@ -262,6 +269,7 @@ class Connection:
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                 f"Address and headers of a request may have {maximum} bytes "
                 "([roost]max_header_bytes).",
+                "max_header_bytes",
             )
 
     # What the parser calls.
@@ -271,6 +279,7 @@ class Connection:
         self._has_progressed = True
         self._incoming = Incoming()
         self._body_began = False
+        self.is_new = False
 
     def on_url(self, part: bytes) -> None:
         """A part of the target has come."""
@@ -300,11 +309,15 @@ class Connection:
         self._check_head(incoming.head_size)
         if incoming.version not in _VERSIONS:
             self._refuse(
-                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Roost speaks HTTP/1.1 and HTTP/1.0."
+                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED,
+                "Roost speaks HTTP/1.1 and HTTP/1.0.",
+                "protocol",
             )
         headers = dict(incoming.headers)
         if b"host" in headers and sum(name == b"host" for name, _ in incoming.headers) > 1:
-            self._refuse(HTTPStatus.BAD_REQUEST, "The request has more than one Host header.")
+            self._refuse(
+                HTTPStatus.BAD_REQUEST, "The request has more than one Host header.", "protocol"
+            )
         length = headers.get(b"content-length", b"")
         if length.isdigit() and int(length) > self._limits.max_body_bytes:
             self._answer_without_body(incoming, int(length))
@@ -330,7 +343,9 @@ class Connection:
             self.release_body(incoming)
             self._refuse(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                "Other clients send large bodies at this moment. Try again.",
+                "Other clients send large bodies at this moment ([roost]max_bodies_bytes). "
+                "Try again.",
+                "max_bodies_bytes",
             )
             return
         incoming.size = size
@@ -343,6 +358,7 @@ class Connection:
             self._refuse(
                 HTTPStatus.BAD_REQUEST,
                 f"More than {_AHEAD_MAX} requests came before an answer. Wait for answers.",
+                "requests ahead",
             )
         if incoming is not None and not incoming.too_large and self.refused is None:
             self.requests.append(incoming)

@@ -16,16 +16,28 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from http import HTTPStatus
 
 from roost.model.limits import Limits
+from roost.server.arrivals import ACCEPTED_MAX, Arrivals, addresses
 from roost.server.budget import Budget
-from roost.server.connection import WITHOUT_EVENTS, Connection, Refused, State
+from roost.server.connection import Connection
 from roost.server.exchange import CutOff, WsgiApplication, answer, send_piece
 from roost.server.incoming import Environ
+from roost.server.limit_lines import (
+    tell_deaf,
+    tell_evicted,
+    tell_no_descriptor,
+    tell_refused,
+    tell_silent,
+    tell_unread,
+)
+from roost.server.listening import Listener
 from roost.server.outgoing import refusal
+from roost.server.states import WITHOUT_EVENTS, Refused, State
 from roost.server.threads import Threads
+from roost.server.tls_socket import TlsSocket
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,8 +46,6 @@ _WRITE = select.EPOLLOUT | select.EPOLLONESHOT
 _SWEEP_SECONDS = 1.0
 _LINGER_SECONDS = 3.0
 _STOP_POLL_SECONDS = 0.05
-# Connections accepted in one go. In between, the poller serves the open ones.
-_ACCEPTED_MAX = 64
 # How many connections the poller closes at most when a new one finds no room.
 _EVICTED_MAX = 16
 # Requests mostly wait for the database or for their turn, so there are many threads.
@@ -51,13 +61,16 @@ _NO_DESCRIPTOR_SECONDS = 0.01
 _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
+_SERVER: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
+
+
 class Poller:
-    """Serves an application on a listening socket until it is told to stop."""
+    """Serves an application on listening sockets until it is told to stop."""
 
     def __init__(
-        self, listener: socket.socket, application: WsgiApplication, limits: Limits
+        self, listeners: Sequence[Listener], application: WsgiApplication, limits: Limits
     ) -> None:
-        self._listener = listener
+        self._listeners = listeners
         self._application = application
         self._limits = limits
         self._epoll = select.epoll()
@@ -68,36 +81,37 @@ class Poller:
         # How many connections the poller evicted since the last sweep.
         self._evicted = 0
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
-        self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
 
     def run(self) -> None:
         """Serve until SIGTERM, then let requests in flight finish."""
         waker, wakened = socket.socketpair()
-        for end in (waker, wakened, self._listener):
+        for end in (waker, wakened):
             end.setblocking(False)
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._stop)
         for number in range(THREADS):
             threading.Thread(target=self._attend, name=f"answer-{number}", daemon=True).start()
-        with select.epoll() as arrivals:
-            arrivals.register(wakened, select.EPOLLIN)
-            arrivals.register(self._listener, select.EPOLLIN)
-            while not self._stopping:
-                self._await_arrivals(arrivals, wakened)
-        self._finish()
+        arrivals = Arrivals(self._listeners, wakened)
+        while not self._stopping:
+            self._await_arrivals(arrivals)
+        self._finish(arrivals)
+
+    def reload_certificates(self) -> None:
+        """Read the files of all certificates again. The server does so by itself if they change."""
+        for listener in self._listeners:
+            if listener.certificates is not None:
+                listener.certificates.reload()
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
 
-    def _await_arrivals(self, arrivals: select.epoll, wakened: socket.socket) -> None:
+    def _await_arrivals(self, arrivals: Arrivals) -> None:
         """Wait for new connections, and look after the open ones once in a while."""
-        events = arrivals.poll(_SWEEP_SECONDS)
+        waiting = arrivals.wait(_SWEEP_SECONDS)
         now = time.monotonic()
-        for descriptor, _ in events:
-            if descriptor == wakened.fileno():
-                wakened.recv(4096)
-            else:
-                self._accept(now)
+        for listener in waiting:
+            if self._accept(listener, arrivals.accept_max(listener), now):
+                arrivals.step_back(listener)
         if now >= self._sweep_at:
             self._sweep(now)
 
@@ -114,29 +128,34 @@ class Poller:
 
     # Connections come.
 
-    def _accept(self, now: float) -> int:
-        """Accept connections that wait, at most `_ACCEPTED_MAX`; return how many there were."""
-        for count in range(_ACCEPTED_MAX):
+    def _accept(self, listener: Listener, maximum: int, now: float) -> int:
+        """Accept connections that wait, at most as many; return how many there were."""
+        for count in range(maximum):
             try:
-                client, address = self._listener.accept()
+                client, address = listener.socket.accept()
             except BlockingIOError:
                 return count
             except OSError as error:
                 # The client is gone already, or no descriptor is left.
                 if error.errno in _NO_DESCRIPTOR:
                     self._evict()
+                    tell_no_descriptor(error)
                     time.sleep(_NO_DESCRIPTOR_SECONDS)
                     return count
                 continue
             if len(self._connections) >= self._limits.max_connections:
                 self._evict()
-            self._open(client, address, now)
-        return _ACCEPTED_MAX
+            self._open(listener, client, address, now)
+        return maximum
 
-    def _open(self, client: socket.socket, address: object, now: float) -> None:
+    def _open(self, listener: Listener, client: socket.socket, address: object, now: float) -> None:
         client.setblocking(False)
-        environ = {**self._server, **_addresses(client, address)}
-        connection = Connection(client, environ, self._limits, self._large_bodies)
+        environ = {**_SERVER, **addresses(client, address)}
+        wire: socket.socket | TlsSocket = client
+        if listener.certificates is not None:
+            environ["wsgi.url_scheme"] = "https"
+            wire = TlsSocket(client, listener.certificates.context(now))
+        connection = Connection(wire, environ, self._limits, self._large_bodies)
         connection.deadline = now + self._limits.header_seconds
         connection.waits_since = now
         self._connections[client.fileno()] = connection
@@ -195,13 +214,13 @@ class Poller:
 
     def _wait_for(self, events: int, connection: Connection) -> None:
         """Let epoll report the connection again."""
+        if isinstance(connection.socket, TlsSocket):
+            events |= connection.socket.more_events
         with suppress(OSError, ValueError):
             self._epoll.modify(connection.socket, events)
 
     def _refuse(self, connection: Connection, refused: Refused) -> None:
-        _LOG.info(
-            "%s: %d %s", connection.environ["REMOTE_ADDR"], refused.status.value, refused.text
-        )
+        tell_refused(connection.environ, refused)
         connection.keep_alive = False
         connection.wants_lingering = True
         with suppress(OSError):
@@ -310,11 +329,7 @@ class Poller:
         """Close connections whose time is over, and those that hold too many bytes."""
         self._sweep_at = now + _SWEEP_SECONDS
         if self._evicted:
-            _LOG.warning(
-                "%d connections were closed because new ones came: [roost]max_connections = %d",
-                self._evicted,
-                self._limits.max_connections,
-            )
+            tell_evicted(self._evicted, self._limits.max_connections)
             self._evicted = 0
         for connection in self._all():
             if connection.deadline < now and connection.take_if_waiting():
@@ -333,27 +348,33 @@ class Poller:
             if connection.take_if_waiting():
                 unread -= connection.unsent_bytes
                 streams -= connection.stream is not None
+                tell_unread(connection.environ)
                 self._close(connection)
                 connection.owner.release()
 
     def _time_out(self, connection: Connection) -> None:
-        if connection.state is not State.READING:
+        if connection.state is State.WRITING:
+            tell_deaf(connection.environ)
+            self._close(connection)
+        elif connection.state is not State.READING:
             self._close(connection)
         elif connection.has_unread_bytes:
             # All threads are busy, so the client is not to blame.
             return
         elif connection.is_idle:
+            if connection.is_new:
+                tell_silent(connection.environ)
             self._close(connection)
         else:
-            refused = Refused(HTTPStatus.REQUEST_TIMEOUT, "The request did not come in time.")
-            self._refuse(connection, refused)
+            self._refuse(connection, connection.late)
 
-    def _finish(self) -> None:
+    def _finish(self, arrivals: Arrivals) -> None:
         """Stop listening, answer the requests that have come, and wait for those in flight."""
         deadline = time.monotonic() + STOP_SECONDS
-        while self._accept(time.monotonic()) == _ACCEPTED_MAX:
-            pass
-        self._listener.close()
+        for listener in self._listeners:
+            while self._accept(listener, ACCEPTED_MAX, time.monotonic()) == ACCEPTED_MAX:
+                pass
+        arrivals.close()
         while time.monotonic() < deadline:
             for connection in self._all():
                 if connection.is_idle and connection.take_if_waiting():
@@ -365,19 +386,3 @@ class Poller:
             time.sleep(_STOP_POLL_SECONDS)
             if time.monotonic() >= self._sweep_at:
                 self._sweep(time.monotonic())
-
-
-def _addresses(client: socket.socket, address: object) -> Environ:
-    """Both ends of a connection, as WSGI names them."""
-    if not isinstance(address, tuple):
-        return {"SERVER_NAME": "localhost", "SERVER_PORT": "0", "REMOTE_ADDR": "-"}
-    try:
-        own = client.getsockname()
-    except OSError:
-        own = ("", 0)
-    return {
-        "SERVER_NAME": own[0],
-        "SERVER_PORT": str(own[1]),
-        "REMOTE_ADDR": address[0],
-        "REMOTE_PORT": str(address[1]),
-    }

@@ -72,10 +72,12 @@ class Supervisor:
         workers: int,
         work: Callable[[WorkerLink], None],
         reload: Callable[[], bool],
+        before_stop: Callable[[], None] = lambda: None,
         notifier: SystemdNotifier | None = None,
     ) -> None:
         self._work = work
         self._reload = reload
+        self._before_stop = before_stop
         self._notifier = notifier or SystemdNotifier()
         self._had_terminal = has_terminal()
         self._hung_up = False
@@ -111,6 +113,7 @@ class Supervisor:
                 status = 1
                 break
         self._notifier.stopping()
+        self._before_stop()
         self._stop_workers()
         return status
 

@@ -6,19 +6,19 @@ import ctypes
 import logging
 import resource
 import signal
-import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from roost.model.limits import Limits
+from roost.server.certificates import CertificateFiles, Certificates
 from roost.server.exchange import WsgiApplication
+from roost.server.listening import Place
 from roost.server.poller import Poller
 
 _LOG = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
-_BACKLOG = 4096
 # Files that a process has open besides its connections: the database's, logs, libraries.
 _OTHER_FILES = 512
 
@@ -33,9 +33,9 @@ _KEEP_MEMORY = (
 def run_worker(
     load: Callable[[], WsgiApplication],
     limits: Limits,
-    host: str,
-    port: int,
+    places: Sequence[Place],
     is_ready: Callable[[], None],
+    certificate_files: CertificateFiles | None = None,
 ) -> None:
     """Serve what `load` returns, in a process that ends when its parent does."""
     # A terminal sends these signals to all processes. The supervisor stops its workers in order.
@@ -44,35 +44,11 @@ def run_worker(
     _keep_memory()
     application = load()
     _give_back_memory()
-    listener = listen(host, port)
-    poller = Poller(listener, application, _within_open_files(limits))
+    certificates = None if certificate_files is None else Certificates(certificate_files)
+    listeners = [place.listener(certificates if place.speaks_tls else None) for place in places]
+    poller = Poller(listeners, application, _within_open_files(limits))
     is_ready()
     poller.run()
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Other processes may listen at the same address."""
-    listener = bind(host, port)
-    listener.listen(_BACKLOG)
-    return listener
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A socket at the address; it takes no connections until it listens."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    bound = socket.socket(family, kind, protocol)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # Accepted connections inherit it. So the kernel sends small answers at once.
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        bound.bind(address)
-    except OSError:
-        bound.close()
-        raise
-    return bound
 
 
 def _within_open_files(limits: Limits) -> Limits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TypeAlias
+from typing import IO, Self, TypeAlias
 
 from ports import reserved_port
 from support.api_client import ApiClient, http_client
@@ -37,7 +38,11 @@ class LiveServer:
         workers: int = 2,
         configuration: str = "",
         options: tuple[str, ...] = (),
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        # The context of clients, if the options make the server speak TLS.
+        self.tls = tls
         self._database_url = database_url
         self._workers = workers
         self._directory = directory
@@ -48,7 +53,7 @@ class LiveServer:
         self.port = 0
         self.process: Process | None = None
 
-    def __enter__(self) -> LiveServer:
+    def __enter__(self) -> Self:
         self.port = self._loan.enter_context(reserved_port())
         self.start()
         return self
@@ -70,13 +75,18 @@ class LiveServer:
     @property
     def url(self) -> str:
         """The URL of the server."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
 
     def client(self) -> ApiClient:
         """A client with its own connection, which ends with the server."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = self._connection()
         self._loan.callback(connection.close)
         return http_client(connection)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.tls is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.tls)
 
     def start(self) -> None:
         """Start the server and wait until it answers."""

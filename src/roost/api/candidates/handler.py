@@ -32,12 +32,13 @@ def list_all(services: Services, request: Request) -> Response:
     """The candidates for a query, and the summaries of their providers."""
     text: str = request.environ.get("QUERY_STRING", "")
     parse = _parsed_before if len(text) <= _SHORT_QUERY else _parsed
-    query = parse(text, request.version, services.settings.limits.max_request_groups)
+    limits = services.settings.limits
+    query = parse(text, request.version, limits.max_request_groups, limits.max_query_parameters)
     forest = services.replica.current()
     question = text, request.version
     answer = services.answers.find(question, forest)
     if answer is None:
-        with TURNS.turn() as turn:
+        with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
             found = list_candidates(
                 forest,
                 query,
@@ -60,8 +61,10 @@ def list_all(services: Services, request: Request) -> Response:
     return with_cache_headers(response, request, now())
 
 
-def _parsed(text: str, version: Microversion, groups_max: int) -> CandidateQuery:
-    return parse_candidate_query(parse_query_string(text), version, groups_max)
+def _parsed(
+    text: str, version: Microversion, groups_max: int, parameters_max: int
+) -> CandidateQuery:
+    return parse_candidate_query(parse_query_string(text, parameters_max), version, groups_max)
 
 
 # Clients ask the same few questions again and again.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from roost.api.errors import HttpError
+from roost.api.errors import HttpError, OverLimit
 from roost.api.microversions import Microversion
 from roost.api.query_values import (
     check_repetitions,
@@ -81,9 +81,12 @@ def _check_group_count(keys: Iterable[str], groups_max: int) -> None:
     found = map(_GROUP_KEY.match, keys)
     groups = len({match[2] for match in found if match is not None})
     if groups > groups_max:
-        raise _bad_value(
+        raise OverLimit(
+            400,
             f"{groups} request groups are more than the {groups_max} that a query may have "
-            "([roost]max_request_groups). Ask for less at a time, or raise the limit."
+            "([roost]max_request_groups). Ask for less at a time, or raise the limit.",
+            "max_request_groups",
+            ErrorCode.QUERY_BAD_VALUE,
         )
 
 
