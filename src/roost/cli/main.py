@@ -1,4 +1,4 @@
-"""The command line: `roost serve`, `roost db ...`, `roost agent`, `roost tree ...`."""
+"""The command line: the commands of the server, and those of a host."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from roost.model.errors import OperatorError
 COMMANDS = {
     "serve": "roost.cli.serve:serve",
     "db": "roost.cli.db:db",
+    "token": "roost.cli.token:token",
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
 }

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from roost.api.application import Application
-from roost.api.authentication import strategy as check_strategy
+from roost.api.authentication import check_strategy
 from roost.bootstrap import open_database
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import plain
@@ -73,17 +73,18 @@ def serve(
     settings = read_settings(config_files, database_url)
     set_up_logging(settings)
     strategy = settings.auth_strategy or "noauth2"
+    settings = replace(settings, auth_strategy=strategy)
     if strategy == "noauth2" and not _is_loopback(host) and not open_to_all:
         raise ConfigurationError(
             f"With noauth2 every client that reaches {host} may do everything. Listen at "
             "127.0.0.1, configure [api]auth_strategy, or give the option "
             "`--allow-clients-without-authentication`."
         )
-    check_strategy(strategy)
+    check_strategy(settings)
     _check_port(host, port)
     database = open_database(settings)
     # The workers do the same. Here a mistake shows before they start, and only once.
-    Application(replace(settings, auth_strategy=strategy), database)
+    Application(settings, database)
     console = Console(stderr=True)
     if demo:
         with explained(database.url):

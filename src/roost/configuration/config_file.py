@@ -16,6 +16,8 @@ class ConfigFile:
     path: str
     groups: list[str] = field(default_factory=list)
     options: list[tuple[str, str]] = field(default_factory=list)
+    # The values of `auth_section`, which are names of groups.
+    auth_sections: list[str] = field(default_factory=list)
 
 
 def read_config_file(path: str) -> ConfigFile:
@@ -54,3 +56,5 @@ class _Parser(iniparser.BaseParser):
         if not self._found.groups:
             raise self.parse_exc("there is no group before the first option", self.lineno, "")
         self._found.options.append((self._found.groups[-1], key))
+        if key == "auth_section":
+            self._found.auth_sections.append("".join(value).strip())
