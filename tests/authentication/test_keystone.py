@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from roost.api.authentication import token_cache
-from roost.api.authentication.token_cache import TokenCache
+from roost.api.authentication.token_cache import KnownToken, TokenCache
 from support.api_client import Answer, ApiClient, Configured
 from support.stubs.identity_stub import IdentityStub
 
@@ -251,7 +252,7 @@ def test_a_service_token_without_the_role_counts_if_the_operator_wants_that(
 
 # Access rules of application credentials.
 
-RULES = {
+RULES: dict[str, Any] = {
     "application_credential": {
         "id": "1",
         "access_rules": [{"service": "placement", "method": "GET", "path": "/traits/*"}],
@@ -318,15 +319,13 @@ class Clocks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
-        real = token_cache.time
         monkeypatch.setattr(token_cache, "time", self)
-        self._real = real
 
     def monotonic(self) -> float:
-        return self._real.monotonic() + self.seconds
+        return time.monotonic() + self.seconds
 
     def time(self) -> float:
-        return self._real.time() + self.seconds
+        return time.time() + self.seconds
 
 
 @pytest.mark.parametrize(
@@ -384,9 +383,12 @@ def test_the_cache_has_no_token_in_it(
 ) -> None:
     kept: list[object] = []
     keep = TokenCache.keep
-    monkeypatch.setattr(
-        TokenCache, "keep", lambda cache, *entry: (kept.extend(entry), keep(cache, *entry))
-    )
+
+    def watch(cache: TokenCache, key: Hashable, token: KnownToken) -> None:
+        kept.extend([key, token])
+        keep(cache, key, token)
+
+    monkeypatch.setattr(TokenCache, "keep", watch)
     api = configured(identity.section)
     identity.add("confidential", "admin")
     identity.add("confidential service", "service")

@@ -70,7 +70,9 @@ def test_client_library_needs_no_package_of_the_server() -> None:
     assert "Traceback" not in outcome.stderr
 
 
-@pytest.mark.parametrize("arguments", [["serve", "--demo"], ["serve", "--help"], ["db", "check"]])
+@pytest.mark.parametrize(
+    "arguments", [["serve", "--demo"], ["serve", "--help"], ["db", "check"], ["token", "list"]]
+)
 def test_commands_of_the_server_say_what_to_install(arguments: list[str]) -> None:
     outcome = _roost(*arguments)
     assert outcome.returncode == 1

@@ -8,6 +8,9 @@ from oslo_config import iniparser
 
 from roost.model.errors import ConfigurationError
 
+# Names of groups, and of ways to log in.
+_CHOICES = frozenset({"auth_section", "auth_type", "auth_plugin"})
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
@@ -16,8 +19,8 @@ class ConfigFile:
     path: str
     groups: list[str] = field(default_factory=list)
     options: list[tuple[str, str]] = field(default_factory=list)
-    # The values of `auth_section`, which are names of groups.
-    auth_sections: list[str] = field(default_factory=list)
+    # The values of options that decide which further options there are, by the names of these.
+    choices: list[tuple[str, str]] = field(default_factory=list)
 
 
 def read_config_file(path: str) -> ConfigFile:
@@ -56,5 +59,5 @@ class _Parser(iniparser.BaseParser):
         if not self._found.groups:
             raise self.parse_exc("there is no group before the first option", self.lineno, "")
         self._found.options.append((self._found.groups[-1], key))
-        if key == "auth_section":
-            self._found.auth_sections.append("".join(value).strip())
+        if key in _CHOICES:
+            self._found.choices.append((key, "".join(value).strip()))

@@ -51,7 +51,7 @@ def unknown_names(files: Iterable[str], environment: Mapping[str, str]) -> list[
     read = [read_config_file(path) for path in files]
     of_keystone = known_keystone_options(
         {_normal(group) for file in read for group in file.groups},
-        [section for file in read for section in file.auth_sections],
+        [choice for file in read for choice in file.choices],
         environment,
     )
     known = options_by_name(of_keystone)

@@ -106,6 +106,7 @@ class LiveServer:
         if not self._configuration:
             return []
         path = self._directory / "placement.conf"
+        # Lines of the test come last, so they count.
         path.write_text(
             "[api]\nauth_strategy = noauth2\n[oslo_policy]\nenforce_new_defaults = false\n"
             + self._configuration
@@ -141,13 +142,21 @@ class InstalledServer(LiveServer):
 class ReferenceServer(LiveServer):
     """The reference implementation, in its own virtual environment, with its own database."""
 
-    def __init__(self, prefix: Path, directory: Path) -> None:
+    def __init__(
+        self,
+        prefix: Path,
+        directory: Path,
+        *,
+        strategy: str = "noauth2",
+        new_defaults: bool = False,
+        configuration: str = "",
+    ) -> None:
         super().__init__(f"sqlite:///{directory}/placement.sqlite", directory)
         self._prefix = prefix
         (directory / "policy.yaml").write_text("{}")
         (directory / "placement.conf").write_text(
-            "[api]\nauth_strategy = noauth2\n"
-            "[oslo_policy]\nenforce_new_defaults = false\n"
+            f"[api]\nauth_strategy = {strategy}\n{configuration}"
+            f"[oslo_policy]\nenforce_new_defaults = {new_defaults}\n"
             f"policy_file = {directory}/policy.yaml\n"
             "[placement_database]\nsync_on_startup = true\nsqlite_synchronous = false\n"
             f"connection = {self._database_url}\n"

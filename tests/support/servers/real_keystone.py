@@ -11,6 +11,7 @@ import subprocess
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,11 @@ PASSWORD = "secret"
 ADMINISTRATOR = {"name": "admin", "password": "admin", "domain": {"id": "default"}}
 ROLES = ("reader", "member", "manager", "admin", "service")
 
+_DAY_SECONDS = 86400
+
 _loan = ExitStack()
+# The program ends by itself; an object without a reference would warn about it.
+_started: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass
@@ -35,7 +40,7 @@ class RealKeystone:
     projects: dict[str, str] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     users: dict[str, str] = field(default_factory=dict)
-    endpoints: dict[str, str] = field(default_factory=dict)
+    services: dict[str, str] = field(default_factory=dict)
     administrator: str = ""
 
     @property
@@ -54,9 +59,18 @@ class RealKeystone:
         )
 
     def call(
-        self, method: str, path: str, body: Any = None, **headers: str
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        ok: tuple[int, ...] = (),
+        **headers: str,
     ) -> tuple[dict[str, str], Any]:
-        """Send a request as the administrator. Returns headers and content of the answer."""
+        """Send a request as the administrator. Returns headers and content of the answer.
+
+        `ok`: statuses of errors that the caller expects.
+        """
         sent = {"content-type": "application/json", "x-auth-token": self.administrator} | {
             name.replace("_", "-"): value for name, value in headers.items()
         }
@@ -68,7 +82,9 @@ class RealKeystone:
             content = answer.read()
         finally:
             connection.close()
-        assert answer.status < 300, f"{method} {path}: {answer.status} {content[:500]!r}"
+        assert answer.status < 300 or answer.status in ok, (
+            f"{method} {path}: {answer.status} {content[:500]!r}"
+        )
         found = {name.lower(): value for name, value in answer.getheaders()}
         return found, json.loads(content) if content else None
 
@@ -87,7 +103,9 @@ class RealKeystone:
     def token_by(self, identity: Any, scope: Any = None, seconds: int | None = None) -> str:
         """A token by any way to authenticate."""
         auth = {"identity": identity} | ({"scope": scope} if scope is not None else {})
-        extra = {} if seconds is None else {"x_test_expiration": str(seconds)}
+        extra: dict[str, Any] = {}
+        if seconds is not None:
+            extra["x_test_expiration"] = str(seconds)
         headers, _ = self.call("POST", "/auth/tokens", {"auth": auth}, x_auth_token="", **extra)
         return headers["x-subject-token"]
 
@@ -108,17 +126,13 @@ class RealKeystone:
     def set_enabled(self, user: str, enabled: bool) -> None:
         self.call("PATCH", f"/users/{self.users[user]}", {"user": {"enabled": enabled}})
 
-    def add_endpoint(self, service: str, url: str) -> None:
-        """A public and an internal endpoint of a service type. A known one gets the address."""
-        if service in self.endpoints:
-            service_id = self.endpoints[service]
-        else:
-            body = {"service": {"type": service, "name": service}}
-            _, made = self.call("POST", "/services", body)
-            self.endpoints[service] = service_id = made["service"]["id"]
+    def add_endpoint(self, service: str, url: str, region: str = "one") -> None:
+        """A public and an internal endpoint of a service type, in a region."""
+        self.call("PUT", f"/regions/{region}", {"region": {}}, ok=(409,))
+        service_id = self.services[service]
         for interface in ("public", "internal"):
             endpoint = {"service_id": service_id, "interface": interface, "url": url}
-            self.call("POST", "/endpoints", {"endpoint": endpoint | {"region_id": "one"}})
+            self.call("POST", "/endpoints", {"endpoint": endpoint | {"region_id": region}})
 
 
 def shared_keystone(directory: Path, main_process: int) -> RealKeystone:
@@ -130,26 +144,58 @@ def shared_keystone(directory: Path, main_process: int) -> RealKeystone:
         if known.exists():
             return RealKeystone(**json.loads(known.read_text()))
         keystone = _start(directory, main_process)
-        _fill(keystone)
         known.write_text(json.dumps(asdict(keystone)))
         return keystone
 
 
 def _start(directory: Path, main_process: int) -> RealKeystone:
+    """Start a Keystone with users. The first start of all keeps its database for later ones."""
     prefix = keystone_environment()
-    shutil.copy(prefix / "template" / "keystone.db", directory)
-    port = _loan.enter_context(reserved_port())
-    program = Path(__file__).with_name("keystone_program.py")
-    command = [str(prefix / "bin" / "python"), str(program), "serve", str(directory)]
-    log_path = directory / "keystone.log"
-    with log_path.open("ab") as log:
-        process = start_program([*command, str(port), str(main_process)], log, clean_environment())
-    keystone = RealKeystone(port)
-    _wait_until_ready(keystone, process, log_path)
+    kept = prefix / f"users-{_version_of_users()}"
+    is_first = not kept.exists()
+    shutil.copy((prefix / "template" if is_first else kept) / "keystone.db", directory)
+    keystone = RealKeystone(_loan.enter_context(reserved_port()))
+    _serve(keystone, prefix, directory, main_process)
+    scope = {"project": {"name": "admin", "domain": {"id": "default"}}}
+    if is_first:
+        keystone.administrator = keystone.token_for({"user": ADMINISTRATOR}, scope, _DAY_SECONDS)
+        _fill(keystone)
+        _keep(keystone, directory, kept)
+    else:
+        content = json.loads((kept / "keystone.json").read_text()) | {"port": keystone.port}
+        keystone = RealKeystone(**content)
+        keystone.administrator = keystone.token_for({"user": ADMINISTRATOR}, scope, _DAY_SECONDS)
+    keystone.add_endpoint("identity", f"{keystone.url}/v3")
     return keystone
 
 
-def _wait_until_ready(keystone: RealKeystone, process: subprocess.Popen[bytes], log: Path) -> None:
+def _version_of_users() -> str:
+    """Changes with the modules that decide what is in the database."""
+    sources = (Path(__file__), Path(__file__).with_name("keystone_program.py"))
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+
+
+def _keep(keystone: RealKeystone, directory: Path, kept: Path) -> None:
+    """Copy the database at a moment without requests."""
+    half = kept.with_suffix(f".{os.getpid()}")
+    half.mkdir()
+    shutil.copy(directory / "keystone.db", half)
+    (half / "keystone.json").write_text(json.dumps(asdict(keystone)))
+    with suppress(OSError):
+        # Another run may have been faster.
+        half.rename(kept)
+    shutil.rmtree(half, ignore_errors=True)
+
+
+def _serve(keystone: RealKeystone, prefix: Path, directory: Path, main_process: int) -> None:
+    program = Path(__file__).with_name("keystone_program.py")
+    command = [str(prefix / "bin" / "python"), str(program), "serve", str(directory)]
+    log = directory / "keystone.log"
+    with log.open("ab") as output:
+        process = start_program(
+            [*command, str(keystone.port), str(main_process)], output, clean_environment()
+        )
+    _started.append(process)
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         assert process.poll() is None, f"Keystone ended: {log.read_text()[-2000:]}"
@@ -162,8 +208,6 @@ def _wait_until_ready(keystone: RealKeystone, process: subprocess.Popen[bytes], 
 
 def _fill(keystone: RealKeystone) -> None:
     """Users with one role each in the project `lab`, and the accounts of services."""
-    scope = {"project": {"name": "admin", "domain": {"id": "default"}}}
-    keystone.administrator = keystone.token_for({"user": ADMINISTRATOR}, scope, 86400)
     _, found = keystone.call("GET", "/roles")
     keystone.roles = {role["name"]: role["id"] for role in found["roles"]}
     for name in ("lab", "office", "service"):
@@ -173,11 +217,12 @@ def _fill(keystone: RealKeystone) -> None:
         keystone.add_user(f"{role}-user", {"lab": role})
         keystone.grant(f"{role}-user", "/system", role)
         keystone.grant(f"{role}-user", "/domains/default", role)
+    for service in ("identity", "placement"):
+        content = {"service": {"type": service, "name": service}}
+        _, made = keystone.call("POST", "/services", content)
+        keystone.services[service] = made["service"]["id"]
     for name in ("placement", "nova"):
         keystone.add_user(name, {"service": "service"})
-    _, found = keystone.call("GET", "/services?type=identity")
-    keystone.endpoints["identity"] = found["services"][0]["id"]
-    keystone.add_endpoint("identity", f"{keystone.url}/v3")
 
 
 def main_process() -> int:
