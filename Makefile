@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 REFERENCE := .venv-reference
+KEYSTONE := .venv-keystone
 # Which databases `make conformance` runs on.
 CONFORMANCE_DATABASES ?= sqlite postgresql
 SERVE ?= --demo
@@ -19,10 +20,10 @@ help: ## Show what there is to make
 run: $(VENV)/.serves ## Serve a demo cloud at http://127.0.0.1:8778 (SERVE='...' for other options)
 	$(VENV)/bin/roost serve $(SERVE)
 
-test: $(VENV)/.develops $(REFERENCE)/.installed ## Run all tests, on every database that this machine has
+test: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run all tests, on every database that this machine has
 	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST)
 
-test-long: $(VENV)/.develops $(REFERENCE)/.installed ## Run the tests that take minutes, and properties with new examples
+test-long: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run the tests that take minutes, and properties with new examples
 	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal -m "hypothesis and not long" --hypothesis-profile=long $(PYTEST)
 	$(VENV)/bin/pytest -m long --hypothesis-profile=long $(PYTEST)
 
@@ -54,7 +55,7 @@ differential: $(VENV)/.serves $(REFERENCE)/.compares ## Ask Roost and the refere
 	$(REFERENCE)/bin/python differential/run.py --roost $(VENV)/bin/roost $(DIFFERENTIAL)
 
 clean: ## Remove what was set up
-	rm -rf $(VENV) $(REFERENCE) .*_cache .hypothesis build dist
+	rm -rf $(VENV) $(REFERENCE) $(KEYSTONE) .*_cache .hypothesis build dist
 
 $(VENV)/bin/python:
 	@echo "== Making a virtual environment in $(VENV)"
@@ -79,6 +80,14 @@ $(REFERENCE)/.installed: conformance/requirements.txt
 	@echo "== Installing the reference for comparison (once; about a minute)"
 	$(PYTHON) -m venv $(REFERENCE)
 	$(REFERENCE)/bin/python -m pip install --disable-pip-version-check -r $<
+	@touch $@
+
+$(KEYSTONE)/.installed: tests/keystone-requirements.txt tests/support/servers/keystone_program.py
+	@echo "== Installing Keystone for the tests (once; about a minute)"
+	$(PYTHON) -m venv $(KEYSTONE)
+	$(KEYSTONE)/bin/python -m pip install --disable-pip-version-check -r $<
+	@rm -rf $(KEYSTONE)/template
+	$(KEYSTONE)/bin/python -W ignore tests/support/servers/keystone_program.py template $(KEYSTONE)/template
 	@touch $@
 
 $(REFERENCE)/.measures: bench/requirements.txt $(REFERENCE)/.installed

@@ -78,6 +78,7 @@ def test_client_library_needs_no_package_of_the_server() -> None:
         ["db", "check"],
         ["check-config"],
         ["policy", "sample"],
+        ["token", "list"],
         ["import", "--from-url", "x"],
     ],
 )

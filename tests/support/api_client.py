@@ -42,6 +42,10 @@ class Answer:
         return text
 
 
+# Makes an application with these lines of `placement.conf`, and gives a client of it.
+Configured = Callable[..., "ApiClient"]
+
+
 @dataclass(frozen=True)
 class ApiClient:
     """Sends requests with a version and a token; by default the latest version and `admin`."""

@@ -55,3 +55,12 @@ def reference_environment() -> Path:
         note_missing("reference", f"not installed in {prefix}; `make test` does that")
         pytest.skip("the reference is not installed")
     return prefix
+
+
+def keystone_environment() -> Path:
+    """The virtual environment of Keystone; the test is skipped where there is none."""
+    prefix = Path(__file__).parents[2] / ".venv-keystone"
+    if not (prefix / ".installed").exists():
+        note_missing("keystone", f"not installed in {prefix}; `make test` does that")
+        pytest.skip("Keystone is not installed")
+    return prefix

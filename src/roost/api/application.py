@@ -12,7 +12,7 @@ from typing import Any
 
 from roost.api import errors
 from roost.api.accept import quality
-from roost.api.authentication import Unauthorized, strategy
+from roost.api.authentication import IdentityUnavailable, Unauthorized, make_strategy
 from roost.api.candidates.answer_cache import AnswerCache
 from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.cors import Cors
@@ -60,7 +60,7 @@ class Application:
             settings, database, Replica(database), AnswerCache(), SummaryCache()
         )
         self._housekeeping: Housekeeping | None = None
-        self._authenticate = strategy(settings.auth_strategy)
+        self._authenticate = make_strategy(settings)
         self._policy = Policy(settings.oslo)
         self._cors = Cors(settings.cors) if settings.cors else None
         self._router = Router(ROUTES)
@@ -131,7 +131,11 @@ class Application:
             if request.path not in ("", "/"):
                 request.caller = self._authenticate(request)
         except Unauthorized as error:
-            return _error_response(request, HttpError(401, str(error)))
+            return _unauthorized_response(request, error)
+        except IdentityUnavailable:
+            # The log says why. It names addresses and accounts, which are no matter of clients.
+            text = "The identity service cannot check the token at the moment."
+            return _error_response(request, HttpError(503, text))
         try:
             request.version = negotiate(request.header(HEADER))
             request.version_text = str(request.version)
@@ -236,6 +240,14 @@ def _check_media_types(request: Request, route: Route) -> None:
             request.environ.get("CONTENT_TYPE") or "",
             f"The media type {request.content_type} is not supported, use application/json",
         )
+
+
+def _unauthorized_response(request: Request, refusal: Unauthorized) -> Response:
+    challenge = refusal.challenge
+    headers = (("www-authenticate", challenge),) if challenge is not None else ()
+    if refusal.body is None:
+        return _error_response(request, HttpError(401, str(refusal), headers=headers))
+    return Response(401, refusal.body, [("content-type", "application/json"), *headers])
 
 
 def _error_response(request: Request, error: HttpError) -> Response:

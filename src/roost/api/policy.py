@@ -212,6 +212,11 @@ class _Rules:
             "roles": list(caller.roles),
             "system_scope": caller.system_scope,
             "domain_id": caller.domain,
+            # oslo.policy looks into lists, and not into tuples.
+            **{
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in caller.attributes
+            },
         }
         target = {"project_id": target_project, "user_id": caller.user}
         try:
@@ -232,6 +237,7 @@ def _size(question: _Question, decision: str | None) -> int:
         + sys.getsizeof(caller.roles)
         + sum(map(sys.getsizeof, caller.roles))
         + sum(sys.getsizeof(text) for text in texts if text is not None)
+        + sum(sys.getsizeof(name) + sys.getsizeof(value) for name, value in caller.attributes)
     )
 
 

@@ -27,6 +27,8 @@ class Caller:
     roles: tuple[str, ...] = ()
     system_scope: str | None = None
     domain: str | None = None
+    # What only rules in policy files of operators ask for, such as the roles of a service token.
+    attributes: tuple[tuple[str, Any], ...] = ()
 
 
 _UNKNOWN_CALLER = Caller()

@@ -1,4 +1,4 @@
-"""The command line: `roost serve`, `roost db ...`, `roost agent`, `roost tree ...` and more."""
+"""The command line: the commands of the server, and those of a host."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ COMMANDS = {
     "check-config": "roost.cli.check_config:check_config",
     "policy": "roost.cli.policy:policy",
     "import": "roost.cli.import_command:import_",
+    "token": "roost.cli.token:token",
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
 }

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from roost.api.application import Application
-from roost.api.authentication import strategy as check_strategy
+from roost.api.authentication import check_strategy
 from roost.bootstrap import open_database
 from roost.cli.network_options import NetworkOptions, network_options
 from roost.cli.options import configuration_options, read_settings
@@ -84,10 +84,11 @@ def serve(
     settings = read_settings(config_files, database_url)
     set_up_logging(settings)
     strategy = settings.auth_strategy or "noauth2"
+    settings = replace(settings, auth_strategy=strategy)
     places = network.places()
     if strategy == "noauth2" and not open_to_all:
         _check_local(places)
-    check_strategy(strategy)
+    check_strategy(settings)
     for place in places:
         place.check()
     prefix = network.chosen_prefix(settings.network)
@@ -97,7 +98,7 @@ def serve(
         make_context(files)
     database = open_database(settings)
     # The workers do the same.
-    Application(replace(settings, auth_strategy=strategy), database)
+    Application(settings, database)
     console = Console(stderr=True)
     if demo:
         with explained(database.url):

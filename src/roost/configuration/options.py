@@ -38,7 +38,7 @@ DATABASE = (
 API = (
     cfg.StrOpt(
         "auth_strategy",
-        choices=("keystone", "noauth2"),
+        choices=("keystone", "noauth2", "tokens"),
         deprecated_group="DEFAULT",
         help="How clients prove their identity. noauth2 believes what the token says.",
     ),
@@ -116,8 +116,15 @@ def _limit(name: str, help_text: str, minimum: int = 1) -> cfg.IntOpt:
     return cfg.IntOpt(name, default=getattr(LIMITS, name), min=minimum, help=help_text)
 
 
-# Limits, which the reference does not have.
+# Limits and tokens, which the reference does not have.
 ROOST = (
+    cfg.StrOpt("tokens_file", help="The tokens of auth_strategy = tokens; see `roost token`."),
+    cfg.IntOpt(
+        "keystone_wait_seconds",
+        default=10,
+        min=1,
+        help="Seconds for which a request waits for Keystone to check its token; then 503.",
+    ),
     _limit("max_body_bytes", "The largest body of a request; more is answered with 413.", 1024),
     _limit("max_header_bytes", "The largest address and headers; more is answered with 431.", 1024),
     _limit("max_request_groups", "Groups of a query for candidates; more is answered with 400."),

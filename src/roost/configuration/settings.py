@@ -15,6 +15,7 @@ from oslo_policy import opts as policy_opts
 
 from roost.configuration import options
 from roost.configuration.config_file import read_config_file
+from roost.configuration.keystone_options import register_keystone_options
 from roost.configuration.network import NetworkSettings, network_settings
 from roost.configuration.unknown_names import options_by_name
 from roost.model.errors import ConfigurationError
@@ -63,6 +64,8 @@ class Settings:
     connect_attempts: int
     connect_interval_seconds: int
     auth_strategy: str | None
+    tokens_file: str | None
+    keystone_wait_seconds: int
     incomplete_project: str
     incomplete_user: str
     candidate_order: CandidateOrder
@@ -116,7 +119,9 @@ def load_settings(
         upgrade_schema=url.startswith("sqlite") if upgrade is None else upgrade,
         connect_attempts=group.max_retries,
         connect_interval_seconds=group.retry_interval,
-        auth_strategy=conf.api.auth_strategy or ("keystone" if files else None),
+        auth_strategy=_strategy(conf, files),
+        tokens_file=conf.roost.tokens_file,
+        keystone_wait_seconds=conf.roost.keystone_wait_seconds,
         incomplete_project=conf.placement.incomplete_consumer_project_id,
         incomplete_user=conf.placement.incomplete_consumer_user_id,
         candidate_order=_candidate_order(conf.placement),
@@ -194,7 +199,16 @@ def _parse(files: Sequence[str]) -> Any:
     except cfg.Error as error:
         raise ConfigurationError(f"{', '.join(files)}: {error}") from error
     _touch_all(conf)
+    if _strategy(conf, files) == "keystone":
+        for group, name in register_keystone_options(conf):
+            _touch(conf, group, name)
     return conf
+
+
+def _strategy(conf: Any, files: Sequence[str]) -> str | None:
+    """The strategy of the configuration. A file without one means Keystone, as in the reference."""
+    strategy: str | None = conf.api.auth_strategy or ("keystone" if files else None)
+    return strategy
 
 
 def _touch_all(conf: Any) -> None:

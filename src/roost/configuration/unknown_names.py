@@ -6,15 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
+from types import MappingProxyType
 
 from oslo_config import cfg
 
 from roost.configuration import options
 from roost.configuration.config_file import ConfigFile, read_config_file
+from roost.configuration.keystone_options import known_keystone_options
 from roost.model.text import nearest
 
 _DEFAULT = "DEFAULT"
-# Groups of libraries that the reference's file may configure and Roost does not use.
+# Groups of libraries that the reference's file may configure and Roost does not use. Without its
+# package, `keystone_authtoken` is one of them.
 _FOREIGN_GROUPS = frozenset(
     {
         "cache",
@@ -45,15 +48,23 @@ Known = Mapping[str, Mapping[str, cfg.Opt]]
 
 def unknown_names(files: Iterable[str], environment: Mapping[str, str]) -> list[str]:
     """A sentence for each group or option that has no effect because of its name."""
-    known = options_by_name()
-    found = [sentence for path in files for sentence in _of_file(read_config_file(path), known)]
+    read = [read_config_file(path) for path in files]
+    of_keystone = known_keystone_options(
+        {_normal(group) for file in read for group in file.groups},
+        [choice for file in read for choice in file.choices],
+        environment,
+    )
+    known = options_by_name(of_keystone)
+    found = [sentence for file in read for sentence in _of_file(file, known)]
     return [*found, *_of_environment(environment, known)]
 
 
-def options_by_name() -> dict[str, dict[str, cfg.Opt]]:
+def options_by_name(
+    further: Mapping[str, Sequence[cfg.Opt]] = MappingProxyType({}),
+) -> dict[str, dict[str, cfg.Opt]]:
     """All options that take effect, by group and by each name they can have in a file."""
     known: dict[str, dict[str, cfg.Opt]] = {}
-    for group, members in all_options():
+    for group, members in (*all_options(), *further.items()):
         for option in members:
             known.setdefault(group, {})[option.dest] = option
             for old in option.deprecated_opts:

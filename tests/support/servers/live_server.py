@@ -116,6 +116,7 @@ class LiveServer:
         if not self._configuration:
             return []
         path = self._directory / "placement.conf"
+        # Lines of the test come last, so they count.
         path.write_text(
             "[api]\nauth_strategy = noauth2\n[oslo_policy]\nenforce_new_defaults = false\n"
             + self._configuration
@@ -154,15 +155,24 @@ class ReferenceServer(LiveServer):
     Without a URL, it has a database of its own.
     """
 
-    def __init__(self, prefix: Path, directory: Path, database_url: str = "") -> None:
+    def __init__(
+        self,
+        prefix: Path,
+        directory: Path,
+        database_url: str = "",
+        *,
+        strategy: str = "noauth2",
+        new_defaults: bool = False,
+        configuration: str = "",
+    ) -> None:
         # Claims of the reference fail with psycopg 3.
         database_url = database_url.replace("postgresql+psycopg:", "postgresql+psycopg2:")
         super().__init__(database_url or f"sqlite:///{directory}/placement.sqlite", directory)
         self._prefix = prefix
         (directory / "policy.yaml").write_text("{}")
         (directory / "placement.conf").write_text(
-            "[api]\nauth_strategy = noauth2\n"
-            "[oslo_policy]\nenforce_new_defaults = false\n"
+            f"[api]\nauth_strategy = {strategy}\n{configuration}"
+            f"[oslo_policy]\nenforce_new_defaults = {new_defaults}\n"
             f"policy_file = {directory}/policy.yaml\n"
             "[placement_database]\nsync_on_startup = true\nsqlite_synchronous = false\n"
             f"connection = {self._database_url}\n"

@@ -1,0 +1,61 @@
+"""The strategies by name. A new strategy is a new entry in `STRATEGIES`.
+
+The settings make a strategy when the service starts, so a configuration that cannot work stops the
+start. A strategy takes a request and returns its caller. It raises `Unauthorized` for wrong
+credentials, and `IdentityUnavailable` if it cannot check them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from roost.api.authentication.noauth2 import noauth2
+from roost.api.authentication.static_tokens import StaticTokens
+from roost.api.requests import Caller, Request
+from roost.configuration.settings import ConfigurationError, Settings
+
+Strategy: TypeAlias = Callable[[Request], Caller]
+
+
+def _keystone(settings: Settings) -> Strategy:
+    try:
+        # The package is an extra, and its import takes 0.4 seconds.
+        from roost.api.authentication.keystone import Keystone  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "roost":
+            raise
+        raise ConfigurationError(
+            f"[api]auth_strategy = keystone needs keystonemiddleware, and {error.name} is not "
+            "installed. Install it with: pip install 'roost[keystone]'"
+        ) from None
+    return Keystone(settings)
+
+
+STRATEGIES: dict[str, Callable[[Settings], Strategy]] = {
+    "keystone": _keystone,
+    "noauth2": lambda _: noauth2,
+    "tokens": StaticTokens,
+}
+
+
+def make_strategy(settings: Settings) -> Strategy:
+    """The configured strategy; `ConfigurationError` if there is none, or if it cannot work."""
+    name = settings.auth_strategy
+    if name is None:
+        raise ConfigurationError(
+            "No authentication is configured. Set [api]auth_strategy in placement.conf or "
+            "OS_API__AUTH_STRATEGY in the environment; `roost serve` on a loopback address needs "
+            "neither."
+        )
+    if name not in STRATEGIES:
+        raise ConfigurationError(
+            f"[api]auth_strategy = {name} is not available in this version; "
+            f"available: {', '.join(sorted(STRATEGIES))}."
+        )
+    return STRATEGIES[name](settings)
+
+
+def check_strategy(settings: Settings) -> None:
+    """Raise `ConfigurationError` if the configured strategy cannot work."""
+    make_strategy(settings)

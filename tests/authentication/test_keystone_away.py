@@ -1,0 +1,191 @@
+"""Keystone that is down, silent, broken or misconfigured: bounded waits, and threads that stay."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from roost.api.authentication import look_ups
+from support.api_client import Answer, ApiClient, Configured
+from support.stubs.identity_stub import IdentityStub
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+# Far less than any wait for Keystone in these tests.
+AT_ONCE_SECONDS = 0.8
+WAIT = "[roost]\nkeystone_wait_seconds = 1\n"
+
+
+def ask(api: ApiClient, token: str | None) -> Answer:
+    return replace(api, token=token).get("/traits")
+
+
+def seconds_of(api: ApiClient, token: str | None, status: int) -> float:
+    """How long an answer with this status takes."""
+    started = time.monotonic()
+    assert ask(api, token).status == status
+    return time.monotonic() - started
+
+
+@contextmanager
+def asked_at_once(api: ApiClient, tokens: list[str]) -> Iterator[list[Future[Answer]]]:
+    """Requests with these tokens, each in a thread of its own."""
+    with ThreadPoolExecutor(len(tokens)) as pool:
+        yield [pool.submit(ask, api, token) for token in tokens]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.005)
+
+
+def test_known_tokens_outlive_keystone_and_others_are_answered_with_503(
+    identity: IdentityStub, configured: Configured
+) -> None:
+    api = configured(identity.section)
+    identity.add("known", "admin")
+    identity.add("unknown", "admin")
+    assert ask(api, "known").status == 200
+    identity.stop()
+    assert ask(api, "known").status == 200
+    assert seconds_of(api, None, 401) < AT_ONCE_SECONDS
+    answer = ask(api, "unknown")
+    assert answer.status == 503
+    assert answer.headers["retry-after"] == "1"
+    assert "identity service" in answer.detail
+    assert str(identity.port) not in answer.body.decode()
+    identity.start()
+    assert ask(api, "unknown").status == 200
+
+
+def test_the_service_starts_without_keystone_and_finds_it_later(
+    identity: IdentityStub, configured: Configured
+) -> None:
+    identity.add("good", "admin")
+    identity.stop()
+    api = configured(identity.section)
+    assert ask(api, None).status == 401
+    assert ask(api, "good").status == 503
+    identity.start()
+    assert ask(api, "good").status == 200
+
+
+def test_a_silent_keystone_delays_an_answer_for_a_bounded_time(
+    identity: IdentityStub, configured: Configured
+) -> None:
+    api = configured(identity.section + WAIT)
+    identity.add("good", "admin")
+    identity.answering.clear()
+    assert 0.9 < seconds_of(api, "good", 503) < 5
+    # One look-up is under way, so other requests need not wait.
+    assert seconds_of(api, "other", 503) < AT_ONCE_SECONDS
+    identity.answering.set()
+    wait_until(lambda: ask(api, "good").status == 200)
+
+
+def test_a_silent_keystone_leaves_threads_for_other_requests(
+    identity: IdentityStub, configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_ups, "WAITING_MAX", 4)
+    api = configured(f"{identity.section}[roost]\nkeystone_wait_seconds = 60\n")
+    identity.add("known", "admin")
+    assert ask(api, "known").status == 200
+    tokens = [identity.add(f"token {number}", "admin") for number in range(4)]
+    identity.answering.clear()
+    with asked_at_once(api, tokens) as answers:
+        wait_until(lambda: identity.validations == 5)
+        assert seconds_of(api, "one more", 503) < AT_ONCE_SECONDS
+        assert seconds_of(api, "known", 200) < AT_ONCE_SECONDS
+        identity.answering.set()
+        assert [answer.result().status for answer in answers] == [200] * 4
+
+
+def test_requests_with_one_token_share_one_question(
+    identity: IdentityStub, configured: Configured
+) -> None:
+    api = configured(identity.section)
+    identity.add("good", "admin")
+    identity.answering.clear()
+    with asked_at_once(api, ["good"] * 8) as answers:
+        wait_until(lambda: identity.validations == 1)
+        identity.answering.set()
+        assert [answer.result().status for answer in answers] == [200] * 8
+    assert identity.validations == 1
+
+
+def test_more_tokens_than_questions_at_a_time_are_all_answered(
+    identity: IdentityStub, configured: Configured
+) -> None:
+    api = configured(identity.section)
+    tokens = [identity.add(f"token {number}", "admin") for number in range(30)]
+    with asked_at_once(api, tokens) as answers:
+        assert [answer.result().status for answer in answers] == [200] * 30
+
+
+def test_an_account_that_keystone_refuses_is_named_in_the_log(
+    identity: IdentityStub, configured: Configured, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = configured(identity.section)
+    identity.add("good", "admin")
+    identity.password = "changed"
+    for _ in range(3):
+        answer = ask(api, "good")
+        assert answer.status == 503
+        assert "retry-after" in answer.headers
+    lines = [text for text in caplog.messages if "refuses the service account placement" in text]
+    assert len(lines) == 1
+    assert "secret" not in caplog.text
+    identity.password = "secret"
+    assert ask(api, "good").status == 200
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(500, "500"), (403, "look at tokens"), (502, "502"), (429, "429")]
+)
+def test_a_keystone_that_answers_with_an_error_is_503_and_says_so_in_the_log(
+    identity: IdentityStub,
+    configured: Configured,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    status: int,
+    said: str,
+) -> None:
+    api = configured(identity.section)
+    identity.add("good", "admin")
+    identity.broken = status
+    assert ask(api, "good").status == 503
+    assert any("Tokens cannot be checked" in text and said in text for text in caplog.messages)
+    identity.broken = None
+    with caplog.at_level(logging.INFO):
+        assert ask(api, "good").status == 200
+    assert "Tokens can be checked again" in caplog.text
+
+
+def test_a_delayed_decision_does_not_turn_an_outage_into_a_refusal(
+    identity: IdentityStub, configured: Configured
+) -> None:
+    identity.add("good", "admin")
+    api = configured(f"{identity.section}delay_auth_decision = true\n")
+    identity.stop()
+    assert ask(api, "good").status == 503
+
+
+def test_no_token_is_in_the_log(
+    identity: IdentityStub, configured: Configured, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = configured(identity.section)
+    with caplog.at_level(logging.DEBUG, "roost"), caplog.at_level(logging.INFO):
+        identity.add("confidential", "admin")
+        ask(api, "confidential")
+        ask(api, "confidential-garbage")
+        identity.stop()
+        ask(api, "confidential-other")
+    assert "confidential" not in caplog.text
