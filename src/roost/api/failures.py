@@ -10,8 +10,9 @@ from roost.api import errors
 from roost.api.errors import HttpError
 from roost.api.log_context import line_context
 from roost.api.requests import Request
+from roost.metrics.catalogue import CONFLICTS, DATABASE_FAILURES
 from roost.search.turns import TooManySearches
-from roost.service.errors import DomainError, ErrorCode
+from roost.service.errors import Conflict, ConflictCause, DomainError, ErrorCode
 from roost.store.errors import (
     Busy,
     Contention,
@@ -30,17 +31,22 @@ def failure_of(request: Request, error: Exception) -> HttpError:
     if isinstance(error, HttpError):
         return error
     if isinstance(error, DomainError):
+        if isinstance(error, Conflict):
+            CONFLICTS.count((error.cause,))
         return errors.from_domain_error(error)
     context = {"context": line_context(request)}
     match error:
         case Contention():
+            CONFLICTS.count((ConflictCause.CONTENTION,))
             text = f"update conflict: {error}. Try again."
             answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
         case TooManySearches():
             answer = HttpError(503, f"Too much is asked for at once: {error}. Try again.")
         case Busy():
+            DATABASE_FAILURES.count(("busy",))
             answer = HttpError(503, f"Nothing was written: {error}.")
         case OutcomeUnknown():
+            DATABASE_FAILURES.count(("outcome_unknown",))
             _LOG.error("The outcome of a write is not known: %s", error, extra=context)
             answer = HttpError(
                 503,
@@ -48,10 +54,12 @@ def failure_of(request: Request, error: Exception) -> HttpError:
                 "carried out or not: look before you repeat it.",
             )
         case DatabaseAway() | DatabaseUnusable() | OperationalError():
+            DATABASE_FAILURES.count(("away",))
             _LOG.error("The database cannot be used: %s", reason_of(error), extra=context)
             text = f"The database cannot be used at the moment.{_what_was_written(request)}"
             answer = HttpError(503, text)
         case WriteRefused():
+            DATABASE_FAILURES.count(("write_refused",))
             _LOG.error("The database cannot write: %s", error, extra=context)
             text = f"The database cannot write at the moment.{_what_was_written(request)}"
             answer = HttpError(503, text)

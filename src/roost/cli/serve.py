@@ -24,6 +24,8 @@ from roost.configuration.settings import (
     Settings,
 )
 from roost.demo.load import DemoSummary, load_demo
+from roost.metrics.counting import TALLY
+from roost.metrics.sampling import watch_server
 from roost.model.limits import Limits
 from roost.server.supervisor import Supervisor
 from roost.server.worker import bind, run_worker
@@ -81,6 +83,8 @@ def serve(
         )
     check_strategy(strategy)
     _check_port(host, port)
+    # The workers of this server, and no other process, share its metrics.
+    TALLY.open_own()
     database = open_database(settings)
     # The workers do the same. Here a mistake shows before they start, and only once.
     Application(replace(settings, auth_strategy=strategy), database)
@@ -145,11 +149,11 @@ def _tell_workers(settings: Settings, strategy: str) -> None:
 
 def _run(host: str, port: int, workers: int, limits: Limits) -> None:
     def work(tell_ready: Callable[[], None]) -> None:
-        run_worker(_load_application, limits, host, port, tell_ready)
+        run_worker(_load_application, limits, host, port, tell_ready, watch=watch_server)
 
     # Bound, but not listening: the workers listen at the same address.
     with bind(host, port):
-        status = Supervisor(workers, work).run()
+        status = Supervisor(workers, work, limits.drain_seconds).run()
     sys.exit(status)
 
 

@@ -140,6 +140,8 @@ class Turn:
         self._began: float | None = time.thread_time()
         self._pause_at = time.perf_counter() + _FREE_SECONDS
         self._slice_ends = 0.0
+        # How long the search has waited for others.
+        self.waited_seconds = 0.0
 
     def pause(self) -> None:
         """Wait for other searches, if the slice is over. Called between two pieces of work."""
@@ -180,12 +182,17 @@ class Turn:
     def _wait_in_line(self) -> None:
         if not self.is_very_large and self._has_worked(_VERY_LARGE_SECONDS):
             self._stop()
+            began = time.perf_counter()
             self._turns.very_large.enter()
+            self.waited_seconds += time.perf_counter() - began
             self.is_very_large = True
             self._start()
         else:
+            began = time.perf_counter()
             self._turns.working.let_pass()
-            self._slice_ends = time.perf_counter() + _SLICE_SECONDS
+            now = time.perf_counter()
+            self.waited_seconds += now - began
+            self._slice_ends = now + _SLICE_SECONDS
 
     def _has_worked(self, seconds: float) -> bool:
         """Whether the search has used so much CPU time."""
@@ -198,10 +205,13 @@ class Turn:
         self._start()
 
     def _start(self) -> None:
+        began = time.perf_counter()
         self._turns.working.enter()
+        now = time.perf_counter()
+        self.waited_seconds += now - began
         self._turns.begin_work()
         self._works = True
-        self._slice_ends = time.perf_counter() + _SLICE_SECONDS
+        self._slice_ends = now + _SLICE_SECONDS
 
     def _stop(self) -> None:
         self._works = False

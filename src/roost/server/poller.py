@@ -25,6 +25,7 @@ from roost.server.connection import WITHOUT_EVENTS, Connection, Refused, State
 from roost.server.exchange import Application, CutOff, answer, send_piece
 from roost.server.incoming import Environ
 from roost.server.outgoing import refusal
+from roost.server.server_state import Deeds, ServerState
 from roost.server.threads import Threads
 
 _LOG = logging.getLogger(__name__)
@@ -65,8 +66,13 @@ class Poller:
         self._sweep_at = 0.0
         # How many connections the poller evicted since the last sweep.
         self._evicted = 0
+        self._deeds = Deeds()
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
-        self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
+        self._server: Environ = {
+            "wsgi.url_scheme": "http",
+            "SERVER_SOFTWARE": "Roost",
+            "roost.is_stopping": self.is_stopping,
+        }
 
     def run(self) -> None:
         """Serve until SIGTERM, then let requests in flight finish."""
@@ -82,7 +88,19 @@ class Poller:
             arrivals.register(self._listener, select.EPOLLIN)
             while not self._stopping:
                 self._turn(arrivals, wakened)
+            # Clients still get answers, while a proxy learns that it shall ask another server.
+            drained_at = time.monotonic() + self._limits.drain_seconds
+            while time.monotonic() < drained_at:
+                self._turn(arrivals, wakened)
         self._finish()
+
+    def is_stopping(self) -> bool:
+        """Whether the server finishes its work and takes no more."""
+        return self._stopping
+
+    def report(self) -> ServerState:
+        """The state of the server now."""
+        return self._deeds.report(self._all(), THREADS)
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
@@ -133,6 +151,7 @@ class Poller:
 
     def _open(self, client: socket.socket, address: object, now: float) -> None:
         client.setblocking(False)
+        self._deeds.accepted += 1
         environ = {**self._server, **_addresses(client, address)}
         connection = Connection(client, environ, self._limits, self._large_bodies)
         connection.deadline = now + self._limits.header_seconds
@@ -156,6 +175,7 @@ class Poller:
                 if not (connection.is_idle and connection.has_unread_bytes):
                     self._close(connection)
                     self._evicted += 1
+                    self._deeds.evicted += 1
                     wanted -= 1
                 connection.owner.release()
 
@@ -200,6 +220,7 @@ class Poller:
         _LOG.info(
             "%s: %d %s", connection.environ["REMOTE_ADDR"], refused.status.value, refused.text
         )
+        self._deeds.refused[refused.status.value] += 1
         connection.keep_alive = False
         connection.wants_lingering = True
         with suppress(OSError):

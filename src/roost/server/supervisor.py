@@ -39,8 +39,14 @@ class _WorkerSlot:
 class Supervisor:
     """Keeps a number of worker processes running until a signal says stop."""
 
-    def __init__(self, workers: int, work: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        workers: int,
+        work: Callable[[Callable[[], None]], None],
+        drain_seconds: float = 0.0,
+    ) -> None:
         self._work = work
+        self._stop_seconds = drain_seconds + STOP_SECONDS + _KILL_SECONDS
         self._slots = [_WorkerSlot() for _ in range(workers)]
         self._stopping = False
         self._waker, self._wakened = socket.socketpair()
@@ -137,7 +143,7 @@ class Supervisor:
         slot.start_at = now + slot.delay_seconds
 
     def _stop_workers(self) -> None:
-        deadline = time.monotonic() + STOP_SECONDS + _KILL_SECONDS
+        deadline = time.monotonic() + self._stop_seconds
         self._signal(signal.SIGTERM)
         while self._running() and time.monotonic() < deadline:
             self._wait(0.2)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from roost.model.limits import Limits
 from roost.server.exchange import Application
 from roost.server.poller import Poller
+from roost.server.server_state import ServerState
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,8 +37,13 @@ def run_worker(
     host: str,
     port: int,
     is_ready: Callable[[], None],
+    *,
+    watch: Callable[[Callable[[], ServerState]], None] | None = None,
 ) -> None:
-    """Serve what `load` returns, in a process that ends when its parent does."""
+    """Serve what `load` returns, in a process that ends when its parent does.
+
+    `watch` gets a function that reports the state of the server.
+    """
     # A terminal sends these signals to all processes. The supervisor stops its workers in order.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     _end_with_parent()
@@ -46,6 +52,8 @@ def run_worker(
     _give_back_memory()
     listener = listen(host, port)
     poller = Poller(listener, application, _within_open_files(limits))
+    if watch is not None:
+        watch(poller.report)
     is_ready()
     poller.run()
 
