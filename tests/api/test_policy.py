@@ -23,7 +23,7 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 PROVIDER = "c0ffee00-0000-0000-0000-000000000001"
 CONSUMER = "c0ffee00-0000-0000-0000-00000000c001"
-UNGUARDED = {"/", ""}
+UNGUARDED = {"/", "", "/healthz", "/readyz", "/metrics"}
 
 # The rule of each route, by the names that operators write in policy files.
 RULES = {
@@ -100,7 +100,7 @@ def modern(database: Database, tmp_path: Path) -> ApiClient:
     return in_process_client(database, tmp_path, configuration(tmp_path, new_defaults=True))
 
 
-def test_only_the_root_is_open_without_a_token(api: ApiClient) -> None:
+def test_only_the_root_and_what_programs_watch_is_open_without_a_token(api: ApiClient) -> None:
     stranger = replace(api, token=None)
     answered = {route.path for route in ROUTES if use(stranger, route).status != 401}
     assert answered == UNGUARDED

@@ -25,7 +25,6 @@ from roost.api.requests import Request
 from roost.api.services import Services
 from roost.configuration.settings import Settings
 from roost.model.limits import Limits
-from roost.replica.replica import Replica
 from roost.search import kept_work
 from roost.search.kept_work import KeptScans
 from roost.search.scan import scan_block
@@ -113,7 +112,7 @@ def tell_to_caches(database: Database, settings: Settings) -> None:
     def check(scenario: Scenario) -> None:
         database.write(clean_tables)
         writer = Writer(asking(application_client(Application(settings, database))))
-        services = Services(settings, database, Replica(database), AnswerCache(), SummaryCache())
+        services = Services.on(settings, database)
         questions: list[Question] = []
         for step in scenario.steps:
             if isinstance(step, requests.Request):

@@ -57,6 +57,7 @@ def columns_of(found: list[Inventory], used: list[int]) -> InventoryColumns:
         max_unit=rows.max_unit,
         step_size=rows.step_size,
         used=column(used),
+        reserved=rows.reserved,
     )
 
 

@@ -13,9 +13,10 @@ from sqlalchemy import Connection
 
 from roost.model.identifiers import new_uuid
 from roost.store import schema, tables
-from roost.store.checks import Level, check_database
+from roost.store.checks import check_database
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
+from roost.store.findings import Level
 from roost.store.migrations import compatibility
 from roost.store.migrations.histories import (
     HISTORIES,

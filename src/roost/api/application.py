@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
+from time import perf_counter
 from typing import Any
 
 from roost.api import errors
 from roost.api.accept import quality
 from roost.api.authentication import IdentityUnavailable, Unauthorized, make_strategy
-from roost.api.candidates.answer_cache import AnswerCache
-from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.cors import Cors
 from roost.api.errors import HttpError
 from roost.api.failures import failure_of
@@ -29,16 +28,17 @@ from roost.api.microversions import (
     negotiate,
 )
 from roost.api.mounting import OUTSIDE, mount
+from roost.api.observation import Observation, ObservedStream
 from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
-from roost.api.request_log import log_request
 from roost.api.requests import Request, is_length
 from roost.api.responses import Response
 from roost.api.routes import ROUTES, Match, Route, Router
 from roost.api.services import Services
 from roost.configuration.settings import Settings
+from roost.metrics.counting import TALLY
+from roost.metrics.stages import Stage
 from roost.replica.housekeeping import Housekeeping
-from roost.replica.replica import Replica
 from roost.store.database import Database
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
@@ -56,15 +56,18 @@ class Application:
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
-        self._services = Services(
-            settings, database, Replica(database), AnswerCache(), SummaryCache()
-        )
+        self._services = Services.on(settings, database)
+        self._observation = Observation(settings.watch)
+        # Processes that this one forks share the memory of its metrics.
+        TALLY.open()
         self._housekeeping: Housekeeping | None = None
         self._authenticate = make_strategy(settings)
         self._policy = Policy(settings.oslo)
         self._cors = Cors(settings.cors) if settings.cors else None
         self._router = Router(ROUTES)
         self._prefix = settings.network.prefix
+        # Clients need no token for these.
+        self._open_paths = frozenset(route.path for route in ROUTES if route.rule is None)
 
     def prepare(self) -> None:
         """Read all providers, so that the first request does not wait for that."""
@@ -72,7 +75,9 @@ class Application:
 
     def keep_house(self) -> None:
         """Start the thread that prunes the journal; each process that answers requests has one."""
-        self._housekeeping = Housekeeping(self._services.database, self._services.replica)
+        self._housekeeping = Housekeeping(
+            self._services.database, self._services.replica, self._services.sample
+        )
 
     def prepare_reload(self, settings: Settings) -> Callable[[], None]:
         """Read the policy that these settings name; the result puts it into force."""
@@ -99,9 +104,11 @@ class Application:
             apply_proxy_headers(environ, self._settings.network.trusted_proxies)
         request = Request(environ, self._settings.limits)
         ThreadContext(request).update_store()
+        self._observation.begin(request)
         try:
             return self._respond(request, start_response)
         finally:
+            self._observation.leave(request)
             NO_REQUEST.update_store()
 
     def _respond(self, request: Request, start_response: StartResponse) -> Iterable[bytes]:
@@ -116,10 +123,13 @@ class Application:
         if response.stream is None:
             response.headers.append(("content-length", str(len(response.body))))
         response.headers.append(("x-openstack-request-id", request.id))
-        log_request(request, response)
+        if response.stream is None:
+            size = len(response.body)
+            self._observation.end(request, response, size, perf_counter() - request.began)
         start_response(_REASONS[response.status], response.headers)
         if response.stream is not None:
-            return _pieces(request, response.stream)
+            pieces = _pieces(request, response.stream)
+            return ObservedStream(self._observation, request, response, pieces)
         return [response.body] if request.method != "HEAD" else []
 
     def _answer(self, request: Request) -> Response:
@@ -128,8 +138,10 @@ class Application:
             text = f"The service is at {self._prefix} ([roost]prefix). Put that before the path."
             return _error_response(request, HttpError(404, text))
         try:
-            if request.path not in ("", "/"):
+            if request.path not in self._open_paths:
+                began = perf_counter()
                 request.caller = self._authenticate(request)
+                request.times.end(Stage.AUTHENTICATION, began)
         except Unauthorized as error:
             return _unauthorized_response(request, error)
         except IdentityUnavailable:
@@ -168,7 +180,9 @@ class Application:
         if match is None:
             raise HttpError(404)
         request.parameters = match.parameters
+        request.route = match.path
         route = _route(request, match)
+        request.is_probe = route.is_probe
         if route.media_first:
             _check_media_types(request, route)
         if not route.since <= request.version <= route.until:
@@ -177,12 +191,14 @@ class Application:
             raise HttpError(route.unknown_status)
         _check_media_types(request, route)
         if route.rule is not None:
+            began = perf_counter()
             target = (
                 request.caller.project
                 if route.target_project is None
                 else route.target_project(request)
             )
             self._policy.authorize(route.rule, request.caller, target)
+            request.times.end(Stage.POLICY, began)
         return route.handler(self._services, request)
 
 

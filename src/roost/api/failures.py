@@ -9,8 +9,9 @@ from roost.api.errors import HttpError, OverLimit
 from roost.api.log_context import line_context
 from roost.api.requests import Request
 from roost.configuration.limit_log import LIMIT_LOG
+from roost.metrics.catalogue import CONFLICTS, DATABASE_FAILURES
 from roost.search.turns import SearchTooLong, TooManySearches
-from roost.service.errors import DomainError, ErrorCode
+from roost.service.errors import Conflict, ConflictCause, DomainError, ErrorCode
 from roost.store.errors import (
     Busy,
     Contention,
@@ -32,32 +33,46 @@ _QUERY_LENGTH_MAX = 500
 
 def failure_of(request: Request, error: Exception) -> HttpError:
     """The answer to a request that raised this error. It contains no internals."""
-    if isinstance(error, HttpError):
-        if isinstance(error, OverLimit):
-            _tell_limit(request, error)
-        return error
-    if isinstance(error, DomainError):
-        return errors.from_domain_error(error)
-    context = {"context": line_context(request)}
-    match meaning_of(error):
-        case Contention():
-            text = f"update conflict: {error}. Try again."
-            answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
+    answer = _answer_to(request, error)
+    if isinstance(answer, OverLimit):
+        _tell_limit(request, answer)
+    return answer
+
+
+def _answer_to(request: Request, error: Exception) -> HttpError:
+    match error:
+        case HttpError():
+            return error
+        case DomainError():
+            if isinstance(error, Conflict):
+                CONFLICTS.count((error.cause,))
+            return errors.from_domain_error(error)
         case TooManySearches():
             text = f"Too much is asked for at once: {error}. Try again."
-            answer = OverLimit(503, text, "searches")
-            _tell_limit(request, answer)
+            return OverLimit(503, text, "searches")
         case SearchTooLong():
             # The same question would take as long again.
             text = (
                 f"The search took {error} ([roost]max_search_seconds). Ask for less, with a limit, "
                 "fewer groups or an aggregate, or raise the option."
             )
-            answer = OverLimit(503, text, "max_search_seconds", may_pass=False)
-            _tell_limit(request, answer)
+            return OverLimit(503, text, "max_search_seconds", may_pass=False)
+    return _answer_of_store(request, error)
+
+
+def _answer_of_store(request: Request, error: Exception) -> HttpError:
+    """The answer to an error of the database, or to a defect."""
+    context = {"context": line_context(request)}
+    match meaning_of(error):
+        case Contention():
+            CONFLICTS.count((ConflictCause.CONTENTION,))
+            text = f"update conflict: {error}. Try again."
+            answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
         case Busy():
+            DATABASE_FAILURES.count(("busy",))
             answer = HttpError(503, f"Nothing was written: {error}.")
         case OutcomeUnknown():
+            DATABASE_FAILURES.count(("outcome_unknown",))
             _LOG.error("The outcome of a write is not known: %s", error, extra=context)
             answer = HttpError(
                 503,
@@ -65,10 +80,12 @@ def failure_of(request: Request, error: Exception) -> HttpError:
                 "carried out or not: look before you repeat it.",
             )
         case DatabaseAway() | DatabaseUnusable() | StatementFailed():
+            DATABASE_FAILURES.count(("away",))
             _LOG.error("The database cannot be used: %s", reason_of(error), extra=context)
             text = f"The database cannot be used at the moment.{_what_was_written(request)}"
             answer = HttpError(503, text)
         case WriteRefused():
+            DATABASE_FAILURES.count(("write_refused",))
             _LOG.error("The database cannot write: %s", error, extra=context)
             text = f"The database cannot write at the moment.{_what_was_written(request)}"
             answer = HttpError(503, text)

@@ -7,12 +7,18 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote
 
 from roost.api.errors import HttpError, OverLimit
 from roost.api.microversions import MIN_VERSION, Microversion
+from roost.metrics.stages import StageTimes
 from roost.model.limits import Limits
+
+if TYPE_CHECKING:
+    from roost.api.slow_requests import SearchAsked
+    from roost.api.tracing import RequestTrace
 
 _LENGTH_DIGITS_MAX = 18
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -40,19 +46,34 @@ class Request:
     __slots__ = (
         "_body",
         "_limits",
+        "began",
         "caller",
         "environ",
         "has_written",
         "id",
+        "is_probe",
         "method",
         "parameters",
         "path",
+        "route",
+        "search",
+        "times",
+        "trace",
         "version",
         "version_text",
     )
 
     def __init__(self, environ: dict[str, Any], limits: Limits) -> None:
         self.environ = environ
+        self.began = perf_counter()
+        self.times = StageTimes()
+        # The path of the route table, which is known after the caller is.
+        self.route = "unknown"
+        # Whether a program asks this every few seconds.
+        self.is_probe = False
+        # What the request searched, for the account of a slow search.
+        self.search: SearchAsked | None = None
+        self.trace: RequestTrace | None = None
         self.id = _new_id()
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ.get("PATH_INFO", "")

@@ -10,7 +10,9 @@ from roost.api.candidates import handler as candidates
 from roost.api.handlers import (
     aggregates,
     allocations,
+    health,
     inventories,
+    metrics,
     providers,
     resource_classes,
     root,
@@ -45,6 +47,8 @@ class Route:
     unknown_status: int = 404
     # The project that the rule is about; the caller's own if this is `None`.
     target_project: Callable[[Request], str | None] | None = None
+    # Programs ask it every few seconds: an answer without an error is no line in the log.
+    is_probe: bool = False
 
 
 def _route(
@@ -84,6 +88,10 @@ _CONSUMER = "/allocations/{consumer}"
 ROUTES: tuple[Route, ...] = (
     Route("GET", "/", root.home, rule=None),
     Route("GET", "", root.home, rule=None),
+
+    Route("GET", "/healthz", health.alive, rule=None, is_probe=True),
+    Route("GET", "/readyz", health.ready, rule=None, is_probe=True),
+    Route("GET", "/metrics", metrics.scrape, rule=None, is_probe=True),
 
     _route("GET", "/resource_classes", resource_classes.list_all, "resource_classes:list", since=2),
     _route("POST", "/resource_classes", resource_classes.create, "resource_classes:create",
@@ -149,6 +157,8 @@ ROUTES: tuple[Route, ...] = (
 class Match(NamedTuple):
     """All routes of a path by method, and the variable parts of the path."""
 
+    # The path of the table.
+    path: str
     by_method: Mapping[str, Sequence[Route]]
     parameters: dict[str, str]
 
@@ -161,39 +171,47 @@ class Match(NamedTuple):
 class Router:
     """Finds the routes of a path.
 
-    In paths with the same number of parts, the same parts are variable. So the fixed parts are the
-    key of a table.
+    Paths with the same number of parts may have variable parts at several places. Each choice of
+    places is a pattern. The fixed parts are the key of a table, so a pattern costs one look there.
+    Patterns with fewer variable parts come first: `/a/state` is found before `/a/{name}`.
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        # By the number of parts: where the variable parts are.
-        self._variable: dict[int, tuple[int, ...]] = {}
+        # By the number of parts: where the variable parts of each pattern are.
+        self._patterns: dict[int, list[tuple[int, ...]]] = {}
         # By the parts, with "{}" for each variable part: the names of these, and the routes.
-        self._found: dict[tuple[str, ...], tuple[tuple[str, ...], dict[str, list[Route]]]] = {}
+        self._found: dict[tuple[str, ...], tuple[str, tuple[str, ...], dict[str, list[Route]]]] = {}
         for route in routes:
             parts = route.path.split("/")
             where = tuple(index for index, part in enumerate(parts) if part.startswith("{"))
-            if self._variable.setdefault(len(parts), where) != where:
-                raise ValueError(f"{route.path} has other variable parts than paths of its length")
+            patterns = self._patterns.setdefault(len(parts), [])
+            if where not in patterns:
+                patterns.append(where)
+                patterns.sort(key=lambda places: (len(places), [-place for place in places]))
             names = tuple(parts[index][1:-1] for index in where)
-            _, by_method = self._found.setdefault(_key(parts, where), (names, {}))
+            path, _, by_method = self._found.setdefault(_key(parts, where), (route.path, names, {}))
+            if path != route.path:
+                raise ValueError(f"{route.path} has other names than an equal path")
             by_method.setdefault(route.method, []).append(route)
 
     def find(self, path: str) -> Match | None:
         """The routes of this path; `None` if there is no such path."""
         parts = path.split("/")
-        where = self._variable.get(len(parts))
-        if where is None:
-            return None
-        values = [parts[index] for index in where]
-        found = self._found.get(_key(parts, where))
-        if found is None or "" in values:
-            return None
-        names, by_method = found
-        return Match(by_method, dict(zip(names, values, strict=True)))
+        for where in self._patterns.get(len(parts), ()):
+            found = self._found.get(_key(parts, where))
+            if found is None:
+                continue
+            values = [parts[index] for index in where]
+            if "" not in values:
+                template, names, by_method = found
+                return Match(template or "/", by_method, dict(zip(names, values, strict=True)))
+        return None
 
 
 def _key(parts: list[str], variable: tuple[int, ...]) -> tuple[str, ...]:
+    if not variable:
+        return tuple(parts)
+    key = parts.copy()
     for index in variable:
-        parts[index] = "{}"
-    return tuple(parts)
+        key[index] = "{}"
+    return tuple(key)

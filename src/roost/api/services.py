@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 from typing import ParamSpec, TypeVar
 
 from roost.api.candidates.answer_cache import AnswerCache
 from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.readiness import ReadinessCheck
 from roost.api.requests import Request
 from roost.configuration.settings import Settings
+from roost.metrics.catalogue import POOL_CONNECTIONS
+from roost.metrics.sampling import sample_all
+from roost.metrics.stages import CURRENT, Stage
 from roost.replica.replica import Replica
+from roost.search.forest import Forest
 from roost.store.database import Database, Work
 
 P = ParamSpec("P")
@@ -25,10 +31,37 @@ class Services:
     replica: Replica
     answers: AnswerCache
     summaries: SummaryCache
+    readiness: ReadinessCheck
+
+    @classmethod
+    def on(cls, settings: Settings, database: Database) -> Services:
+        """New services, with nothing remembered."""
+        replica = Replica(database)
+        readiness = ReadinessCheck(database, replica)
+        return cls(settings, database, replica, AnswerCache(), SummaryCache(), readiness)
+
+    def forest(self) -> Forest:
+        """A forest that contains everything that was committed before this call."""
+        began = perf_counter()
+        try:
+            return self.replica.current()
+        finally:
+            CURRENT.times.end(Stage.FRESHNESS, began)
+
+    def sample(self) -> None:
+        """Set the gauges of this process."""
+        sample_all()
+        for pool, doorway in self.database.doorways().items():
+            POOL_CONNECTIONS.set(doorway.opened, (pool, "open"))
+            POOL_CONNECTIONS.set(doorway.kept, (pool, "idle"))
 
     def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a use case that only reads."""
-        return self.database.read(work, *args, **kwargs)
+        began = perf_counter()
+        try:
+            return self.database.read(work, *args, **kwargs)
+        finally:
+            CURRENT.times.end(Stage.DATABASE, began)
 
     def write(
         self,
@@ -41,6 +74,10 @@ class Services:
 
         If a later step fails, the answer must not say that nothing was written.
         """
-        result = self.database.write(work, *args, **kwargs)
+        began = perf_counter()
+        try:
+            result = self.database.write(work, *args, **kwargs)
+        finally:
+            request.times.end(Stage.DATABASE, began)
         request.has_written = True
         return result

@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import click
 import urllib3
 from rich.console import Console
 
-from roost.api.authentication import strategy as check_strategy
+from roost.api.authentication import check_strategy
 from roost.api.policy import Policy
 from roost.api.policy_review import open_writes
 from roost.cli.options import configuration_options
@@ -99,7 +100,7 @@ def _failure(kind: Kind, error: OperatorError) -> Concern:
 def _unusable(settings: Settings) -> Iterator[Concern]:
     """What the start would refuse, and what the policy allows."""
     try:
-        check_strategy(settings.auth_strategy or "noauth2")
+        check_strategy(replace(settings, auth_strategy=settings.auth_strategy or "noauth2"))
     except OperatorError as error:
         yield _failure(Kind.UNUSABLE, error)
     try:

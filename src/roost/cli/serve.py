@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from roost.api.application import Application
 from roost.api.authentication import check_strategy
@@ -26,6 +27,8 @@ from roost.configuration.settings import (
     load_settings,
 )
 from roost.demo.load import DemoSummary, load_demo
+from roost.metrics.counting import TALLY
+from roost.metrics.sampling import watch_server
 from roost.reloading import Reloader, check_policy
 from roost.server.certificates import CertificateFiles, make_context
 from roost.server.listening import Place
@@ -80,50 +83,96 @@ def serve(
 
     SIGHUP reads the policy and the options of the log again.
     """
-    network = NetworkOptions(**network_values)
     settings = read_settings(config_files, database_url)
     set_up_logging(settings)
-    strategy = settings.auth_strategy or "noauth2"
-    settings = replace(settings, auth_strategy=strategy)
-    places = network.places()
-    if strategy == "noauth2" and not open_to_all:
-        _check_local(places)
+    settings = replace(settings, auth_strategy=settings.auth_strategy or "noauth2")
+    service = _Service(settings, NetworkOptions(**network_values), workers, database_url)
+    if settings.auth_strategy == "noauth2" and not open_to_all:
+        _check_local(service.places)
     check_strategy(settings)
-    for place in places:
-        place.check()
-    prefix = network.chosen_prefix(settings.network)
-    files = network.certificate_files(settings.network)
-    if files is not None:
-        # The workers read the files, too. Here a mistake shows before they start, and only once.
-        make_context(files)
+    service.check_network()
+    # The workers of this server, and no other process, share its metrics.
+    TALLY.open_own()
     database = open_database(settings)
-    # The workers do the same.
+    # The workers do the same. Here a mistake shows before they start, and only once.
     Application(settings, database)
     console = Console(stderr=True)
     if demo:
         with explained(database.url):
             loaded = load_demo(database)
         console.print(plain(_demo_line(loaded, database)), soft_wrap=True)
-    line = plain("Roost", "bold")
-    shown = ", ".join(_shown(place, files, prefix) for place in places)
-    line.append_text(plain(f" at {shown} on {shown_url(database.url)}, ", "not bold"))
-    line.append_text(plain(f"{workers} worker{'s' if workers > 1 else ''}, {strategy}", "not bold"))
-    console.print(line, soft_wrap=True)
+    console.print(service.first_line(database), soft_wrap=True)
     database.close()
+    sys.exit(service.run())
 
-    def work(link: WorkerLink) -> None:
+
+class _Service:
+    """What runs: workers at some places, with the settings of the command line and the files."""
+
+    def __init__(
+        self, settings: Settings, network: NetworkOptions, workers: int, database_url: str | None
+    ) -> None:
+        self._settings = settings
+        self._workers = workers
+        self._database_url = database_url
+        self.places = network.places()
+        self._prefix = network.chosen_prefix(settings.network)
+        self._files = network.certificate_files(settings.network)
+
+    def check_network(self) -> None:
+        """Refuse places and certificates that cannot be used."""
+        for place in self.places:
+            place.check()
+        if self._files is not None:
+            # The workers read the files, too.
+            make_context(self._files)
+
+    def first_line(self, database: Database) -> Text:
+        """The line that says where the service is."""
+        shown = ", ".join(_shown(place, self._files, self._prefix) for place in self.places)
+        number = f"{self._workers} worker{'s' if self._workers > 1 else ''}"
+        line = plain("Roost", "bold")
+        rest = f" at {shown} on {shown_url(database.url)}, {number}, {self._settings.auth_strategy}"
+        line.append_text(plain(rest, "not bold"))
+        return line
+
+    def run(self) -> int:
+        """The exit status, after all workers have ended."""
+        reloader = Reloader(self._settings, self._read_again, [check_policy])
+        supervisor = Supervisor(
+            self._workers,
+            self._work,
+            reloader.reload_and_tell,
+            drain_seconds=self._settings.limits.drain_seconds,
+            before_stop=self._leave,
+        )
+        try:
+            for place in self.places:
+                place.hold()
+            return supervisor.run()
+        finally:
+            self._leave()
+
+    def _work(self, link: WorkerLink) -> None:
         # Only in the worker: the supervisor compares the files with its own environment.
-        _tell_workers(settings, strategy, prefix)
-        load = partial(_load_application, link)
-        run_worker(load, settings.limits, places, link.tell_ready, files)
+        _tell_workers(self._settings, self._prefix)
+        run_worker(
+            partial(_load_application, link),
+            self._settings.limits,
+            self.places,
+            link.tell_ready,
+            self._files,
+            watch=watch_server,
+        )
 
-    def read_again() -> Settings:
-        fresh = load_settings(settings.config_files, database_url)
+    def _read_again(self) -> Settings:
+        fresh = load_settings(self._settings.config_files, self._database_url)
         log_unknown_names(fresh)
         return fresh
 
-    reloader = Reloader(settings, read_again, [check_policy])
-    _run(places, partial(Supervisor, workers, work, reloader.reload_and_tell))
+    def _leave(self) -> None:
+        for place in self.places:
+            place.leave()
 
 
 def _check_local(places: Sequence[Place]) -> None:
@@ -152,27 +201,13 @@ def _demo_line(summary: DemoSummary, database: Database) -> str:
     )
 
 
-def _tell_workers(settings: Settings, strategy: str, prefix: str) -> None:
+def _tell_workers(settings: Settings, prefix: str) -> None:
     """Put the settings into the environment, where `roost.wsgi` in each worker reads them."""
     os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
     # In a configuration a dollar sign begins the name of an option.
     os.environ["OS_PLACEMENT_DATABASE__CONNECTION"] = settings.database.url.replace("$", "$$")
-    os.environ["OS_API__AUTH_STRATEGY"] = strategy
+    os.environ["OS_API__AUTH_STRATEGY"] = settings.auth_strategy or ""
     os.environ["OS_ROOST__PREFIX"] = prefix
-
-
-def _run(places: Sequence[Place], supervisor: Callable[[Callable[[], None]], Supervisor]) -> None:
-    def leave() -> None:
-        for place in places:
-            place.leave()
-
-    try:
-        for place in places:
-            place.hold()
-        status = supervisor(leave).run()
-    finally:
-        leave()
-    sys.exit(status)
 
 
 def _load_application(link: WorkerLink) -> Application:

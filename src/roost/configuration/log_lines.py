@@ -7,6 +7,8 @@ from typing import Any
 
 from oslo_log.formatters import ContextFormatter
 
+from roost.configuration.json_lines import JsonLineFormatter, shortens
+
 # The attribute of a record with the ids, the user and the project, as the usual form prints them.
 IDENTITY = "identity"
 
@@ -63,5 +65,9 @@ class LineFormatter(ContextFormatter):
 def shorten_lines(handler: logging.Handler) -> None:
     """Give a handler that writes lines the short way. Others read the context from the record."""
     formatter: Any = handler.formatter
-    if isinstance(handler, logging.StreamHandler) and type(formatter) is ContextFormatter:
+    if not isinstance(handler, logging.StreamHandler):
+        return
+    if type(formatter) is ContextFormatter:
         handler.setFormatter(LineFormatter(formatter))
+    elif shortens(formatter):
+        handler.setFormatter(JsonLineFormatter(datefmt=formatter.datefmt))

@@ -10,6 +10,8 @@ from roost.store.database import SILENCE_SECONDS, WAIT_SECONDS
 
 _NIL_UUID = "00000000-0000-0000-0000-000000000000"
 LIMITS = Limits()
+# Traits, and aggregates, of which `/metrics` shows the capacity.
+NAMED_MAX = 32
 
 DATABASE = (
     cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
@@ -156,6 +158,30 @@ ROOST = (
     _limit("body_seconds", "Time for the body of a request to come."),
     _limit("idle_seconds", "Time for which a connection is kept without a request."),
     _limit("unread_seconds", "Time for a client to read something of its answer."),
+    _limit(
+        "drain_seconds",
+        "Time after SIGTERM in which `roost serve` answers on, and /readyz says 503.",
+        0,
+    ),
+    cfg.BoolOpt("metrics", default=True, help="Whether /metrics answers; else 404."),
+    cfg.ListOpt(
+        "metrics_traits",
+        default=[],
+        help="Traits for which /metrics shows the capacity of the trees that have them; at most "
+        f"{NAMED_MAX}.",
+    ),
+    cfg.ListOpt(
+        "metrics_aggregates",
+        default=[],
+        help="Uuids of aggregates for which /metrics shows the capacity of their trees; at most "
+        f"{NAMED_MAX}.",
+    ),
+    cfg.FloatOpt(
+        "slow_request_seconds",
+        default=1.0,
+        min=0,
+        help="A request that takes longer gets a warning in the log; 0: none does.",
+    ),
     cfg.IntOpt(
         "database_wait_seconds",
         default=WAIT_SECONDS,

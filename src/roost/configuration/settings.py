@@ -19,6 +19,7 @@ from roost.configuration.keystone_options import register_keystone_options
 from roost.configuration.network import NetworkSettings, network_settings
 from roost.configuration.unknown_names import options_by_name
 from roost.model.errors import ConfigurationError
+from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.limits import Limits
 from roost.search.candidate_order import CandidateOrder
 from roost.store.database import (
@@ -36,6 +37,7 @@ __all__ = [
     "ConfigurationError",
     "CorsSettings",
     "Settings",
+    "WatchSettings",
     "default_database_url",
     "load_settings",
     "options_without_effect",
@@ -52,6 +54,19 @@ class CorsSettings:
     allow_methods: tuple[str, ...]
     allow_headers: tuple[str, ...]
     expose_headers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """What the service tells operators about itself."""
+
+    # Whether `/metrics` answers.
+    metrics: bool = True
+    # The trees whose capacity `/metrics` shows by themselves.
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    # A request that takes longer gets a warning; 0 if none does.
+    slow_request_seconds: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +88,7 @@ class Settings:
     parse_proxy_headers: bool
     network: NetworkSettings
     limits: Limits
+    watch: WatchSettings
     # What oslo.policy and oslo.log read their own options from.
     oslo: Any
 
@@ -129,6 +145,7 @@ def load_settings(
         parse_proxy_headers=conf.oslo_middleware.enable_proxy_headers_parsing,
         network=network_settings(conf.roost),
         limits=_limits(conf.roost),
+        watch=_watch(conf.roost),
         oslo=conf,
     )
 
@@ -239,6 +256,27 @@ def _touch(conf: Any, group: str, name: str) -> None:
 
 def _limits(group: Any) -> Limits:
     return Limits(**{field.name: group[field.name] for field in fields(Limits)})
+
+
+def _watch(group: Any) -> WatchSettings:
+    for name in ("metrics_traits", "metrics_aggregates"):
+        if len(group[name]) > options.NAMED_MAX:
+            raise ConfigurationError(
+                f"The option {name} in [roost] has {len(group[name])} members, and may have "
+                f"{options.NAMED_MAX}. Leave some out."
+            )
+    for uuid in group.metrics_aggregates:
+        if not is_uuid(uuid):
+            raise ConfigurationError(
+                f"The option metrics_aggregates in [roost] has {uuid!r}, which is no uuid. Give "
+                "the uuids of aggregates."
+            )
+    return WatchSettings(
+        metrics=group.metrics,
+        traits=tuple(dict.fromkeys(group.metrics_traits)),
+        aggregates=tuple(dict.fromkeys(map(canonical_uuid, group.metrics_aggregates))),
+        slow_request_seconds=group.slow_request_seconds,
+    )
 
 
 def _candidate_order(group: Any) -> CandidateOrder:

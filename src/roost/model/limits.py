@@ -31,6 +31,8 @@ class Limits:
     idle_seconds: int = 75
     # A client that reads nothing of its answer.
     unread_seconds: int = 30
+    # After SIGTERM: the server answers on, and `/readyz` tells proxies to ask another server.
+    drain_seconds: int = 0
     # The aggregates, traits or inventories of a provider; in a reshape, all inventories together.
     # Nova reports some hundred, and reshapes one tree at a time.
     max_provider_members: int = 10_000

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from roost.metrics.catalogue import HOUSEKEEPING_FAILURES, PRUNED_ROWS
 from roost.replica.replica import Replica
 from roost.store.database import Database
 from roost.store.errors import reason_of
@@ -25,6 +26,8 @@ PRUNE_SECONDS = 10
 # In one transaction of a few dozen milliseconds, during which SQLite has no other writer.
 _PRUNED_ROWS_MAX = 2_000
 TIDY_SECONDS = 5
+# How old the gauges of a process are at most when another process is scraped.
+SAMPLE_SECONDS = 1
 # How long a stopping process waits for a chore that has begun.
 _STOP_SECONDS = 5
 
@@ -54,6 +57,7 @@ class Chore:
             reason = None
         except Exception as error:
             self.failures += 1
+            HOUSEKEEPING_FAILURES.count((self.name,))
             reason = reason_of(error)
         if reason is None and self.reason is not None:
             _LOG.info("%s succeeds again", self.name)
@@ -71,7 +75,9 @@ class Chore:
 class Housekeeping:
     """Keeps the replica fresh and the journal short, also without requests."""
 
-    def __init__(self, database: Database, replica: Replica) -> None:
+    def __init__(
+        self, database: Database, replica: Replica, sample: Callable[[], None] | None = None
+    ) -> None:
         self._database = database
         self._starting = threading.Lock()
         self._stopping = threading.Event()
@@ -80,6 +86,7 @@ class Housekeeping:
         self.chores = (
             Chore("Reading the journal", replica.tidy, TIDY_SECONDS),
             Chore("Pruning the journal", self._prune, PRUNE_SECONDS),
+            *([Chore("Sampling", sample, SAMPLE_SECONDS)] if sample is not None else []),
         )
 
     @property
@@ -120,7 +127,9 @@ class Housekeeping:
         older_than = utc_now() - _JOURNAL_KEPT
         while not self._stopping.is_set():
             began = time.monotonic()
-            if self._database.write(prune_changes, older_than, _PRUNED_ROWS_MAX) < _PRUNED_ROWS_MAX:
+            pruned = self._database.write(prune_changes, older_than, _PRUNED_ROWS_MAX)
+            PRUNED_ROWS.count(amount=pruned)
+            if pruned < _PRUNED_ROWS_MAX:
                 return
             # Other writers get their turn between two batches.
             self._stopping.wait((time.monotonic() - began) / 4)

@@ -9,6 +9,14 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection
 
+from roost.metrics.catalogue import (
+    JOURNAL_ROWS,
+    LAST_LOOK,
+    LOOKS,
+    REBUILD_SECONDS,
+    REBUILDS,
+    REFRESHES,
+)
 from roost.search.forest import Forest
 from roost.search.rows import ForestRows
 from roost.search.vocabulary import Vocabulary
@@ -33,6 +41,10 @@ CHANGES_MIN = 10_000
 # has any more.
 _SETS_PER_PROVIDER_MAX = 4
 _SETS_MIN = 10_000
+
+# Labels of metrics.
+_DONE, _FAILED = ("done",), ("failed",)
+_USAGES, _TREES = ("usages",), ("trees",)
 
 _VOCABULARY = {ChangeKind.RESOURCE_CLASSES, ChangeKind.TRAIT_NAMES}
 
@@ -73,6 +85,12 @@ class Replica:
             self._is_looked_at = True
             self._look_began = time.monotonic()
         return self._look()
+
+    @property
+    def latest(self) -> Forest | None:
+        """The forest of the last look, however old; `None` before the first."""
+        state = self._state
+        return None if state is None else state[0]
 
     def tidy(self) -> None:
         """Look into the journal, and forget what makes further looks slower."""
@@ -116,6 +134,11 @@ class Replica:
             failure = error
             raise
         finally:
+            if seen_at == self._look_began:
+                LOOKS.count(_DONE)
+                LAST_LOOK.set(time.time() - (time.monotonic() - seen_at))
+            else:
+                LOOKS.count(_FAILED)
             with self._look_ended:
                 self._seen_at = seen_at
                 self._failure = failure
@@ -141,6 +164,8 @@ class Replica:
         # Outside the transaction, because it takes seconds for a large cloud.
         forest = Forest.of(rows, vocabulary)
         seconds = time.monotonic() - began
+        REBUILDS.count()
+        REBUILD_SECONDS.count(amount=seconds)
         _LOG.info("Read %d providers in %.1f seconds", forest.provider_count, seconds)
         return forest, position
 
@@ -149,11 +174,17 @@ class Replica:
         if looked is not None:
             entries, now = looked
             if all(entry.usages is not None for entry in entries):
+                if entries:
+                    JOURNAL_ROWS.count(amount=len(entries))
+                    REFRESHES.count(_USAGES)
                 # Usually nothing is new, or only claims, whose entries say all.
                 return _with_new_usages(forest, entries), now
         # What the journal does not say is read in one snapshot with the journal, so that no half
         # of a transaction is seen.
-        return self._following.snapshot(_apply_changes, forest, position)
+        changed, now, rows = self._following.snapshot(_apply_changes, forest, position)
+        JOURNAL_ROWS.count(amount=rows)
+        REFRESHES.count(_TREES)
+        return changed, now
 
 
 def _read_everything(connection: Connection) -> tuple[tuple[ForestRows, Vocabulary], Position]:
@@ -163,14 +194,15 @@ def _read_everything(connection: Connection) -> tuple[tuple[ForestRows, Vocabula
 
 def _apply_changes(
     connection: Connection, forest: Forest, position: Position
-) -> tuple[Forest, Position]:
+) -> tuple[Forest, Position, int]:
+    """The forest with what is new, the position after it, and how many rows were new."""
     entries, position = position.read(connection, _worth_reading(forest))
     if any(entry.kind in _VOCABULARY for entry in entries):
         forest = forest.with_vocabulary(read_vocabulary(connection))
     changed = _providers(entries, frozenset(ChangeKind) - _VOCABULARY - {ChangeKind.USAGE})
     used = _providers(entries, {ChangeKind.USAGE}) - changed
     if _is_worth_rebuilding(forest, len(changed) + len(used)):
-        return Forest.of(read_forest(connection), forest.vocabulary), position
+        return Forest.of(read_forest(connection), forest.vocabulary), position, len(entries)
     if changed:
         old_roots = forest.root_ids_of(changed)
         forest = forest.with_trees(read_trees(connection, changed, old_roots), old_roots)
@@ -179,9 +211,8 @@ def _apply_changes(
     if unknown:
         forest = forest.with_usages(read_usages(connection, unknown), unknown)
     known = used - unknown
-    return _with_new_usages(
-        forest, [entry for entry in entries if entry.provider_id in known]
-    ), position
+    told = [entry for entry in entries if entry.provider_id in known]
+    return _with_new_usages(forest, told), position, len(entries)
 
 
 def _with_new_usages(forest: Forest, entries: Sequence[JournalEntry]) -> Forest:

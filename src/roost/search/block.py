@@ -38,6 +38,8 @@ class InventoryColumns:
     max_unit: IntColumn
     step_size: IntColumn
     used: IntColumn
+    # No search asks it: the room takes it into account. Metrics show its sum.
+    reserved: IntColumn
     # The largest amount of one more allocation; below zero where more than the capacity is used.
     room: IntColumn
     # Every inventory takes any unit, as usual: then only room decides.
@@ -58,6 +60,7 @@ class InventoryColumns:
         max_unit: IntColumn,
         step_size: IntColumn,
         used: IntColumn,
+        reserved: IntColumn,
     ) -> InventoryColumns:
         """These columns, with the room that follows from them."""
         return cls(
@@ -67,6 +70,7 @@ class InventoryColumns:
             max_unit=max_unit,
             step_size=step_size,
             used=used,
+            reserved=reserved,
             room=_room(capacity, used, max_unit),
             plain=bool(takes_any_unit(min_unit, step_size).all()),
         )
@@ -102,6 +106,7 @@ class InventoryColumns:
             max_unit=self.max_unit[rows],
             step_size=self.step_size[rows],
             used=self.used[rows],
+            reserved=self.reserved[rows],
         )
 
     def followed_by(self, other: InventoryColumns, shift: int) -> InventoryColumns:
@@ -113,6 +118,7 @@ class InventoryColumns:
             max_unit=np.concatenate((self.max_unit, other.max_unit)),
             step_size=np.concatenate((self.step_size, other.step_size)),
             used=np.concatenate((self.used, other.used)),
+            reserved=np.concatenate((self.reserved, other.reserved)),
         )
 
 

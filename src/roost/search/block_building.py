@@ -96,6 +96,7 @@ class _OrderedInventories:
     max_unit: IntColumn
     step_size: IntColumn
     used: IntColumn
+    reserved: IntColumn
 
     @classmethod
     def of(
@@ -114,6 +115,7 @@ class _OrderedInventories:
             rows.max_unit[sequence],
             rows.step_size[sequence],
             _used(indexes, class_ids, usages, order),
+            rows.reserved[sequence],
         )
 
 
@@ -247,5 +249,6 @@ def _inventories_of(
             max_unit=inventories.max_unit[rows],
             step_size=inventories.step_size[rows],
             used=inventories.used[rows],
+            reserved=inventories.reserved[rows],
         )
     return found

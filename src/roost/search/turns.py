@@ -164,6 +164,8 @@ class Turn:
         self._work_began = self._began
         self._pause_at = time.perf_counter() + _FREE_SECONDS
         self._slice_ends = 0.0
+        # How long the search has waited for others.
+        self.waited_seconds = 0.0
 
     def pause(self) -> None:
         """Wait for other searches, if the slice is over. Called between two pieces of work.
@@ -230,7 +232,9 @@ class Turn:
         began = time.perf_counter()
         if not wait(self._wait_seconds_left):
             raise TooManySearches(f"a large search waited {self._wait_seconds} seconds for others")
-        self._wait_seconds_left -= time.perf_counter() - began
+        waited = time.perf_counter() - began
+        self.waited_seconds += waited
+        self._wait_seconds_left -= waited
 
     def _has_worked(self, seconds: float) -> bool:
         """Whether the search has used so much CPU time."""

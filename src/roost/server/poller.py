@@ -35,6 +35,7 @@ from roost.server.limit_lines import (
 )
 from roost.server.listening import Listener
 from roost.server.outgoing import refusal
+from roost.server.server_state import Deeds, ServerState
 from roost.server.states import WITHOUT_EVENTS, Refused, State
 from roost.server.threads import Threads
 from roost.server.tls_socket import TlsSocket
@@ -61,9 +62,6 @@ _NO_DESCRIPTOR_SECONDS = 0.01
 _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-_SERVER: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
-
-
 class Poller:
     """Serves an application on listening sockets until it is told to stop."""
 
@@ -80,7 +78,13 @@ class Poller:
         self._sweep_at = 0.0
         # How many connections the poller evicted since the last sweep.
         self._evicted = 0
+        self._deeds = Deeds()
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
+        self._server: Environ = {
+            "wsgi.url_scheme": "http",
+            "SERVER_SOFTWARE": "Roost",
+            "roost.is_stopping": self.is_stopping,
+        }
 
     def run(self) -> None:
         """Serve until SIGTERM, then let requests in flight finish."""
@@ -94,6 +98,10 @@ class Poller:
         arrivals = Arrivals(self._listeners, wakened)
         while not self._stopping:
             self._await_arrivals(arrivals)
+        # Clients still get answers, while a proxy learns that it shall ask another server.
+        drained_at = time.monotonic() + self._limits.drain_seconds
+        while time.monotonic() < drained_at:
+            self._await_arrivals(arrivals)
         self._finish(arrivals)
 
     def reload_certificates(self) -> None:
@@ -101,6 +109,14 @@ class Poller:
         for listener in self._listeners:
             if listener.certificates is not None:
                 listener.certificates.reload()
+
+    def is_stopping(self) -> bool:
+        """Whether the server finishes its work and takes no more."""
+        return self._stopping
+
+    def report(self) -> ServerState:
+        """The state of the server now."""
+        return self._deeds.report(self._all(), THREADS)
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
@@ -150,7 +166,8 @@ class Poller:
 
     def _open(self, listener: Listener, client: socket.socket, address: object, now: float) -> None:
         client.setblocking(False)
-        environ = {**_SERVER, **addresses(client, address)}
+        self._deeds.accepted += 1
+        environ = {**self._server, **addresses(client, address)}
         wire: socket.socket | TlsSocket = client
         if listener.certificates is not None:
             environ["wsgi.url_scheme"] = "https"
@@ -177,6 +194,7 @@ class Poller:
                 if not (connection.is_idle and connection.has_unread_bytes):
                     self._close(connection)
                     self._evicted += 1
+                    self._deeds.evicted += 1
                     wanted -= 1
                 connection.owner.release()
 
@@ -221,6 +239,7 @@ class Poller:
 
     def _refuse(self, connection: Connection, refused: Refused) -> None:
         tell_refused(connection.environ, refused)
+        self._deeds.refused[refused.status.value] += 1
         connection.keep_alive = False
         connection.wants_lingering = True
         with suppress(OSError):

@@ -72,11 +72,14 @@ class Supervisor:
         workers: int,
         work: Callable[[WorkerLink], None],
         reload: Callable[[], bool],
+        *,
+        drain_seconds: float = 0.0,
         before_stop: Callable[[], None] = lambda: None,
         notifier: SystemdNotifier | None = None,
     ) -> None:
         self._work = work
         self._reload = reload
+        self._stop_seconds = drain_seconds + STOP_SECONDS + _KILL_SECONDS
         self._before_stop = before_stop
         self._notifier = notifier or SystemdNotifier()
         self._had_terminal = has_terminal()
@@ -226,7 +229,7 @@ class Supervisor:
         slot.start_at = now + slot.delay_seconds
 
     def _stop_workers(self) -> None:
-        deadline = time.monotonic() + STOP_SECONDS + _KILL_SECONDS
+        deadline = time.monotonic() + self._stop_seconds
         self._signal(signal.SIGTERM)
         while self._running() and time.monotonic() < deadline:
             self._wait(0.2)

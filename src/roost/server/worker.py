@@ -15,6 +15,7 @@ from roost.server.certificates import CertificateFiles, Certificates
 from roost.server.exchange import WsgiApplication
 from roost.server.listening import Place
 from roost.server.poller import Poller
+from roost.server.server_state import ServerState
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,8 +37,13 @@ def run_worker(
     places: Sequence[Place],
     is_ready: Callable[[], None],
     certificate_files: CertificateFiles | None = None,
+    *,
+    watch: Callable[[Callable[[], ServerState]], None] | None = None,
 ) -> None:
-    """Serve what `load` returns, in a process that ends when its parent does."""
+    """Serve what `load` returns, in a process that ends when its parent does.
+
+    `watch` gets a function that reports the state of the server.
+    """
     # A terminal sends these signals to all processes. The supervisor stops its workers in order.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     _end_with_parent()
@@ -47,6 +53,8 @@ def run_worker(
     certificates = None if certificate_files is None else Certificates(certificate_files)
     listeners = [place.listener(certificates if place.speaks_tls else None) for place in places]
     poller = Poller(listeners, application, _within_open_files(limits))
+    if watch is not None:
+        watch(poller.report)
     is_ready()
     poller.run()
 

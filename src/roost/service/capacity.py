@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from roost.model.consumers import Claim
 from roost.model.inventory import Inventory
-from roost.service.errors import Conflict
+from roost.service.errors import Conflict, ConflictCause
 from roost.store.allocations import AllocationRow, InventoryUsage, InventoryUsages
 
 _PREFIX = "Unable to allocate inventory: "
@@ -89,7 +89,8 @@ def _check_amount(inventory: Inventory, uuid: str, amount: int) -> None:
             f"{_PREFIX}Unable to create allocation for '{inventory.resource_class}' on "
             f"resource provider '{uuid}'. The requested amount would violate inventory "
             f"constraints. (asked for {amount}; min_unit {inventory.min_unit}, max_unit "
-            f"{inventory.max_unit}, step_size {inventory.step_size})"
+            f"{inventory.max_unit}, step_size {inventory.step_size})",
+            cause=ConflictCause.AMOUNT,
         )
 
 
@@ -104,9 +105,13 @@ def _check_room(found: InventoryUsage, uuid: str, asked: int, held_before: int) 
             f"{_PREFIX}Unable to create allocation for '{inventory.resource_class}' on "
             f"resource provider '{uuid}'. The requested amount would exceed the capacity. "
             f"(asked for {asked}; {used_by_others} of {inventory.capacity:g} are in use by other "
-            "consumers)"
+            "consumers)",
+            cause=ConflictCause.CAPACITY,
         )
 
 
 def _without_inventory(names: str, uuid: str) -> Conflict:
-    return Conflict(f"{_PREFIX}Inventory for '{names}' on resource provider '{uuid}' invalid.")
+    return Conflict(
+        f"{_PREFIX}Inventory for '{names}' on resource provider '{uuid}' invalid.",
+        cause=ConflictCause.NO_INVENTORY,
+    )

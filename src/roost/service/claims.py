@@ -16,7 +16,14 @@ from sqlalchemy import Connection
 from roost.model.consumers import AnyGeneration, Claim
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.service.capacity import Amounts, check_capacity
-from roost.service.errors import Conflict, ErrorCode, Invalid, NotFound, UnknownResourceClass
+from roost.service.errors import (
+    Conflict,
+    ConflictCause,
+    ErrorCode,
+    Invalid,
+    NotFound,
+    UnknownResourceClass,
+)
 from roost.store import allocations, consumers, providers
 from roost.store.allocations import AllocationRow, InventoryUsages
 from roost.store.batches import LastBatch
@@ -181,6 +188,7 @@ def _check_generation(claim: Claim, row: ConsumerRow | None) -> None:
         raise Conflict(
             f"consumer generation conflict - expected {expected} but got {claim.generation}",
             ErrorCode.CONCURRENT_UPDATE,
+            ConflictCause.CONSUMER_GENERATION,
         )
 
 

@@ -20,6 +20,22 @@ class ErrorCode(StrEnum):
     QUERY_MISSING_VALUE = "placement.query.missing_value"
 
 
+class ConflictCause(StrEnum):
+    """Why a request conflicts with the present state, for operators."""
+
+    CAPACITY = "capacity"
+    AMOUNT = "amount"
+    """The inventory allows no allocation of this amount, however empty it is."""
+    NO_INVENTORY = "no_inventory"
+    CONSUMER_GENERATION = "consumer_generation"
+    PROVIDER_GENERATION = "provider_generation"
+    IN_USE = "in_use"
+    EXISTS = "exists"
+    CONTENTION = "contention"
+    """Each attempt at the write conflicted with another write."""
+    OTHER = "other"
+
+
 class DomainError(Exception):
     """A request that the service refuses; the client reads the message."""
 
@@ -40,6 +56,15 @@ class Invalid(DomainError):
 class Conflict(DomainError):
     """The request conflicts with the present state; the same request may succeed later."""
 
+    def __init__(
+        self,
+        message: str,
+        code: ErrorCode = ErrorCode.UNDEFINED,
+        cause: ConflictCause = ConflictCause.OTHER,
+    ) -> None:
+        super().__init__(message, code)
+        self.cause = cause
+
 
 class UnknownResourceClass(Invalid):
     """A request names a resource class that does not exist."""
@@ -59,4 +84,5 @@ def generation_conflict() -> Conflict:
         "Resource provider's generation already changed. Please update the generation and try "
         "again.",
         ErrorCode.CONCURRENT_UPDATE,
+        ConflictCause.PROVIDER_GENERATION,
     )

@@ -11,6 +11,7 @@ from roost.model.inventory import Inventory
 from roost.model.providers import Provider
 from roost.service.errors import (
     Conflict,
+    ConflictCause,
     ErrorCode,
     Invalid,
     NotFound,
@@ -66,6 +67,7 @@ def add_inventory(
             f"Update conflict: resource provider {uuid} already has inventory of class "
             f"{inventory.resource_class}; change it with PUT.",
             ErrorCode.CONCURRENT_UPDATE,
+            ConflictCause.EXISTS,
         )
     return _write(connection, provider, wanted, present)
 
@@ -198,6 +200,7 @@ def check_unused(
     raise Conflict(
         f"{prefix}Inventory for '{listed}' on resource provider '{provider_uuids[first]}' in use.",
         code,
+        ConflictCause.IN_USE,
     )
 
 
@@ -208,6 +211,7 @@ def _check_generation(provider: Provider, generation: int) -> None:
             f"{provider.generation}, the request was made for {generation}. Read it again, then "
             "repeat the change.",
             ErrorCode.CONCURRENT_UPDATE,
+            ConflictCause.PROVIDER_GENERATION,
         )
 
 

@@ -6,7 +6,14 @@ from sqlalchemy import Connection
 
 from roost.model.identifiers import new_uuid
 from roost.model.providers import Provider
-from roost.service.errors import Conflict, ErrorCode, Invalid, NotFound, provider_not_found
+from roost.service.errors import (
+    Conflict,
+    ConflictCause,
+    ErrorCode,
+    Invalid,
+    NotFound,
+    provider_not_found,
+)
 from roost.store import providers
 from roost.store.errors import Retry
 
@@ -37,11 +44,15 @@ def create_provider(
         providers.lock_trees(connection, [parent])
     if providers.is_taken(connection, uuid=uuid):
         raise Conflict(
-            f"Conflicting resource provider uuid: {uuid} already exists.", ErrorCode.DUPLICATE_NAME
+            f"Conflicting resource provider uuid: {uuid} already exists.",
+            ErrorCode.DUPLICATE_NAME,
+            ConflictCause.EXISTS,
         )
     if providers.is_taken(connection, name=name):
         raise Conflict(
-            f"Conflicting resource provider name: {name} already exists.", ErrorCode.DUPLICATE_NAME
+            f"Conflicting resource provider name: {name} already exists.",
+            ErrorCode.DUPLICATE_NAME,
+            ConflictCause.EXISTS,
         )
     return providers.insert_provider(connection, uuid, name, parent)
 
@@ -79,7 +90,9 @@ def update_provider(
     if name != provider.name:
         if providers.is_taken(connection, name=name, other_than=provider):
             raise Conflict(
-                f"Conflicting resource provider {name} already exists.", ErrorCode.DUPLICATE_NAME
+                f"Conflicting resource provider {name} already exists.",
+                ErrorCode.DUPLICATE_NAME,
+                ConflictCause.EXISTS,
             )
         providers.rename_provider(connection, provider, name)
     return get_provider(connection, uuid)
@@ -134,10 +147,12 @@ def delete_provider(connection: Connection, uuid: str) -> None:
         raise Conflict(
             f"Unable to delete parent resource provider {uuid}: It has child resource providers.",
             ErrorCode.PROVIDER_CANNOT_DELETE_PARENT,
+            ConflictCause.IN_USE,
         )
     if providers.has_allocations(connection, provider):
         raise Conflict(
             f"Unable to delete resource provider {uuid}: Resource provider has allocations.",
             ErrorCode.PROVIDER_IN_USE,
+            ConflictCause.IN_USE,
         )
     providers.delete_provider(connection, provider)

@@ -16,7 +16,7 @@ from roost.service.claims import (
     scope_of,
     settle_claims,
 )
-from roost.service.errors import Conflict, ErrorCode, Invalid, UnknownResourceClass
+from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid, UnknownResourceClass
 from roost.service.inventories import check_unused, hold_classes
 from roost.store import inventories, providers
 from roost.store.batches import execute_batch
@@ -92,6 +92,7 @@ def _seen_providers(
                 f"resource provider generation conflict for provider {uuid}: actual: "
                 f"{provider.generation}, given: {new.generation}",
                 ErrorCode.CONCURRENT_UPDATE,
+                ConflictCause.PROVIDER_GENERATION,
             )
         seen[uuid] = provider
     return seen

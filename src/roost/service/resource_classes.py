@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from roost.model.identifiers import Name
-from roost.service.errors import Conflict, Invalid, NotFound
+from roost.service.errors import Conflict, ConflictCause, Invalid, NotFound
 from roost.store import vocabulary
 from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
 
@@ -23,7 +23,9 @@ def get_resource_class(connection: Connection, name: str) -> Name:
 def create_resource_class(connection: Connection, name: str) -> None:
     """Create a custom class."""
     if vocabulary.find_resource_class(connection, name) is not None:
-        raise Conflict(f"Conflicting resource class already exists: {name}")
+        raise Conflict(
+            f"Conflicting resource class already exists: {name}", cause=ConflictCause.EXISTS
+        )
     vocabulary.insert_resource_class(connection, name)
 
 
@@ -42,7 +44,7 @@ def rename_resource_class(connection: Connection, name: str, new_name: str) -> N
         raise Invalid(f"Cannot update standard resource class {name}")
     if new_name != name:
         if vocabulary.find_resource_class(connection, new_name) is not None:
-            raise Conflict(f"Resource class already exists: {new_name}")
+            raise Conflict(f"Resource class already exists: {new_name}", cause=ConflictCause.EXISTS)
         vocabulary.rename_resource_class(connection, resource_class, new_name)
     return get_resource_class(connection, new_name)
 
@@ -55,7 +57,8 @@ def delete_resource_class(connection: Connection, name: str) -> None:
         raise Invalid(f"{prefix}Cannot delete standard resource class {name}.")
     if vocabulary.resource_class_is_used(connection, resource_class):
         raise Conflict(
-            f"{prefix}Cannot delete resource class {name}. Class is in use in inventory."
+            f"{prefix}Cannot delete resource class {name}. Class is in use in inventory.",
+            cause=ConflictCause.IN_USE,
         )
     vocabulary.delete_resource_class(connection, resource_class)
 

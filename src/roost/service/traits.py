@@ -11,6 +11,7 @@ from roost.model.identifiers import Name, is_custom, is_custom_name
 from roost.model.providers import Provider
 from roost.service.errors import (
     Conflict,
+    ConflictCause,
     Invalid,
     NotFound,
     generation_conflict,
@@ -71,7 +72,9 @@ def delete_trait(connection: Connection, name: str) -> None:
     if not is_custom(name):
         raise Invalid(f"Cannot delete standard trait {name}.")
     if vocabulary.trait_is_used(connection, trait):
-        raise Conflict(f"The trait {name} is in use by a resource provider.")
+        raise Conflict(
+            f"The trait {name} is in use by a resource provider.", cause=ConflictCause.IN_USE
+        )
     vocabulary.delete_trait(connection, trait)
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
+from roost.metrics.catalogue import RETRIES
 from roost.store.availability import Availability
 from roost.store.batches import LastBatch, commit_batch
 from roost.store.errors import (
@@ -58,6 +59,8 @@ WAIT_SECONDS = 5
 _PROBE_SECONDS = 2
 SILENCE_SECONDS = 30
 
+# Why a write runs again, as a label of metrics.
+_RACE, _CONNECTION, _LOCK = ("race",), ("connection",), ("lock",)
 _BACKOFF_SECONDS_MAX = 0.25
 # The bound for a write with all its attempts. Without it, writes that wait for each other could
 # occupy all threads.
@@ -113,7 +116,7 @@ class Database:
             for engine in (self.engine, self.reader)
         )
         self.followers = Doorway(self.follower, 0, 0, kept_max=1)
-        self.availability = Availability(self._probe, options.wait_seconds)
+        self.availability = Availability(lambda: self.probe(_select_one), options.wait_seconds)
         for engine in (self.engine, self.reader, self.follower):
             self.availability.guard(engine)
         self.gate = (
@@ -159,12 +162,17 @@ class Database:
                     break
             try:
                 return self._write(deadline, lambda connection: work(connection, *args, **kwargs))
-            except (Retry, IntegrityError, ConnectionLost) as error:
+            except (Retry, IntegrityError) as error:
                 last = error
+                RETRIES.count(_RACE)
+            except ConnectionLost as error:
+                last = error
+                RETRIES.count(_CONNECTION)
             except DBAPIError as error:
                 if not is_transient(error):
                     raise
                 last = error
+                RETRIES.count(_LOCK)
         if isinstance(last, ConnectionLost):
             raise last
         assert last is not None, "there is at least one attempt"
@@ -172,6 +180,10 @@ class Database:
             "A write failed at each of its attempts, the last because of: %s", reason_of(last)
         )
         raise Contention("each attempt at the write conflicted with another write") from last
+
+    def doorways(self) -> dict[str, Doorway]:
+        """The ways to connections, by what they are for."""
+        return {"write": self.writers, "read": self.readers, "journal": self.followers}
 
     def writer_turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
         """The turn of this writer, where writers queue; `Busy` after the deadline."""
@@ -201,13 +213,15 @@ class Database:
     def _session(self, doorway: Doorway) -> Session:
         return Session(doorway, self.options.silence_seconds, self.availability)
 
-    def _probe(self) -> None:
-        """Raise `DatabaseAway` unless the database answers over a new connection."""
+    def probe(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns over a new connection, soon; `DatabaseAway` if nothing answers."""
         options = replace(_of_follower(self.options), wait_seconds=_PROBE_SECONDS)
         engine = _create_engine(self.url, options, reads_only=True)
         try:
             with Session(Doorway(engine, 0, 0), _PROBE_SECONDS) as connection:
-                connection.exec_driver_sql("SELECT 1").close()
+                return work(connection, *args, **kwargs)
         finally:
             engine.dispose()
 
@@ -254,6 +268,10 @@ class Database:
                 raise
             # The server has rolled the transaction back: it said so by its error.
             raise WriteRefused(reason_of(error)) from error
+
+
+def _select_one(connection: Connection) -> None:
+    connection.exec_driver_sql("SELECT 1").close()
 
 
 def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> Engine:

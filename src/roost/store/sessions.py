@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
 
 from roost.store.availability import REFUSAL_SECONDS, Availability
 from roost.store.errors import (
@@ -62,6 +63,12 @@ class Doorway:
     def kept(self) -> int:
         """How many open connections the doorway keeps at this moment."""
         return len(self._kept)
+
+    @property
+    def opened(self) -> int:
+        """How many connections are open, kept or in use."""
+        pool = self.engine.pool
+        return pool.checkedout() + pool.checkedin() if isinstance(pool, QueuePool) else self.kept
 
     def enter(self) -> None:
         """Wait until a connection is free; the thread must leave again."""

@@ -29,6 +29,8 @@ class CachedAnswer:
 
     body: KeptBody
     headers: tuple[tuple[str, str], ...] = ()
+    # How many candidates the body has.
+    count: int = 0
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from time import perf_counter
 
 from roost.api.candidates.answer_cache import CachedAnswer
 from roost.api.candidates.body import candidate_body, streamed_body
@@ -11,6 +12,9 @@ from roost.api.microversions import Microversion
 from roost.api.requests import Request, parse_query_string
 from roost.api.responses import Response, now, with_cache_headers
 from roost.api.services import Services
+from roost.api.slow_requests import SearchAsked
+from roost.metrics.catalogue import CANDIDATES, SEARCHED_BLOCKS, SEARCHES, TRUNCATED
+from roost.metrics.stages import Stage
 from roost.model.candidates import CandidateQuery
 from roost.search.candidates import FoundCandidates
 from roost.search.turns import TURNS
@@ -25,6 +29,7 @@ _CHOICES_AT_ONCE_MAX = 32_000
 _SHORT_QUERY = 2000
 
 _CONTENT_TYPE = ("content-type", "application/json")
+_SEARCHED, _KEPT = ("search",), ("kept",)
 TRUNCATED_HEADER = "X-Roost-Truncated"
 
 
@@ -34,10 +39,12 @@ def list_all(services: Services, request: Request) -> Response:
     parse = _parsed_before if len(text) <= _SHORT_QUERY else _parsed
     limits = services.settings.limits
     query = parse(text, request.version, limits.max_request_groups, limits.max_query_parameters)
-    forest = services.replica.current()
+    forest = services.forest()
     question = text, request.version
     answer = services.answers.find(question, forest)
     if answer is None:
+        request.search = SearchAsked(forest, query, services.settings.candidate_order)
+        began, times = perf_counter(), request.times
         with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
             found = list_candidates(
                 forest,
@@ -46,19 +53,38 @@ def list_all(services: Services, request: Request) -> Response:
                 turn.pause,
                 services.answers.work(question) if len(text) <= _SHORT_QUERY else None,
             )
+            times.end(Stage.SEARCH, began)
+            times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
+            _count(found)
             headers = _headers(found)
             if _is_large(found):
                 stream = turn.pieces(streamed_body(found, request.version, services.summaries))
                 response = Response(200, headers=[_CONTENT_TYPE, *headers], stream=stream)
                 return with_cache_headers(response, request, now())
+            began = perf_counter()
             earlier = services.answers.earlier_body(question)
             body = candidate_body(found, request.version, services.summaries, turn.pause, earlier)
-            answer = CachedAnswer(body, headers)
+            answer = CachedAnswer(body, headers, found.count or 0)
+            times.end(Stage.RENDER, began)
         # A search in random order has no footprint: the next one finds other candidates.
         if found.footprint is not None:
             services.answers.keep(question, forest, answer, found.footprint)
+    else:
+        SEARCHES.count(_KEPT)
+        CANDIDATES.count(amount=answer.count)
     response = Response(200, answer.body.text, [_CONTENT_TYPE, *answer.headers])
     return with_cache_headers(response, request, now())
+
+
+def _count(found: FoundCandidates) -> None:
+    """Add a search to the metrics."""
+    SEARCHES.count(_SEARCHED)
+    if found.footprint is not None:
+        SEARCHED_BLOCKS.count(amount=len(found.footprint.tokens))
+    if found.count is not None:
+        CANDIDATES.count(amount=found.count)
+    if found.truncated:
+        TRUNCATED.count()
 
 
 def _parsed(

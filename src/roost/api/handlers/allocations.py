@@ -22,6 +22,7 @@ from roost.api.services import Services
 from roost.api.streaming import AT_ONCE_MAX, pages, streamed_members, streamed_response
 from roost.api.validation import check_allocations, check_provider_members, parse_body
 from roost.configuration.settings import Settings
+from roost.metrics.catalogue import CLAIMS, CONFLICTS
 from roost.model.consumers import (
     ANY_GENERATION,
     UNKNOWN_CONSUMER_TYPE,
@@ -31,12 +32,14 @@ from roost.model.consumers import (
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.service import allocations, claims
 from roost.service.allocations import ProviderAllocations
-from roost.service.errors import ErrorCode
+from roost.service.errors import ConflictCause, ErrorCode
 from roost.service.reshape import NewInventories, reshape
 from roost.store.database import Work
 from roost.store.errors import Contention
 
 P = ParamSpec("P")
+
+_CLAIMED, _RELEASED = ("claimed",), ("released",)
 
 
 def show(services: Services, request: Request) -> Response:
@@ -108,19 +111,23 @@ def replace(services: Services, request: Request) -> Response:
     claim = _claim(services.settings, consumer, body)
     check_allocations(services.settings.limits, claim.count)
     _write(services, request, claims.claim_for_one, claim)
+    _count([claim])
     return no_content()
 
 
 def replace_several(services: Services, request: Request) -> Response:
     """Replace the allocations of several consumers in one transaction."""
     body = parse_body(request.body(), schemas.POST.at(request.version))
-    _write(services, request, claims.claim_for_several, _claims(services.settings, body))
+    found = _claims(services.settings, body)
+    _write(services, request, claims.claim_for_several, found)
+    _count(found)
     return no_content()
 
 
 def delete(services: Services, request: Request) -> Response:
     """Delete the allocations of a consumer."""
     _write(services, request, claims.delete_allocations, request.parameters["consumer"])
+    CLAIMS.count(_RELEASED)
     return no_content()
 
 
@@ -140,8 +147,16 @@ def reshape_providers(services: Services, request: Request) -> Response:
         )
         for uuid, record in body["inventories"].items()
     }
-    services.write(request, reshape, wanted, _claims(services.settings, body["allocations"]))
+    moved = _claims(services.settings, body["allocations"])
+    services.write(request, reshape, wanted, moved)
+    _count(moved)
     return no_content()
+
+
+def _count(written: Iterable[Claim]) -> None:
+    """Add claims to the metrics."""
+    for claim in written:
+        CLAIMS.count(_CLAIMED if claim.allocations else _RELEASED)
 
 
 def _write(
@@ -154,6 +169,7 @@ def _write(
     try:
         services.write(request, work, *args, **kwargs)
     except Contention as contention:
+        CONFLICTS.count((ConflictCause.CONTENTION,))
         raise HttpError(
             409,
             "Inventory and/or allocations changed while attempting to allocate: "

@@ -89,7 +89,7 @@ def _escaped(text: str) -> str:
 def list_all(services: Services, request: Request) -> Response:
     """The providers that pass the filters of the query."""
     wanted = parse_provider_query(request.query(), request.version)
-    forest = services.replica.current() if wanted.has_conditions else None
+    forest = services.forest() if wanted.has_conditions else None
     found, selection = services.read(list_providers, forest, wanted, AT_ONCE_MAX)
     if found is None:
         extent = services.read(measure_list, selection)

@@ -1,0 +1,93 @@
+"""`/metrics`, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+import roost
+from roost.api.errors import HttpError
+from roost.api.requests import Request
+from roost.api.responses import Response
+from roost.api.services import Services
+from roost.configuration.settings import WatchSettings
+from roost.metrics.collecting import counted_families
+from roost.metrics.counting import Labels, MetricKind
+from roost.metrics.exposition import CONTENT_TYPE, Family, render
+from roost.search.capacity_sums import ClassSums, all_sums, sums_in_aggregate, sums_with_trait
+from roost.search.forest import Forest
+
+SumsByLabels: TypeAlias = Mapping[Labels, Mapping[str, ClassSums]]
+
+
+def scrape(services: Services, _request: Request) -> Response:
+    """All metrics. A scrape asks no database, so it answers while the database is away."""
+    watch = services.settings.watch
+    if not watch.metrics:
+        raise HttpError(404)
+    services.sample()
+    families = [*counted_families(), _build()]
+    forest = services.replica.latest
+    if forest is not None:
+        families += [_providers(forest), *_capacity_families(forest, watch)]
+    headers = [("content-type", CONTENT_TYPE), ("cache-control", "no-store")]
+    return Response(200, render(families), headers)
+
+
+def _build() -> Family:
+    return Family(
+        "roost_build_info",
+        MetricKind.GAUGE,
+        "The version of Roost; the value is 1.",
+        ("version",),
+        {(roost.__version__,): [1.0]},
+    )
+
+
+def _providers(forest: Forest) -> Family:
+    return Family(
+        "roost_providers",
+        MetricKind.GAUGE,
+        "Resource providers in the forest.",
+        samples={(): [float(forest.provider_count)]},
+    )
+
+
+def _capacity_families(forest: Forest, watch: WatchSettings) -> Iterator[Family]:
+    everything: SumsByLabels = {(): all_sums(forest)}
+    yield from _sum_families("roost_resource", "all providers", (), everything)
+    if watch.traits:
+        by_trait: SumsByLabels = {(name,): sums_with_trait(forest, name) for name in watch.traits}
+        yield from _sum_families("roost_trait", "trees with the trait", ("trait",), by_trait)
+    if watch.aggregates:
+        by_aggregate: SumsByLabels = {
+            (uuid,): sums_in_aggregate(forest, uuid) for uuid in watch.aggregates
+        }
+        yield from _sum_families(
+            "roost_aggregate", "trees in the aggregate", ("aggregate",), by_aggregate
+        )
+
+
+def _sum_families(
+    prefix: str,
+    whose: str,
+    labels: tuple[str, ...],
+    sums: SumsByLabels,
+) -> Iterable[Family]:
+    meanings = {
+        "capacity": "What consumers of {} can hold: total without reserved, times the ratio.",
+        "used": "What consumers of {} hold.",
+        "reserved": "What inventories of {} reserve.",
+    }
+    for field, meaning in meanings.items():
+        yield Family(
+            f"{prefix}_{field}",
+            MetricKind.GAUGE,
+            meaning.format(whose),
+            (*labels, "resource_class"),
+            {
+                (*key, name): [float(getattr(found, field))]
+                for key, by_class in sums.items()
+                for name, found in by_class.items()
+            },
+        )

@@ -1,0 +1,112 @@
+"""Slow requests: a warning with the time of each stage, and the account of a slow search."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from typing import NamedTuple
+
+from roost.api.log_context import line_context
+from roost.api.requests import Request
+from roost.model.candidates import CandidateQuery
+from roost.model.text import printable
+from roost.search.account import Account, AccountEntry
+from roost.search.candidate_order import CandidateOrder
+from roost.search.candidates import find_candidates
+from roost.search.forest import Forest
+from roost.search.turns import TURNS, TooManySearches
+
+_LOG = logging.getLogger(__name__)
+
+# Accounts that wait to be made. Each keeps a forest alive.
+_WAITING_MAX = 2
+_QUERY_LENGTH_MAX = 1000
+
+
+class SearchAsked(NamedTuple):
+    """What a request for candidates searched."""
+
+    forest: Forest
+    query: CandidateQuery
+    order: CandidateOrder
+
+
+class SlowRequests:
+    """Writes the warnings. A thread of its own repeats slow searches to account for them."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._waiting: queue.Queue[tuple[Request, SearchAsked]] = queue.Queue(_WAITING_MAX)
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def note(self, request: Request, status: int, seconds: float) -> None:
+        """Write a warning if the request took long."""
+        if not self._seconds or seconds < self._seconds:
+            return
+        stages = ", ".join(f"{name} {spent:.3f}" for name, spent in request.times.by_name().items())
+        query = printable(request.environ.get("QUERY_STRING") or "")[:_QUERY_LENGTH_MAX]
+        _LOG.warning(
+            'Slow request: "%s %s%s" took %.3f seconds and got %d; seconds by stage: %s',
+            request.method,
+            request.route,
+            f"?{query}" if query else "",
+            seconds,
+            status,
+            stages or "none",
+            extra={"context": line_context(request)},
+        )
+        if request.search is not None:
+            self._account_later(request, request.search)
+
+    def _account_later(self, request: Request, search: SearchAsked) -> None:
+        try:
+            self._waiting.put_nowait((request, search))
+        except queue.Full:
+            # Under load, most slow searches are slow for the same reason.
+            return
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="roost-slow-searches", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            request, search = self._waiting.get()
+            try:
+                _write_account(request, search)
+            except TooManySearches:
+                pass
+            except Exception:
+                _LOG.exception("The account of a slow search failed")
+            # While the thread waits, the forest must not stay alive.
+            del request, search
+
+
+def _write_account(request: Request, search: SearchAsked) -> None:
+    account = Account()
+    with TURNS.turn() as turn:
+        find_candidates(search.forest, search.query, search.order, account, pause=turn.pause)
+    _LOG.warning(
+        "Slow search, of %d providers. %s",
+        search.forest.provider_count,
+        "; ".join(map(_entry_text, account.entries)) or "Its query names nothing that exists",
+        extra={"context": line_context(request)},
+    )
+
+
+def _entry_text(entry: AccountEntry) -> str:
+    """What one stage left.
+
+    >>> _entry_text(AccountEntry(("_1",), 0, "resources", providers=4, trees=2))
+    "resources of group '_1' left 4 providers in 2 trees"
+    """
+    if entry.requirement_index is None:
+        return f"{entry.stage} left {entry.trees} trees"
+    groups = ", ".join(repr(group) for group in entry.groups)
+    return (
+        f"{entry.stage} of group {groups} left {entry.providers} providers in {entry.trees} trees"
+    )

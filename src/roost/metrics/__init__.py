@@ -1,0 +1,1 @@
+"""What the service counts: metrics of all processes of a server, and the text that shows them."""

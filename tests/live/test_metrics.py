@@ -1,0 +1,111 @@
+"""`/metrics` of several workers: any worker shows the counts of all, also of dead ones."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from support.servers.live_server import LiveServer
+
+WORKERS = 2
+TRAITS = "/traits"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    directory = tmp_path_factory.mktemp("metrics")
+    options = "[roost]\ndrain_seconds = 5\n"
+    url = f"sqlite:///{directory}/x.db"
+    with LiveServer(url, directory, WORKERS, options) as running:
+        yield running
+
+
+def scrape(server: LiveServer) -> dict[str, float]:
+    """The sums of all samples of each name; a new connection may reach any worker."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    sums: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.labels.get("route", TRAITS) == TRAITS:
+                sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
+    return sums
+
+
+def ask(server: LiveServer, count: int) -> None:
+    """Requests over connections of their own, which the kernel spreads over the workers."""
+    for _ in range(count):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("GET", TRAITS, headers={"x-auth-token": "admin"})
+        connection.getresponse().read()
+        connection.close()
+
+
+def until(condition: object, seconds: float = 30) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_every_worker_shows_the_counts_of_all(server: LiveServer) -> None:
+    before = scrape(server).get("roost_requests_total", 0.0)
+    ask(server, 40)
+    for _ in range(6):
+        found = scrape(server)
+        assert found["roost_requests_total"] == before + 40
+        assert found["roost_request_duration_seconds_count"] == before + 40
+        assert found["roost_workers"] == WORKERS
+    until(lambda: scrape(server)["roost_server_threads"] == WORKERS * 128)
+    found = scrape(server)
+    assert found["roost_worker_resident_memory_bytes"] > WORKERS * 10e6
+    assert found["roost_server_connections_accepted_total"] >= before + 40
+
+
+def test_a_worker_that_is_killed_loses_no_count(server: LiveServer) -> None:
+    ask(server, 10)
+    before = scrape(server)["roost_requests_total"]
+    victim = server.worker_ids()[0]
+    os.kill(victim, signal.SIGKILL)
+    until(lambda: victim not in server.worker_ids() and len(server.worker_ids()) == WORKERS)
+    until(lambda: scrape(server)["roost_workers"] == WORKERS)
+    ask(server, 10)
+    found = scrape(server)
+    assert found["roost_requests_total"] == before + 10
+    assert found["roost_requests_in_flight"] == 1
+
+
+def test_a_server_that_drains_answers_and_is_not_ready(server: LiveServer) -> None:
+    def status(path: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("GET", path, headers={"x-auth-token": "admin"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status
+
+    assert status("/readyz") == 200
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGTERM)
+    until(lambda: status("/readyz") == 503)
+    assert status(TRAITS) in (200, 404)
+    server.kill()
+    server.start()
+    # The counts of a new server begin at zero.
+    assert scrape(server).get("roost_requests_total", 0.0) == 0
+
+
+def test_no_file_is_left_behind(server: LiveServer) -> None:
+    ours = [path for path in Path("/dev/shm").glob("roost-metrics-*")]
+    ids = {str(id_) for id_ in (*server.worker_ids(), getattr(server.process, "pid", 0))}
+    assert not [path for path in ours if path.name.split("-")[3] in ids]
