@@ -144,7 +144,7 @@ class _Service:
             self._work,
             reloader.reload_and_tell,
             drain_seconds=self._settings.limits.drain_seconds,
-            before_stop=self._leave,
+            leave=self._leave,
         )
         try:
             for place in self.places:

@@ -74,13 +74,13 @@ class Supervisor:
         reload: Callable[[], bool],
         *,
         drain_seconds: float = 0.0,
-        before_stop: Callable[[], None] = lambda: None,
+        leave: Callable[[], None] = lambda: None,
         notifier: SystemdNotifier | None = None,
     ) -> None:
         self._work = work
         self._reload = reload
-        self._stop_seconds = drain_seconds + STOP_SECONDS + _KILL_SECONDS
-        self._before_stop = before_stop
+        self._drain_seconds = drain_seconds
+        self._leave = leave
         self._notifier = notifier or SystemdNotifier()
         self._had_terminal = has_terminal()
         self._hung_up = False
@@ -116,7 +116,6 @@ class Supervisor:
                 status = 1
                 break
         self._notifier.stopping()
-        self._before_stop()
         self._stop_workers()
         return status
 
@@ -229,14 +228,20 @@ class Supervisor:
         slot.start_at = now + slot.delay_seconds
 
     def _stop_workers(self) -> None:
-        deadline = time.monotonic() + self._stop_seconds
+        now = time.monotonic()
         self._signal(signal.SIGTERM)
-        while self._running() and time.monotonic() < deadline:
-            self._wait(0.2)
+        self._await_workers(now + self._drain_seconds)
+        # From now on the workers accept no connections.
+        self._leave()
+        self._await_workers(now + self._drain_seconds + STOP_SECONDS + _KILL_SECONDS)
         self._signal(signal.SIGKILL)
         for slot in self._slots:
             if slot.process_id is not None:
                 os.waitpid(slot.process_id, 0)
+
+    def _await_workers(self, deadline: float) -> None:
+        while self._running() and time.monotonic() < deadline:
+            self._wait(0.2)
 
     def _running(self) -> bool:
         for slot in self._slots:
