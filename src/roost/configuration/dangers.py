@@ -57,7 +57,8 @@ def _keystone(
     if settings.auth_strategy != "keystone":
         return
     given = keystone_options(files, environment)
-    if not given.get("www_authenticate_uri"):
+    # The second is the old name, which the library still takes.
+    if not given.get("www_authenticate_uri") and not given.get("auth_uri"):
         yield (
             f"[{_KEYSTONE}]www_authenticate_uri is missing: a client without token is not told "
             "where to get one. Set the public address of Keystone."
