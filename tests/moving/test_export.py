@@ -20,12 +20,13 @@ from roost.store.checks import check_database
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
 from roost.store.findings import Level
-from roost.store.schema import prepare_schema
+from roost.store.schema import inspect_schema, prepare_schema
 from support.api_client import ApiClient
 from support.moving.sample_cloud import change_sample_cloud, claim, make_sample_cloud
 from support.moving.whole_answers import whole_answers
 from support.requirements import run as this_run
 from support.roost_command import Outcome, roost
+from support.store.schemas import make_older
 
 
 @pytest.fixture
@@ -347,3 +348,16 @@ def test_the_header_and_the_trailer_are_as_documented(
     assert {name: table["rows"] for name, table in lines[-1]["end"].items()} == {
         name: table["rows"] for name, table in lines[0]["tables"].items()
     }
+
+
+def test_a_placement_database_with_rows_is_refused_before_it_is_adopted(
+    cloud: ApiClient, database: Database, database_url: str, opened: Opened, tmp_path: Path
+) -> None:
+    file = tmp_path / "cloud.jsonl"
+    export(database, file)
+    target = opened(database_url)
+    make_older(target, "b4ed3a175331")
+    refused = import_(database_url, file)
+    assert refused.status == 1
+    assert "1 in resource_providers" in refused.err
+    assert inspect_schema(target).roost_revision is None

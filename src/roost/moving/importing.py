@@ -67,11 +67,8 @@ def verify_export(file: IO[bytes], advance: Advance = lambda total, rows: None) 
 
 def require_importable(database: Database) -> ProgressMark | None:
     """Refuse a database that has rows, unless an import has been interrupted: its mark."""
-    status = inspect_schema(database)
-    if status.state is SchemaState.EMPTY:
-        return None
     mark = database.read(read_mark)
-    if mark is None and status.state is SchemaState.CURRENT:
+    if mark is None:
         occupied = database.read(occupied_tables)
         if occupied:
             found = ", ".join(f"{count} in {name}" for name, count in occupied.items())
@@ -86,9 +83,9 @@ def import_export(
     database: Database, file: IO[bytes], advance: Advance = lambda total, rows: None
 ) -> ImportSummary:
     """Write an export, and verify the rows by reading them back."""
+    mark = require_importable(database)
     if inspect_schema(database).state is not SchemaState.CURRENT:
         sync_schema(database)
-    mark = require_importable(database)
     reader = ExportReader(file)
     importer = _Importer(database, reader, mark)
     importer.run(advance)

@@ -24,7 +24,10 @@ Ancestry = tuple[int, int | None, int | None]
 def occupied_tables(connection: Connection) -> dict[str, int]:
     """The tables that have rows, apart from standard names, and how many."""
     found: dict[str, int] = {}
+    existing = set(sa.inspect(connection).get_table_names())
     for part in LAYOUT:
+        if part.name not in existing:
+            continue
         if part.name in VOCABULARY:
             names = connection.scalars(sa.select(part.table.c.name))
             count = sum(is_custom(name) for name in names)
