@@ -15,13 +15,13 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from sqlalchemy import Connection
 
-from moving.conftest import MakeApi, SharedDatabase
 from roost.cli.main import cli
 from roost.store import tables
 from roost.store.database import Database
 from roost.store.errors import DatabaseUnusable
 from roost.store.triggers.installation import install_triggers, remove_triggers, trigger_status
 from support.api_client import ApiClient
+from support.moving.shared_database import MakeApi, SharedDatabase
 from support.properties import many
 from support.scenarios.answers import faults, read_answer
 from support.scenarios.cloud import Ask, Cloud, Writer, clearing
