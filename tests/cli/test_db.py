@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
 from roost.store.tables import resource_classes
 from roost.store.vocabulary import sync_standard_names
+from support.store.schemas import make_older
 
 
 def run(*arguments: str) -> Result:
@@ -102,3 +105,24 @@ def test_help_shows_the_usage(command: list[str]) -> None:
     result = CliRunner().invoke(cli, command)
     assert result.exit_code == 0
     assert "Usage:" in result.output
+
+
+@pytest.mark.parametrize(
+    "command", [["check"], ["version"], ["sync", "--dry-run"], ["triggers", "status"]]
+)
+def test_commands_that_only_read_change_no_byte_of_a_file_of_the_reference(
+    tmp_path: Path, command: list[str]
+) -> None:
+    file = tmp_path / "placement.sqlite"
+    source = tmp_path / "source.sqlite"
+    with closing(Database(DatabaseOptions(url=f"sqlite:///{source}"))) as database:
+        make_older(database, "a082b8bb98d0")
+    with closing(sqlite3.connect(source)) as connection:
+        # The reference does not use a write-ahead log.
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute(f"VACUUM INTO '{file}'")
+    before = file.read_bytes()
+    result = run(*command, "--db", f"sqlite:///{file}")
+    assert result.exit_code in (0, 1), result.output
+    assert file.read_bytes() == before
+    assert list(tmp_path.glob("placement.sqlite*")) == [file]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,18 +12,10 @@ from databases import Databases
 from roost.api.application import Application
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import sync_schema
-from support.api_client import ApiClient, application_client, settings_for
+from support.api_client import application_client, settings_for
+from support.moving.shared_database import MakeApi, SharedDatabase
 from support.requirements import reference_environment
-from support.servers.live_server import LiveServer, ReferenceServer
-
-
-@dataclass(frozen=True)
-class SharedDatabase:
-    """A database that Roost has adopted, and the reference that runs on it."""
-
-    url: str
-    reference: LiveServer
-    roost: Database
+from support.servers.live_server import ReferenceServer
 
 
 @pytest.fixture(scope="session")
@@ -52,9 +43,6 @@ def shared_database(
         sync_schema(roost)
         made[kind] = SharedDatabase(url, reference, roost)
     return made[kind]
-
-
-MakeApi = Callable[[Database], ApiClient]
 
 
 @pytest.fixture

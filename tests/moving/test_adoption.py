@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from moving.conftest import MakeApi
 from roost.cli.main import cli
 from roost.store.database import Database, DatabaseOptions
 from support.moving.sample_cloud import change_sample_cloud, make_sample_cloud
+from support.moving.shared_database import MakeApi
 from support.moving.whole_answers import whole_answers
 from support.requirements import reference_environment
 from support.servers.live_server import ReferenceServer

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from moving.conftest import MakeApi
 from roost.client.survey import Survey, SurveyFailed
 from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.client.transport.http import HttpTransport
@@ -20,6 +19,7 @@ from roost.moving.survey_file import SurveyFile
 from roost.store.database import Database, DatabaseOptions
 from support.api_client import ApiClient
 from support.moving.sample_cloud import change_sample_cloud, claim, make_sample_cloud, send
+from support.moving.shared_database import MakeApi
 from support.moving.whole_answers import whole_answers
 from support.requirements import reference_environment
 from support.roost_command import Outcome, roost
@@ -76,6 +76,8 @@ def bodies(answers: dict[str, Any]) -> Any:
     }
 
 
+# An import into databases of other kinds is that of an export.
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_a_copy_answers_as_its_source(
     source: LiveServer, database_url: str, make_api: MakeApi, tmp_path: Path
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
@@ -13,12 +15,13 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from sqlalchemy import Connection
 
-from moving.conftest import MakeApi, SharedDatabase
 from roost.cli.main import cli
 from roost.store import tables
 from roost.store.database import Database
+from roost.store.errors import DatabaseUnusable
 from roost.store.triggers.installation import install_triggers, remove_triggers, trigger_status
 from support.api_client import ApiClient
+from support.moving.shared_database import MakeApi, SharedDatabase
 from support.properties import many
 from support.scenarios.answers import faults, read_answer
 from support.scenarios.cloud import Ask, Cloud, Writer, clearing
@@ -306,3 +309,23 @@ def test_a_database_that_is_not_adopted_has_no_journal_for_triggers(database_url
     outcome = run("install", "--db", database_url)
     assert outcome.exit_code != 0
     assert "roost db sync" in str(outcome.exception)
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+def test_a_table_that_a_transaction_holds_is_explained(
+    database: Database, untouched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.store.triggers.installation._TABLE_WAIT_SECONDS", 1)
+    with database.engine.begin() as holding:
+        holding.execute(sa.text("SELECT count(*) FROM allocations"))
+        holding.execute(sa.text("INSERT INTO traits (name) VALUES ('CUSTOM_HELD')"))
+        with closing(Database(replace(database.options))) as impatient:
+            with impatient.engine.connect() as connection:
+                if connection.dialect.name == "postgresql":
+                    connection.exec_driver_sql("SET lock_timeout = '100ms'")
+                    connection.commit()
+            with pytest.raises(DatabaseUnusable, match="run the same command again"):
+                install_triggers(impatient)
+        holding.rollback()
+    install_triggers(database)
+    assert database.read(trigger_status).is_complete

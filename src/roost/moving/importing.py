@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -33,6 +34,7 @@ from roost.store.transfer.writing import (
 BATCH_ROWS = 5000
 Advance = Callable[[int, int], None]
 
+_PROVIDERS = next(part for part in LAYOUT if part.table is resource_providers)
 _ID, _ROOT, _PARENT = (
     list(resource_providers.c.keys()).index(name)
     for name in ("id", "root_provider_id", "parent_provider_id")
@@ -67,11 +69,8 @@ def verify_export(file: IO[bytes], advance: Advance = lambda total, rows: None) 
 
 def require_importable(database: Database) -> ProgressMark | None:
     """Refuse a database that has rows, unless an import has been interrupted: its mark."""
-    status = inspect_schema(database)
-    if status.state is SchemaState.EMPTY:
-        return None
     mark = database.read(read_mark)
-    if mark is None and status.state is SchemaState.CURRENT:
+    if mark is None:
         occupied = database.read(occupied_tables)
         if occupied:
             found = ", ".join(f"{count} in {name}" for name, count in occupied.items())
@@ -86,9 +85,9 @@ def import_export(
     database: Database, file: IO[bytes], advance: Advance = lambda total, rows: None
 ) -> ImportSummary:
     """Write an export, and verify the rows by reading them back."""
+    mark = require_importable(database)
     if inspect_schema(database).state is not SchemaState.CURRENT:
         sync_schema(database)
-    mark = require_importable(database)
     reader = ExportReader(file)
     importer = _Importer(database, reader, mark)
     importer.run(advance)
@@ -146,7 +145,8 @@ class _Importer:
         self._write(part, rows, self._reader.before_table)
         advance(total, len(rows) + skipped)
         # Repeating it is harmless.
-        self._database.write(set_ancestries, self._ancestries)
+        with self._explaining(_PROVIDERS):
+            self._database.write(set_ancestries, self._ancestries)
 
     def _held(self, row: ExportedRow) -> list[Any]:
         """The row as the database can hold it."""
@@ -175,14 +175,20 @@ class _Importer:
         return values
 
     def _write(self, part: TransferTable, rows: list[list[Any]], position: ProgressMark) -> None:
-        try:
+        with self._explaining(part):
             self._database.write(_write_batch, part, rows, position)
+
+    @contextmanager
+    def _explaining(self, part: TransferTable) -> Iterator[None]:
+        try:
+            yield
         except (Contention, IntegrityError, DBAPIError) as error:
             cause = error.__cause__ if isinstance(error, Contention) else error
             said = reason(cause or error, self._database.url)
             raise DatabaseUnusable(
                 f"Rows of {part.name} cannot be written to {shown_url(self._database.url)}: {said}."
-                " Remove the cause, and run the same command again."
+                " `roost db check` of the source may tell why. Or the target compares names without"
+                " regard to case."
             ) from error
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from roost.store.transfer.layout import LAYOUT, TransferTable
 
 PAGE_ROWS = 5000
+Pages = Iterator[Sequence[Any]]
 
 
 def count_rows(connection: Connection) -> dict[str, int]:
@@ -21,34 +22,50 @@ def count_rows(connection: Connection) -> dict[str, int]:
     }
 
 
-def read_pages(
-    connection: Connection, part: TransferTable, page_rows: int = PAGE_ROWS
-) -> Iterator[Sequence[Any]]:
+def read_pages(connection: Connection, part: TransferTable, page_rows: int = PAGE_ROWS) -> Pages:
     """All rows in their order, page by page.
 
     The pages are consistent only in a transaction with one snapshot.
     """
-    columns = [part.table.c[name] for name in part.order]
-    names = part.columns
-    query = sa.select(part.table).order_by(*columns).limit(page_rows)
+    if len(part.order) == 1:
+        yield from _pages_by_id(connection, part, page_rows)
+    else:
+        yield from _pages_by_provider(connection, part, page_rows)
+
+
+def _pages_by_id(connection: Connection, part: TransferTable, page_rows: int) -> Pages:
+    key = part.table.c.id
+    position = part.columns.index("id")
+    query = sa.select(part.table).order_by(key).limit(page_rows)
     page = connection.execute(query).all()
     while page:
         yield page
         if len(page) < page_rows:
             return
-        last = [page[-1][names.index(name)] for name in part.order]
-        page = connection.execute(query.where(_is_after(columns, last))).all()
+        page = connection.execute(query.where(key > page[-1][position])).all()
+
+
+def _pages_by_provider(connection: Connection, part: TransferTable, page_rows: int) -> Pages:
+    """Pages that end with the last row of a provider.
+
+    MariaDB would sort the whole table for every page without an upper bound.
+    """
+    first, second = (part.table.c[name] for name in part.order)
+    ids = sa.select(first).order_by(first).offset(page_rows - 1).limit(1)
+    query = sa.select(part.table).order_by(first, second)
+    is_left: sa.ColumnElement[bool] = sa.true()
+    while True:
+        bound = connection.scalar(ids.where(is_left))
+        within = is_left if bound is None else sa.and_(is_left, first <= bound)
+        page = connection.execute(query.where(within)).all()
+        if page:
+            yield page
+        if bound is None:
+            return
+        is_left = first > bound
 
 
 def keep_snapshot(connection: Connection) -> None:
     """Let the transaction wait for a slow receiver of the rows."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
-
-
-def _is_after(columns: Sequence[Any], last: Sequence[Any]) -> sa.ColumnElement[bool]:
-    """The rows after these values. The first condition alone lets a database use its index."""
-    if len(columns) == 1:
-        condition: sa.ColumnElement[bool] = columns[0] > last[0]
-        return condition
-    return sa.and_(columns[0] >= last[0], sa.or_(columns[0] > last[0], columns[1] > last[1]))

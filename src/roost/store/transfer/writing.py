@@ -9,12 +9,13 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.model.identifiers import is_custom
+from roost.store.sessions import raise_translated
 from roost.store.statements import chunks
 from roost.store.tables import resource_classes, resource_providers, traits
 from roost.store.transfer.layout import LAYOUT, VOCABULARY, TransferTable
 from roost.store.transfer.values import for_driver
 
-# PostgreSQL takes 65,535 parameters in a statement, SQLite 32,766.
+# SQLite takes 32,766 parameters in a statement.
 _ROWS_PER_STATEMENT = 500
 
 # The id of a provider, of its root and of its parent.
@@ -24,7 +25,10 @@ Ancestry = tuple[int, int | None, int | None]
 def occupied_tables(connection: Connection) -> dict[str, int]:
     """The tables that have rows, apart from standard names, and how many."""
     found: dict[str, int] = {}
+    existing = set(sa.inspect(connection).get_table_names())
     for part in LAYOUT:
+        if part.name not in existing:
+            continue
         if part.name in VOCABULARY:
             names = connection.scalars(sa.select(part.table.c.name))
             count = sum(is_custom(name) for name in names)
@@ -44,6 +48,9 @@ def delete_standard_names(connection: Connection) -> None:
 def insert_batch(connection: Connection, part: TransferTable, rows: Sequence[list[Any]]) -> None:
     """Insert rows, which have a value for each column of the table."""
     convert = for_driver(part, connection.dialect.name)
+    if connection.dialect.name == "postgresql":
+        _copy_batch(connection, part, [convert(list(row)) for row in rows])
+        return
     columns = ", ".join(part.columns)
     holder = "?" if connection.dialect.name == "sqlite" else "%s"
     values = f"({', '.join([holder] * len(part.columns))})"
@@ -51,6 +58,18 @@ def insert_batch(connection: Connection, part: TransferTable, rows: Sequence[lis
         statement = f"INSERT INTO {part.name} ({columns}) VALUES {', '.join([values] * len(chunk))}"
         parameters = tuple(value for row in chunk for value in convert(list(row)))
         connection.exec_driver_sql(statement, parameters)
+
+
+def _copy_batch(connection: Connection, part: TransferTable, rows: Sequence[list[Any]]) -> None:
+    """Insert rows with COPY, which takes half the time of INSERT."""
+    driver: Any = connection.connection
+    statement = f"COPY {part.name} ({', '.join(part.columns)}) FROM STDIN"
+    try:
+        with driver.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise_translated(connection, error)
 
 
 def set_ancestries(connection: Connection, ancestries: Sequence[Ancestry]) -> None:

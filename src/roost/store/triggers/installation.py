@@ -9,8 +9,10 @@ from types import ModuleType
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from roost.store.database import Database
+from roost.store.driver_errors import reason, shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.journal.epochs import has_triggers, read_epoch, renew_epoch
 from roost.store.tables import roost_changes, roost_meta
@@ -123,10 +125,17 @@ def _require_journal(connection: Connection) -> None:
 @contextmanager
 def _changing(database: Database) -> Iterator[Connection]:
     """A transaction; on MySQL, each change of a trigger is a transaction of its own."""
-    with database.writer_turn(), database.engine.begin() as connection:
-        if connection.dialect.name in _MYSQL:
-            connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_TABLE_WAIT_SECONDS}")
-        yield connection
+    try:
+        with database.writer_turn(), database.engine.begin() as connection:
+            if connection.dialect.name in _MYSQL:
+                connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_TABLE_WAIT_SECONDS}")
+            yield connection
+    except DBAPIError as error:
+        raise DatabaseUnusable(
+            f"The triggers of {shown_url(database.url)} could not be changed: "
+            f"{reason(error, database.url)}. The user needs the right to change triggers, and no "
+            "transaction may hold the tables for long. Then run the same command again."
+        ) from error
 
 
 def _module(connection: Connection) -> ModuleType:
