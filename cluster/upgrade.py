@@ -6,6 +6,7 @@ import argparse
 import json
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,8 +100,9 @@ class _Upgrade:
         failed = [one for one in sent if one.failed]
         rate = len(sent) / (monotonic() - begin)
         self.console.print(f"{name}: {len(sent)} requests, {len(failed)} failed, {rate:.0f}/s")
-        for one in failed[:5]:
-            self.console.print(f"  {one.method} {one.status} {one.problem[:200]}", markup=False)
+        if failed:
+            told = Counter(f"{one.method} {one.status} {one.problem[:200]}" for one in failed)
+            self.wrongs.append(f"{name}: {len(failed)} requests failed: {told.most_common(5)}")
 
     def _replace(self, node: Node, command: list[str]) -> None:
         """Take a server out as an operator does, start another version, and take it in."""
