@@ -11,8 +11,9 @@ PYTEST ?=
 TEST_PROCESSES ?= $(shell expr 2 \* $$(nproc))
 BENCH ?=
 DIFFERENTIAL ?=
+CLUSTER ?=
 
-.PHONY: help run test test-long check format release conformance bench differential clean
+.PHONY: help run test test-long check format release conformance bench differential cluster clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +54,9 @@ bench: $(VENV)/.serves $(REFERENCE)/.measures ## Measure Roost against the refer
 
 differential: $(VENV)/.serves $(REFERENCE)/.compares ## Ask Roost and the reference the same
 	$(REFERENCE)/bin/python differential/run.py --roost $(VENV)/bin/roost $(DIFFERENTIAL)
+
+cluster: $(VENV)/.serves ## Kill servers behind haproxy under load, and upgrade them (CLUSTER='--part faults' for one part)
+	$(VENV)/bin/python cluster/run.py --roost $(VENV)/bin/roost $(CLUSTER)
 
 clean: ## Remove what was set up
 	rm -rf $(VENV) $(REFERENCE) $(KEYSTONE) .*_cache .hypothesis build dist

@@ -408,7 +408,11 @@ def _prepare_mysql(engine: Engine, options: DatabaseOptions) -> None:
         dbapi_connection._read_timeout = _answer_seconds(options)
         cursor = dbapi_connection.cursor()
         cursor.execute("SET SESSION sql_mode = %s", (",".join(modes),))
-        cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS_MAX}")
+        # Only MariaDB reads the comment. MySQL has no such limit.
+        cursor.execute(
+            f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS_MAX}"
+            f" /*M!100300 , SESSION idle_transaction_timeout = {_IDLE_SECONDS_MAX} */"
+        )
         # Triggers leave this connection out, because Roost writes its own journal.
         cursor.execute(MARK_CONNECTION)
         cursor.close()

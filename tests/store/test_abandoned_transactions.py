@@ -1,0 +1,41 @@
+"""A host that dies in the middle of a write keeps no lock for long."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.store import database as database_module
+from roost.store import tables
+from roost.store.database import Database, DatabaseOptions
+from support.store.schemas import add_provider
+
+UUID = "11111111-1111-1111-1111-111111111111"
+
+
+def rename(connection: Connection, name: str) -> None:
+    providers = tables.resource_providers
+    connection.execute(sa.update(providers).where(providers.c.uuid == UUID).values(name=name))
+
+
+# SQLite frees the locks of a process that ends, and has no other hosts.
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+def test_the_locks_of_a_silent_server_end(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.write(add_provider, uuid=UUID, root=True)
+    monkeypatch.setattr(database_module, "_IDLE_SECONDS_MAX", 1)
+    silent = Database(DatabaseOptions(url=database.options.url))
+    with silent.engine.connect() as connection:
+        rename(connection, "silent")
+        began = time.monotonic()
+        database.write(rename, "alive")
+        # Without the limit, waiting for the lock would end after ten seconds, in vain.
+        assert 0.5 < time.monotonic() - began < 8
+        connection.invalidate()
+    silent.close()
+    with database.engine.connect() as connection:
+        assert connection.scalar(sa.select(tables.resource_providers.c.name)) == "alive"
