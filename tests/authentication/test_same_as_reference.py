@@ -1,4 +1,4 @@
-"""Roost and the reference, side by side with one real Keystone: who may do what."""
+"""Roost and the reference, side by side with one real Keystone: what each caller may do."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Keystone:
                 uri,
             )
         self._challenge = f'Keystone uri="{uri}"'
-        # An operator who delays the decision gets the usual form of an error.
+        # With a delayed decision, a refusal has the usual form of an error.
         self._refusal_body = None if conf.keystone_authtoken.delay_auth_decision else REFUSAL_BODY
         self._cache = TokenCache(here)
         self._look_ups: LookUps[KnownToken | None] = LookUps(

@@ -154,7 +154,7 @@ def _ignore_status(status: str, headers: Any, error: Any = None) -> None:
 
 
 def _negotiated(environ: Mapping[str, Any]) -> dict[str, Any]:
-    """Who the server in front says the client is, for tokens that are bound to a client."""
+    """The client as the server in front knows it, for tokens that are bound to a client."""
     return {name: environ[name] for name in ("AUTH_TYPE", "REMOTE_USER") if name in environ}
 
 
