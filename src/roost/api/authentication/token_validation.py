@@ -18,9 +18,9 @@ from roost.api.authentication.refusals import IdentityUnavailable
 from roost.api.authentication.token_cache import KnownToken
 from roost.api.requests import Caller
 
-# What the middleware turns into "temporarily unavailable": nothing answered.
+# Nothing answered, or not in time.
 _AWAY = (
-    keystone_errors.ConnectFailure,
+    keystone_errors.ConnectionError,
     keystone_errors.DiscoveryFailure,
     keystone_errors.RequestTimeout,
 )
