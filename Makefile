@@ -71,7 +71,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.serves: pyproject.toml | $(VENV)/bin/python
 	@echo "== Installing Roost (once; about half a minute)"
-	$(VENV)/bin/python -m pip install --disable-pip-version-check -e '.[server,postgresql,mysql]' || \
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -e '.[postgresql,mysql,keystone]' || \
 		{ echo "pip could not install Roost; is a package index reachable (PIP_INDEX_URL)?"; exit 1; }
 	@touch $@
 

@@ -11,7 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
-# The modules of servers and databases are in conformance/. Modules of bench/ come first.
+# The modules of servers and databases are in conformance/, stubs in tests/. Modules of bench/ come
+# first.
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "conformance"))
 
 from results import Results

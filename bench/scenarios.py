@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import claims
 import explosion
+import identity
 import scale
 import throughput
 from candidates import flat, full, nested, sharing
@@ -16,6 +17,7 @@ from stage import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
     "claims": claims.run,
+    "identity": identity.run,
     "claims-postgresql": database_claims("postgresql"),
     "claims-mariadb": database_claims("mariadb"),
     "scheduling-postgresql": scheduling("postgresql"),

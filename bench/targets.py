@@ -30,18 +30,19 @@ class RequestFailed(Exception):
 class Client:
     """One connection, kept alive if the server keeps it."""
 
-    def __init__(self, name: str, port: int, keep_alive: bool) -> None:
+    def __init__(self, name: str, port: int, keep_alive: bool, token: str) -> None:
         self._name = name
+        self._headers = {**HEADERS, "X-Auth-Token": token}
         self._keep_alive = keep_alive
         self._used_at = 0.0
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
 
     def send(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         """Send one request and return the status and the body of the answer."""
-        headers, data = HEADERS, None
+        headers, data = self._headers, None
         if body is not None:
             data = json.dumps(body).encode()
-            headers = {**HEADERS, "Content-Type": "application/json"}
+            headers = {**headers, "Content-Type": "application/json"}
         if time.monotonic() - self._used_at > IDLE_SECONDS:
             self._connection.close()
         try:
@@ -76,6 +77,7 @@ class Target:
     port: int
     process_id: int
     keep_alive: bool = True
+    token: str = HEADERS["X-Auth-Token"]
     _clients: Iterator[Client] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class Target:
 
     def connect(self) -> Client:
         """A new connection, for the caller only."""
-        return Client(self.name, self.port, self.keep_alive)
+        return Client(self.name, self.port, self.keep_alive, self.token)
 
     def request(self, method: str, path: str, body: Any = None) -> bytes:
         """Send a request that has to succeed, on the next connection in turn."""
@@ -139,8 +141,10 @@ def _with_option(program: Program, option: str, value: int) -> Program:
 
 
 @contextmanager
-def running(program: Program, database_url: str, home: Path) -> Iterator[Target]:
-    """Run a server on a database that has its tables."""
+def running(
+    program: Program, database_url: str, home: Path, token: str = HEADERS["X-Auth-Token"]
+) -> Iterator[Target]:
+    """Run a server on a database that has its tables. Its clients send the token."""
     # Both services write to disk before they acknowledge a write.
     options = {"placement_database": {"sqlite_synchronous": "true"}}
     database = Database(program.name, database_url, empty=False)
@@ -148,4 +152,4 @@ def running(program: Program, database_url: str, home: Path) -> Iterator[Target]
         assert server.process_id is not None
         # uwsgi closes every connection after its first answer, without a header to say so.
         keep_alive = program.name != "reference"
-        yield Target(program.name, server.port, server.process_id, keep_alive)
+        yield Target(program.name, server.port, server.process_id, keep_alive, token)

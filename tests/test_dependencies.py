@@ -21,10 +21,12 @@ REQUIREMENTS = {
     ("name", "last_with_hole"),
     [
         ("click", "8.3.2"),
+        ("keystonemiddleware", "12.0.0"),
         ("orjson", "3.11.5"),
         ("pymysql", "1.1.0"),
         ("pytest", "9.0.2"),
         ("urllib3", "2.7.0"),
+        ("webob", "1.8.7"),
     ],
 )
 def test_versions_with_known_holes_are_not_admitted(name: str, last_with_hole: str) -> None:

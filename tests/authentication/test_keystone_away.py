@@ -91,6 +91,20 @@ def test_a_silent_keystone_delays_an_answer_for_a_bounded_time(
     wait_until(lambda: ask(api, "good").status == 200)
 
 
+def test_the_time_out_of_the_middleware_counts_as_silence(
+    identity: IdentityStub, configured: Configured, caplog: pytest.LogCaptureFixture
+) -> None:
+    bounds = "http_connect_timeout = 1\nhttp_request_max_retries = 0\n"
+    api = configured(f"{identity.section}{bounds}[roost]\nkeystone_wait_seconds = 60\n")
+    identity.answering.clear()
+    assert 0.9 < seconds_of(api, "good", 503) < 20
+    assert "Keystone does not answer" in caplog.text
+    # One look-up at a time finds out whether Keystone is back.
+    with asked_at_once(api, ["one", "two", "three"]) as answers:
+        assert [answer.result().status for answer in answers] == [503] * 3
+    assert identity.validations == 2
+
+
 def test_a_silent_keystone_leaves_threads_for_other_requests(
     identity: IdentityStub, configured: Configured, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -41,13 +42,9 @@ class Keystone:
         here, in_memcached = cache_seconds(conf)
         uri = authenticate_uri(conf)
         if not conf.keystone_authtoken.www_authenticate_uri:
-            _LOG.warning(
-                "www_authenticate_uri in [keystone_authtoken] is not set, so clients without a "
-                "token are sent to %s. Set it to the public address of Keystone.",
-                uri,
-            )
+            _warn_about_uri(uri)
         self._challenge = f'Keystone uri="{uri}"'
-        # An operator who delays the decision gets the usual form of an error.
+        # With a delayed decision, a refusal has the usual form of an error.
         self._refusal_body = None if conf.keystone_authtoken.delay_auth_decision else REFUSAL_BODY
         self._cache = TokenCache(here)
         self._look_ups: LookUps[KnownToken | None] = LookUps(
@@ -114,6 +111,16 @@ class Keystone:
 
     def _refusal(self, text: str) -> Unauthorized:
         return Unauthorized(text, challenge=self._challenge, body=self._refusal_body)
+
+
+@cache
+def _warn_about_uri(uri: str) -> None:
+    """Log once, in the process that forks the workers, where clients without a token are sent."""
+    _LOG.warning(
+        "www_authenticate_uri in [keystone_authtoken] is not set, so clients without a token are "
+        "sent to %s. Set it to the public address of Keystone.",
+        uri,
+    )
 
 
 def _may_be_token(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 Threads of this module talk to the server. A thread with a request waits for them, for a bounded
 time. Requests with the same key share a look-up. After a silence or a refused connection, one
-look-up at a time finds out whether the server is back, and all other requests fail at once.
+look-up at a time finds out whether the server is back. All further requests fail at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 # As many as the connections that the session of keystoneauth keeps.
 LOOK_UPS_MAX = 10
-# Half of the threads of a worker. The others answer requests whose tokens are known.
+# Half of the threads of a worker. The second half answers requests whose tokens are known.
 WAITING_MAX = 64
 
 Found = TypeVar("Found")

@@ -27,7 +27,7 @@ class StaticTokens:
     """Finds the caller of a request by a token of the file.
 
     A change of the file counts at the next request. At start, a faulty line stops the service.
-    Later a faulty line lets no caller in, and the log names it; the other lines hold.
+    Later a faulty line lets no caller in, and the log names it. All good lines hold.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -18,9 +18,9 @@ from roost.api.authentication.refusals import IdentityUnavailable
 from roost.api.authentication.token_cache import KnownToken
 from roost.api.requests import Caller
 
-# What the middleware turns into "temporarily unavailable": nothing answered.
+# Nothing answered, or not in time.
 _AWAY = (
-    keystone_errors.ConnectFailure,
+    keystone_errors.ConnectionError,
     keystone_errors.DiscoveryFailure,
     keystone_errors.RequestTimeout,
 )
@@ -154,7 +154,7 @@ def _ignore_status(status: str, headers: Any, error: Any = None) -> None:
 
 
 def _negotiated(environ: Mapping[str, Any]) -> dict[str, Any]:
-    """Who the server in front says the client is, for tokens that are bound to a client."""
+    """The client as the server in front knows it, for tokens that are bound to a client."""
     return {name: environ[name] for name in ("AUTH_TYPE", "REMOTE_USER") if name in environ}
 
 
