@@ -82,13 +82,13 @@ def serve(
     if strategy == "noauth2" and not open_to_all:
         _check_local(places)
     check_strategy(strategy)
-    for place in places:
-        place.check()
     prefix = network.chosen_prefix(settings.network)
     files = network.certificate_files(settings.network)
     if files is not None:
         # The workers read the files, too. Here a mistake shows before they start, and only once.
         make_context(files)
+    for place in places:
+        place.check()
     database = open_database(settings)
     # The workers do the same.
     Application(replace(settings, auth_strategy=strategy), database)
