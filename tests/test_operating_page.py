@@ -1,4 +1,4 @@
-"""The page for operators names every limit that they can choose."""
+"""The page for operators names every option of Roost that they can choose."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from roost.configuration.network import NETWORK
 from roost.configuration.options import ROOST
 from roost.model.limits import Limits
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operating.md").read_text()
 
 
-@pytest.mark.parametrize("name", [option.name for option in ROOST])
-def test_the_page_has_a_row_for_every_limit(name: str) -> None:
+@pytest.mark.parametrize("name", [option.name for option in (*ROOST, *NETWORK)])
+def test_the_page_has_a_row_for_every_option(name: str) -> None:
     assert f"| `{name}` |" in PAGE
 
 

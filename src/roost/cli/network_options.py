@@ -38,20 +38,25 @@ class NetworkOptions:
         if self.unix_socket is not None:
             places.append(UnixPlace(self.unix_socket, self.socket_mode))
         if not places or self.host is not None or self.port is not None:
-            places.append(TcpPlace(self.host or _HOST, self.port or _PORT))
+            host = _HOST if self.host is None else self.host
+            places.append(TcpPlace(host, self.port or _PORT))
         return places
 
     def certificate_files(self, settings: NetworkSettings) -> CertificateFiles | None:
-        """The files for TLS; those of the command line come first."""
+        """The files for TLS; those of the command line come first, and an empty name means none."""
         return certificate_files(
-            self.tls_cert or settings.tls_cert,
-            self.tls_key or settings.tls_key,
-            self.tls_client_ca or settings.tls_client_ca,
+            _chosen(self.tls_cert, settings.tls_cert),
+            _chosen(self.tls_key, settings.tls_key),
+            _chosen(self.tls_client_ca, settings.tls_client_ca),
         )
 
     def chosen_prefix(self, settings: NetworkSettings) -> str:
         """The path below which the service is."""
         return settings.prefix if self.prefix is None else checked_prefix(self.prefix)
+
+
+def _chosen(given: str | None, configured: str | None) -> str | None:
+    return configured if given is None else given or None
 
 
 def _file_mode(_context: click.Context, _option: click.Parameter, value: str) -> int:

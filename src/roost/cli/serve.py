@@ -121,11 +121,11 @@ class _Service:
 
     def check_network(self) -> None:
         """Refuse places and certificates that cannot be used."""
-        for place in self.places:
-            place.check()
         if self._files is not None:
             # The workers read the files, too.
             make_context(self._files)
+        for place in self.places:
+            place.check()
 
     def first_line(self, database: Database) -> Text:
         """The line that says where the service is."""
