@@ -177,10 +177,17 @@ def test_capacity_used_and_reserved_by_class_trait_and_aggregate(
     assert value(samples, "roost_providers") == 3
 
 
-def test_a_scrape_asks_no_database(api: ApiClient, database: Database) -> None:
+def test_a_scrape_asks_no_database(
+    api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_hosts(api)
     api.get("/allocation_candidates?resources=VCPU:1")
-    before = value(scrape(api), "roost_journal_looks_total", outcome="done")
-    assert value(scrape(api), "roost_journal_looks_total", outcome="done") == before
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a scrape has opened a session")
+
+    monkeypatch.setattr("roost.store.sessions.Session.__enter__", refuse)
+    assert value(scrape(api), "roost_resource_capacity", resource_class="VCPU") == 32
 
 
 def test_metrics_can_be_switched_off(database: Database, tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from roost.api.slow_requests import SlowRequests
 from roost.api.tracing import LOOK, begin_trace
 from roost.configuration.settings import WatchSettings
 from roost.metrics.catalogue import (
+    CANDIDATES,
     DURATION,
     IN_FLIGHT,
     REQUESTS,
     RESPONSE_BYTES,
+    SEARCHES,
     STAGE_REQUESTS,
     STAGE_SECONDS,
 )
@@ -43,6 +45,7 @@ class _Places(NamedTuple):
 
 # By route, method, version and status. One look for all numbers saves a microsecond.
 _PLACES: dict[tuple[str, str, str, int], _Places] = TALLY.remembered()
+_SOURCE_PLACES: dict[str, tuple[int, int]] = TALLY.remembered()
 
 
 class Observation:
@@ -144,6 +147,19 @@ def _count(request: Request, status: int, size: int, seconds: float) -> None:
             if spent:
                 values[spent_place] += spent
                 values[count_place] += 1.0
+        if request.candidates is not None:
+            source, count = request.candidates
+            answers, returned = _candidate_places(source)
+            values[answers] += 1.0
+            values[returned] += count
+
+
+def _candidate_places(source: str) -> tuple[int, int]:
+    places = _SOURCE_PLACES.get(source)
+    if places is None:
+        places = SEARCHES.place((source,)), CANDIDATES.place(())
+        _SOURCE_PLACES[source] = places
+    return places
 
 
 def _find_places(route: str, method: str, version: str, status: int) -> _Places:

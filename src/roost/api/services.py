@@ -64,6 +64,7 @@ class Services:
         """Set the gauges of this process."""
         sample_all()
         self.observation.sample()
+        self.replica.sample()
         for pool, doorway in self.database.doorways().items():
             POOL_CONNECTIONS.set(doorway.opened, (pool, "open"))
             POOL_CONNECTIONS.set(doorway.kept, (pool, "idle"))
