@@ -20,6 +20,7 @@ COMMANDS = {
     "db": "roost.cli.db:db",
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
+    "top": "roost.cli.top:top",
 }
 """Where each command is. The group imports a command when a caller names it. So the client's
 commands start fast, and run where the packages of the server are not installed."""
@@ -71,6 +72,7 @@ def cli() -> None:
     Try it:
       roost serve --demo
       roost tree show
+      roost top
       roost agent --driver linux --once --dry-run
     """
 
