@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from oslo_log.formatters import ContextFormatter, JSONFormatter
 
+from roost.api.application import Application
+from roost.api.candidates import handler
 from roost.configuration.log_lines import shorten_lines
 from roost.store.database import Database
 from support.api_client import ApiClient, settings_for
@@ -21,6 +23,7 @@ from support.api_client import ApiClient, settings_for
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 GLOBAL_ID = "req-c0ffee00-0000-0000-0000-000000000001"
+HOST = "c0ffee00-0000-0000-0000-000000000001"
 DATE_FORM = "%Y-%m-%d %H:%M:%S"
 USUAL_LINE = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ INFO placement\.requestlog "
@@ -49,14 +52,18 @@ def listen() -> Iterator[Listen]:
     logger.setLevel(logging.INFO)
     yield add
     logger.setLevel(logging.NOTSET)
-    for handler in added:
-        logger.removeHandler(handler)
+    for one in added:
+        logger.removeHandler(one)
 
 
 @pytest.fixture
 def configuration(database: Database, tmp_path: Path) -> Any:
     """The options of oslo.log, with their defaults."""
     return settings_for(database, tmp_path).oslo
+
+
+class UnshortenedJson(JSONFormatter):
+    """The same for JSON."""
 
 
 class Unshortened(ContextFormatter):
@@ -97,6 +104,94 @@ def test_the_line_has_the_form_that_the_operator_chose(
     answer = replace(api, token="ann:lab").get("/traits")
     request_id = answer.headers["x-openstack-request-id"]
     assert written.getvalue().startswith(f'INFO {request_id} {{ann/lab}} - "GET /traits" status:')
+
+
+def test_a_line_in_json_has_the_members_that_oslo_log_writes(
+    api: ApiClient, listen: Listen
+) -> None:
+    ours = listen(JSONFormatter(datefmt=DATE_FORM))
+    theirs = listen(UnshortenedJson(datefmt=DATE_FORM))
+    headers = {"x-openstack-request-id": GLOBAL_ID}
+    replace(api, token="ann:lab").request("GET", "/traits", headers=headers)
+    assert json.loads(ours.getvalue()) == json.loads(theirs.getvalue())
+
+
+def test_a_line_in_json_has_the_fields_of_the_request(api: ApiClient, listen: Listen) -> None:
+    written = listen(JSONFormatter(datefmt=DATE_FORM))
+    headers = {"x-openstack-request-id": GLOBAL_ID}
+    client = replace(api, token="ann:lab")
+    answer = client.request("GET", "/allocation_candidates?resources=VCPU:1", headers=headers)
+    fields = json.loads(written.getvalue())["extra"]
+    assert fields.pop("duration") > 0
+    stages = fields.pop("stages")
+    assert fields == {
+        "request_id": answer.headers["x-openstack-request-id"],
+        "global_request_id": GLOBAL_ID,
+        "user": "ann",
+        "project": "lab",
+        "remote": None,
+        "method": "GET",
+        "path": "/allocation_candidates",
+        "query": "resources=VCPU:1",
+        "route": "/allocation_candidates",
+        "version": "1.39",
+        "status": answer.status,
+        "bytes": len(answer.body),
+    }
+    if answer.status == 200:
+        assert {"freshness", "search", "render"} <= stages.keys()
+
+
+def test_the_line_of_an_answer_in_pieces_comes_at_its_end(
+    api: ApiClient, listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler, "_CANDIDATES_AT_ONCE_MAX", -1)
+    api.post("/resource_providers", {"name": "host", "uuid": HOST})
+    inventories = {"VCPU": {"total": 4}}
+    body = {"resource_provider_generation": 0, "inventories": inventories}
+    api.put(f"/resource_providers/{HOST}/inventories", body)
+    written = listen(JSONFormatter(datefmt=DATE_FORM))
+    answer = api.get("/allocation_candidates?resources=VCPU:1")
+    assert "content-length" not in answer.headers
+    (line,) = written.getvalue().splitlines()
+    assert json.loads(line)["extra"]["bytes"] == len(answer.body)
+    assert f"len: {len(answer.body)} " in json.loads(line)["message"]
+
+
+def test_an_answer_that_its_client_never_reads_has_a_line(
+    database: Database,
+    tmp_path: Path,
+    api: ApiClient,
+    listen: Listen,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handler, "_CANDIDATES_AT_ONCE_MAX", -1)
+    application = Application(settings_for(database, tmp_path), database)
+    written = listen(JSONFormatter(datefmt=DATE_FORM))
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": "/allocation_candidates",
+        "QUERY_STRING": "resources=VCPU:1",
+        "HTTP_X_AUTH_TOKEN": "admin",
+        "HTTP_OPENSTACK_API_VERSION": "placement 1.39",
+        "wsgi.input": io.BytesIO(),
+    }
+    body: Any = application(environ, lambda status, headers: None)
+    assert not written.getvalue()
+    body.close()
+    body.close()
+    (line,) = written.getvalue().splitlines()
+    assert json.loads(line)["extra"]["bytes"] == 0
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_a_probe_is_a_line_for_debugging_only(api: ApiClient, listen: Listen, path: str) -> None:
+    written = listen(JSONFormatter(datefmt=DATE_FORM))
+    assert api.get(path).status == 200
+    assert not written.getvalue()
+    logging.getLogger("placement.requestlog").setLevel(logging.DEBUG)
+    api.get(path)
+    assert json.loads(written.getvalue())["levelname"] == "DEBUG"
 
 
 def test_the_line_can_be_json(api: ApiClient, listen: Listen) -> None:

@@ -28,7 +28,7 @@ from roost.api.microversions import (
     negotiate,
 )
 from roost.api.mounting import OUTSIDE, mount
-from roost.api.observation import Observation, ObservedStream
+from roost.api.observation import ObservedStream
 from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
 from roost.api.requests import Request, is_length
@@ -57,7 +57,7 @@ class Application:
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
         self._services = Services.on(settings, database)
-        self._observation = Observation(settings.watch)
+        self._observation = self._services.observation
         # Processes that this one forks share the memory of its metrics.
         TALLY.open()
         self._housekeeping: Housekeeping | None = None
@@ -108,7 +108,8 @@ class Application:
         try:
             return self._respond(request, start_response)
         finally:
-            self._observation.leave(request)
+            if request.trace is not None:
+                request.trace.leave()
             NO_REQUEST.update_store()
 
     def _respond(self, request: Request, start_response: StartResponse) -> Iterable[bytes]:
@@ -191,14 +192,12 @@ class Application:
             raise HttpError(route.unknown_status)
         _check_media_types(request, route)
         if route.rule is not None:
-            began = perf_counter()
             target = (
                 request.caller.project
                 if route.target_project is None
                 else route.target_project(request)
             )
             self._policy.authorize(route.rule, request.caller, target)
-            request.times.end(Stage.POLICY, began)
         return route.handler(self._services, request)
 
 

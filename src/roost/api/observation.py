@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterator
-from http import HTTPStatus
+from copy import copy
 from time import perf_counter
+from typing import NamedTuple
 
 from roost.api.request_log import log_request
 from roost.api.requests import Request
 from roost.api.responses import Response
 from roost.api.slow_requests import SlowRequests
-from roost.api.tracing import begin_trace
+from roost.api.tracing import LOOK, begin_trace
 from roost.configuration.settings import WatchSettings
 from roost.metrics.catalogue import (
+    CANDIDATES,
     DURATION,
     IN_FLIGHT,
     REQUESTS,
     RESPONSE_BYTES,
+    SEARCHES,
     STAGE_REQUESTS,
     STAGE_SECONDS,
 )
@@ -26,9 +30,22 @@ from roost.metrics.stages import CURRENT, STAGE_NAMES
 
 # Clients choose methods, so the labels are these and `other`.
 _METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"})
-_STATUSES = {status.value: str(status.value) for status in HTTPStatus}
-_STAGES = tuple((name,) for name in STAGE_NAMES)
 _SUM_OFFSET = DURATION.width - 1
+
+
+class _Places(NamedTuple):
+    """Where the numbers of requests with the same labels are."""
+
+    requests: int
+    duration: int
+    size: int
+    # For each stage, its seconds and its requests.
+    stages: tuple[tuple[int, int], ...]
+
+
+# By route, method, version and status. One look for all numbers saves a microsecond.
+_PLACES: dict[tuple[str, str, str, int], _Places] = TALLY.remembered()
+_SOURCE_PLACES: dict[str, tuple[int, int]] = TALLY.remembered()
 
 
 class Observation:
@@ -36,30 +53,30 @@ class Observation:
 
     def __init__(self, watch: WatchSettings) -> None:
         self._slow = SlowRequests(watch.slow_request_seconds)
+        # To count so takes a tenth of the time of a lock.
+        self._begun = itertools.count()
+        self._ended = itertools.count()
 
     def begin(self, request: Request) -> None:
         """A request has come to this thread."""
         CURRENT.times = request.times
-        with TALLY.lock:
-            place = IN_FLIGHT.places.get(())
-            if place is None:
-                place = IN_FLIGHT.place(())
-                TALLY.slot.mark_as_serving()
-            TALLY.values[place] += 1.0
-        request.trace = begin_trace(request)
-
-    def leave(self, request: Request) -> None:
-        """The thread does something else from now on."""
-        if request.trace is not None:
-            request.trace.leave()
+        next(self._begun)
+        if request.began > LOOK.due:
+            request.trace = begin_trace(request)
 
     def end(self, request: Request, response: Response, size: int, seconds: float) -> None:
         """The answer is made. `seconds` is without the time in which the client reads."""
+        next(self._ended)
         _count(request, response.status, size, seconds)
         log_request(request, response, size, perf_counter() - request.began)
         self._slow.note(request, response.status, seconds)
         if request.trace is not None:
             request.trace.end(request, response.status, size)
+
+    def sample(self) -> None:
+        """Set the gauge of the requests in flight."""
+        ended = next(copy(self._ended))
+        IN_FLIGHT.set(max(0, next(copy(self._begun)) - ended))
 
 
 class ObservedStream:
@@ -113,27 +130,49 @@ class ObservedStream:
 
 
 def _count(request: Request, status: int, size: int, seconds: float) -> None:
-    """Add one request to the metrics. One lock for all of them takes a microsecond less."""
-    method = request.method if request.method in _METHODS else "other"
-    route = request.route
-    labels = route, method, request.version_text, _STATUSES.get(status, "other")
+    """Add one request to the metrics, under one lock."""
+    labels = request.route, request.method, request.version_text, status
     bucket = bisect_left(DURATION.bounds, seconds)
     with TALLY.lock:
-        requests = REQUESTS.places.get(labels)
-        if requests is None:
-            requests = REQUESTS.place(labels)
-        duration = DURATION.places.get((route, method))
-        if duration is None:
-            duration = DURATION.place((route, method))
-        size_place = RESPONSE_BYTES.place(())
-        in_flight = IN_FLIGHT.place(())
+        places = _PLACES.get(labels)
+        if places is None:
+            places = _find_places(*labels)
+        requests, duration, size_place, stages = places
         values = TALLY.values
         values[requests] += 1.0
         values[duration + bucket] += 1.0
         values[duration + _SUM_OFFSET] += seconds
         values[size_place] += size
-        values[in_flight] -= 1.0
-        for stage, spent in zip(_STAGES, request.times.seconds, strict=True):
+        for (spent_place, count_place), spent in zip(stages, request.times.seconds, strict=True):
             if spent:
-                values[STAGE_SECONDS.place(stage)] += spent
-                values[STAGE_REQUESTS.place(stage)] += 1.0
+                values[spent_place] += spent
+                values[count_place] += 1.0
+        if request.candidates is not None:
+            source, count = request.candidates
+            answers, returned = _candidate_places(source)
+            values[answers] += 1.0
+            values[returned] += count
+
+
+def _candidate_places(source: str) -> tuple[int, int]:
+    places = _SOURCE_PLACES.get(source)
+    if places is None:
+        places = SEARCHES.place((source,)), CANDIDATES.place(())
+        _SOURCE_PLACES[source] = places
+    return places
+
+
+def _find_places(route: str, method: str, version: str, status: int) -> _Places:
+    known = method if method in _METHODS else "other"
+    TALLY.slot.mark_as_serving()
+    places = _Places(
+        REQUESTS.place((route, known, version, str(status))),
+        DURATION.place((route, known)),
+        RESPONSE_BYTES.place(()),
+        tuple(
+            (STAGE_SECONDS.place((name,)), STAGE_REQUESTS.place((name,))) for name in STAGE_NAMES
+        ),
+    )
+    if known == method:
+        _PLACES[route, method, version, status] = places
+    return places

@@ -48,6 +48,7 @@ class Request:
         "_limits",
         "began",
         "caller",
+        "candidates",
         "environ",
         "has_written",
         "id",
@@ -73,6 +74,8 @@ class Request:
         self.is_probe = False
         # What the request searched, for the account of a slow search.
         self.search: SearchAsked | None = None
+        # Where the candidates of its answer come from, and how many there are.
+        self.candidates: tuple[str, int] | None = None
         self.trace: RequestTrace | None = None
         self.id = _new_id()
         self.method: str = environ["REQUEST_METHOD"]

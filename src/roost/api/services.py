@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 
 from roost.api.candidates.answer_cache import AnswerCache
 from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.observation import Observation
 from roost.api.readiness import ReadinessCheck
 from roost.api.requests import Request
 from roost.configuration.settings import Settings
@@ -32,13 +33,21 @@ class Services:
     answers: AnswerCache
     summaries: SummaryCache
     readiness: ReadinessCheck
+    observation: Observation
 
     @classmethod
     def on(cls, settings: Settings, database: Database) -> Services:
         """New services, with nothing remembered."""
         replica = Replica(database)
-        readiness = ReadinessCheck(database, replica)
-        return cls(settings, database, replica, AnswerCache(), SummaryCache(), readiness)
+        return cls(
+            settings,
+            database,
+            replica,
+            AnswerCache(),
+            SummaryCache(),
+            ReadinessCheck(database, replica),
+            Observation(settings.watch),
+        )
 
     def forest(self) -> Forest:
         """A forest that contains everything that was committed before this call."""
@@ -51,6 +60,8 @@ class Services:
     def sample(self) -> None:
         """Set the gauges of this process."""
         sample_all()
+        self.observation.sample()
+        self.replica.sample()
         for pool, doorway in self.database.doorways().items():
             POOL_CONNECTIONS.set(doorway.opened, (pool, "open"))
             POOL_CONNECTIONS.set(doorway.kept, (pool, "idle"))

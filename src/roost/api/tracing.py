@@ -7,6 +7,7 @@ no provider of tracers, a request costs one comparison.
 from __future__ import annotations
 
 import time
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import roost
@@ -23,6 +24,8 @@ else:
     _IS_INSTALLED = True
 
 _HTTP_VERSION = "HTTP/"
+# How long a new provider may go unnoticed.
+_LOOK_SECONDS = 1.0
 
 
 class RequestTrace:
@@ -72,12 +75,25 @@ class RequestTrace:
         return int(moment * 1e9) + self._offset
 
 
+class _Look:
+    """When to look next whether the operator has configured a provider of tracers.
+
+    The answer is in the environment as long as there is none, and to look there for each request
+    takes more than a microsecond.
+    """
+
+    def __init__(self) -> None:
+        self.due = -inf if _IS_INSTALLED else inf
+
+
+LOOK = _Look()
+
+
 def begin_trace(request: Request) -> RequestTrace | None:
     """The trace of a request; `None` if nothing collects traces."""
-    if not _IS_INSTALLED:
-        return None
     provider = trace.get_tracer_provider()
     if isinstance(provider, _WITHOUT_SPANS):
+        LOOK.due = request.began + _LOOK_SECONDS
         return None
     return RequestTrace(request, provider.get_tracer("roost", roost.__version__))
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "token": "roost.cli.token:token",
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
+    "top": "roost.cli.top:top",
 }
 """Where each command is. The group imports a command when a caller names it. So the client's
 commands start fast, and run where the packages of the server are not installed."""
@@ -75,6 +76,7 @@ def cli() -> None:
     Try it:
       roost serve --demo
       roost tree show
+      roost top
       roost agent --driver linux --once --dry-run
     """
 

@@ -44,9 +44,7 @@ TRUNCATED = Counter(
     "Answers with candidates that a maximum or the effort of the search cut short.",
 )
 
-LOOKS = Counter(
-    "roost_journal_looks_total", "Looks into the journal: done, or failed.", ("outcome",)
-)
+LOOK_FAILURES = Counter("roost_journal_look_failures_total", "Looks into the journal that failed.")
 JOURNAL_ROWS = Counter("roost_journal_rows_read_total", "Rows of the journal that were read.")
 PRUNED_ROWS = Counter("roost_journal_rows_pruned_total", "Old rows of the journal, deleted.")
 LAST_LOOK = Gauge(

@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from roost.metrics.memory import ProcessSlot, SharedMemory
 
@@ -40,6 +40,8 @@ class Tally:
         # The values of this process; places are indexes into it.
         self.values = _NO_VALUES
         self._metrics: list[Metric] = []
+        # Further places that callers remember.
+        self._remembered: list[dict[Any, Any]] = []
         os.register_at_fork(after_in_child=self._leave_to_parent)
 
     @property
@@ -70,6 +72,12 @@ class Tally:
             self._memory = SharedMemory.anonymous()
             self._forget_slot()
 
+    def remembered(self) -> dict[Any, Any]:
+        """A dictionary for places, which is emptied when the slot of this process changes."""
+        places: dict[Any, Any] = {}
+        self._remembered.append(places)
+        return places
+
     def add(self, metric: Metric) -> None:
         """Know a metric, so that its places are forgotten after a fork."""
         self._metrics.append(metric)
@@ -82,8 +90,8 @@ class Tally:
     def _forget_slot(self) -> None:
         self._slot = None
         self.values = _NO_VALUES
-        for metric in self._metrics:
-            metric.places.clear()
+        for places in (*(metric.places for metric in self._metrics), *self._remembered):
+            places.clear()
 
 
 TALLY = Tally()

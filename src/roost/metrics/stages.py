@@ -11,14 +11,13 @@ class Stage(IntEnum):
     """What a request waits for, or what the service does for it."""
 
     AUTHENTICATION = 0
-    POLICY = 1
-    FRESHNESS = 2
+    FRESHNESS = 1
     """The look into the journal, and the refresh of the forest."""
-    TURN = 3
+    TURN = 2
     """A large search waits for other large searches."""
-    SEARCH = 4
-    RENDER = 5
-    DATABASE = 6
+    SEARCH = 3
+    RENDER = 4
+    DATABASE = 5
 
 
 STAGE_NAMES = tuple(stage.name.lower() for stage in Stage)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from roost.metrics.catalogue import (
     JOURNAL_ROWS,
     LAST_LOOK,
-    LOOKS,
+    LOOK_FAILURES,
     REBUILD_SECONDS,
     REBUILDS,
     REFRESHES,
@@ -43,7 +43,6 @@ _SETS_PER_PROVIDER_MAX = 4
 _SETS_MIN = 10_000
 
 # Labels of metrics.
-_DONE, _FAILED = ("done",), ("failed",)
 _USAGES, _TREES = ("usages",), ("trees",)
 
 _VOCABULARY = {ChangeKind.RESOURCE_CLASSES, ChangeKind.TRAIT_NAMES}
@@ -92,6 +91,11 @@ class Replica:
         state = self._state
         return None if state is None else state[0]
 
+    def sample(self) -> None:
+        """Set the gauge of the last look."""
+        if self._seen_at:
+            LAST_LOOK.set(time.time() - (time.monotonic() - self._seen_at))
+
     def tidy(self) -> None:
         """Look into the journal, and forget what makes further looks slower."""
         with self._look_ended:
@@ -134,11 +138,8 @@ class Replica:
             failure = error
             raise
         finally:
-            if seen_at == self._look_began:
-                LOOKS.count(_DONE)
-                LAST_LOOK.set(time.time() - (time.monotonic() - seen_at))
-            else:
-                LOOKS.count(_FAILED)
+            if seen_at != self._look_began:
+                LOOK_FAILURES.count()
             with self._look_ended:
                 self._seen_at = seen_at
                 self._failure = failure

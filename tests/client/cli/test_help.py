@@ -8,7 +8,7 @@ import pytest
 from roost.cli.main import cli
 from support.roost_command import roost
 
-COMMANDS = ["agent", "tree show", "tree export", "tree apply", "tree diff", "import"]
+COMMANDS = ["agent", "tree show", "tree export", "tree apply", "tree diff", "top", "import"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

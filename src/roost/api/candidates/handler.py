@@ -13,7 +13,7 @@ from roost.api.requests import Request, parse_query_string
 from roost.api.responses import Response, now, with_cache_headers
 from roost.api.services import Services
 from roost.api.slow_requests import SearchAsked
-from roost.metrics.catalogue import CANDIDATES, SEARCHED_BLOCKS, SEARCHES, TRUNCATED
+from roost.metrics.catalogue import SEARCHED_BLOCKS, TRUNCATED
 from roost.metrics.stages import Stage
 from roost.model.candidates import CandidateQuery
 from roost.search.candidates import FoundCandidates
@@ -29,7 +29,7 @@ _CHOICES_AT_ONCE_MAX = 32_000
 _SHORT_QUERY = 2000
 
 _CONTENT_TYPE = ("content-type", "application/json")
-_SEARCHED, _KEPT = ("search",), ("kept",)
+_SEARCHED, _KEPT = "search", "kept"
 TRUNCATED_HEADER = "X-Roost-Truncated"
 
 
@@ -56,6 +56,7 @@ def list_all(services: Services, request: Request) -> Response:
             times.end(Stage.SEARCH, began)
             times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
             _count(found)
+            request.candidates = _SEARCHED, found.count or 0
             headers = _headers(found)
             if _is_large(found):
                 stream = turn.pieces(streamed_body(found, request.version, services.summaries))
@@ -70,19 +71,15 @@ def list_all(services: Services, request: Request) -> Response:
         if found.footprint is not None:
             services.answers.keep(question, forest, answer, found.footprint)
     else:
-        SEARCHES.count(_KEPT)
-        CANDIDATES.count(amount=answer.count)
+        request.candidates = _KEPT, answer.count
     response = Response(200, answer.body.text, [_CONTENT_TYPE, *answer.headers])
     return with_cache_headers(response, request, now())
 
 
 def _count(found: FoundCandidates) -> None:
     """Add a search to the metrics."""
-    SEARCHES.count(_SEARCHED)
     if found.footprint is not None:
         SEARCHED_BLOCKS.count(amount=len(found.footprint.tokens))
-    if found.count is not None:
-        CANDIDATES.count(amount=found.count)
     if found.truncated:
         TRUNCATED.count()
 

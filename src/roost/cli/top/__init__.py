@@ -1,0 +1,103 @@
+"""The command `roost top`, which shows what a server does, live."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, replace
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from roost.cli.connection import ConnectionSettings, connection_options
+from roost.cli.top.keys import quits_within, single_keys
+from roost.cli.top.screen import draw_summary
+from roost.cli.top.summary import Summary, summarise
+from roost.client.errors import UnreadableAnswer
+from roost.client.scrape import Scrape
+from roost.client.transport import PlacementRequest, Transport
+
+_REQUEST = PlacementRequest("GET", "/metrics", repeatable=True)
+
+
+@click.command(
+    short_help="Show what a server does, live.",
+    epilog="""\b
+Examples:
+  roost top
+  roost top --url https://placement.example:8778 --interval 5
+  roost top --once --json
+""",
+)
+@click.option(
+    "--interval",
+    metavar="SECONDS",
+    type=click.FloatRange(0.1, 3600),
+    default=2.0,
+    show_default=True,
+    help="Time between two pictures, over which rates are averages.",
+)
+@click.option("--once", is_flag=True, help="Show one interval, and end.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each interval.")
+@connection_options
+def top(*, connection: ConnectionSettings, interval: float, once: bool, as_json: bool) -> None:
+    """Show requests, latencies, claims, conflicts, the journal and capacity of a server.
+
+    It reads /metrics, which needs no token. Press q to end it.
+    """
+    if connection.url is not None and connection.token is None and "ROOST_TOKEN" not in os.environ:
+        # Some token must be there for another machine, and /metrics does not look at it.
+        connection = replace(connection, token="none")
+    where = connection.url or os.environ.get("ROOST_URL") or "this address"
+    with connection.open() as transport:
+        before = _scrape(transport)
+        if once:
+            time.sleep(interval)
+            _print(summarise(before, _scrape(transport), time.time()), where, as_json=as_json)
+        elif as_json or not Console().is_terminal:
+            _follow(transport, before, interval, where, as_json=as_json)
+        else:
+            _watch(transport, before, interval, where)
+
+
+def _follow(
+    transport: Transport, before: Scrape, interval: float, where: str, *, as_json: bool
+) -> None:
+    """Print one interval after another until the process is ended."""
+    while True:
+        time.sleep(interval)
+        now = _scrape(transport)
+        _print(summarise(before, now, time.time()), where, as_json=as_json)
+        before = now
+
+
+def _watch(transport: Transport, before: Scrape, interval: float, where: str) -> None:
+    """Redraw one picture until the person presses q."""
+    # The first picture shows averages since the start of the server, at once.
+    first = draw_summary(summarise(None, before, time.time()), where)
+    with single_keys(), Live(first, screen=True, auto_refresh=False) as live:
+        live.refresh()
+        while not quits_within(interval):
+            now = _scrape(transport)
+            live.update(draw_summary(summarise(before, now, time.time()), where), refresh=True)
+            before = now
+
+
+def _print(summary: Summary, where: str, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(asdict(summary)))
+    else:
+        Console(highlight=False).print(draw_summary(summary, where))
+
+
+def _scrape(transport: Transport) -> Scrape:
+    answer = transport.send(_REQUEST)
+    scrape = Scrape.of(answer.content.decode(errors="replace"), time.monotonic())
+    if answer.status != 200 or "roost_build_info" not in scrape.series:
+        raise UnreadableAnswer(
+            f"GET /metrics was answered with {answer.status}, without metrics of Roost.\n"
+            "Is this the address of a Roost server, with its prefix, and is [roost]metrics true?",
+        )
+    return scrape
