@@ -41,20 +41,31 @@ def set_revision(connection: Connection, revision: str) -> str:
     return before
 
 
-def test_another_schema_than_this_version_needs_is_named(
+def test_an_older_schema_than_this_version_needs_is_named(
     api: ApiClient, database: Database
 ) -> None:
-    before = database.write(set_revision, "roost_9999")
+    before = database.write(set_revision, "roost_0001")
     try:
         answer = api.get("/readyz")
         alive = api.get("/healthz")
     finally:
         database.write(set_revision, before)
     assert (answer.status, answer.json["status"]) == (503, "not ready")
-    assert "roost_9999" in answer.json["checks"]["schema"]["text"]
+    assert "roost_0001" in answer.json["checks"]["schema"]["text"]
     assert "forest" not in answer.json["checks"]
     assert alive.status == 200
     assert api.get("/readyz").status == 200
+
+
+def test_a_server_stays_ready_while_a_newer_version_migrates(
+    api: ApiClient, database: Database
+) -> None:
+    before = database.write(set_revision, "roost_9999")
+    try:
+        answer = api.get("/readyz")
+    finally:
+        database.write(set_revision, before)
+    assert (answer.status, answer.json["status"]) == (200, "ready")
 
 
 def test_a_server_that_stops_is_not_ready(

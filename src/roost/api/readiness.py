@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from roost.replica.replica import Replica
 from roost.store.database import Database
 from roost.store.errors import reason_of
-from roost.store.schema import SchemaState, read_status
+from roost.store.schema import read_status
 
 # Any client may ask, so all clients of this time share one answer.
 _KEPT_SECONDS = 1.0
@@ -87,11 +87,8 @@ class ReadinessCheck:
     def _schema(self) -> list[Check]:
         status = self._database.probe(read_status)
         answers = Check("database", True, "The database answers.")
-        if status.state is SchemaState.CURRENT:
-            return [
-                answers,
-                Check("schema", True, "The schema is the one that this version needs."),
-            ]
+        if status.can_serve:
+            return [answers, Check("schema", True, "The schema lets this version serve.")]
         return [
             answers,
             Check(
