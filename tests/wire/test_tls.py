@@ -94,6 +94,29 @@ def test_a_client_that_says_it_sends_no_more_gets_its_answer_and_the_end(
         tls.unwrap()
 
 
+def test_a_request_and_the_end_in_one_packet_are_both_heard(tls_server: TlsServer) -> None:
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = tls_server.authority.client_context().wrap_bio(
+        received, sent, server_hostname="127.0.0.1"
+    )
+    with socket.create_connection(("127.0.0.1", tls_server.live.port), SECONDS_MAX) as raw:
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                raw.sendall(sent.read())
+                received.write(raw.recv(1 << 16))
+        tls.write(request("GET", "/"))
+        with suppress(ssl.SSLWantReadError):
+            tls.unwrap()
+        raw.sendall(sent.read())
+        # The client keeps the connection below TLS, and the server ends it at once.
+        while data := raw.recv(1 << 16):
+            received.write(data)
+    assert tls.read(1 << 16).startswith(b"HTTP/1.1 200 OK")
+
+
 def test_an_answer_that_ends_with_the_connection_has_an_end_that_tls_knows(
     tls_server: TlsServer,
 ) -> None:

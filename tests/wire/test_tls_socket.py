@@ -1,0 +1,71 @@
+"""A socket that speaks TLS sends every byte once, however little the kernel takes at a time."""
+
+from __future__ import annotations
+
+import random
+import select
+import socket
+import threading
+from contextlib import closing
+from pathlib import Path
+
+from roost.server.certificates import CertificateFiles, make_context
+from roost.server.tls_socket import TlsSocket
+from support.certificates import Authority
+
+
+def received_first(server: TlsSocket) -> bytes:
+    """The first bytes of the client, after the handshake."""
+    while True:
+        select.select([server], [], [], 30)
+        try:
+            return server.recv(1 << 16)
+        except BlockingIOError:
+            continue
+
+
+def send_all(server: TlsSocket, buffers: list[memoryview]) -> int:
+    """Send the buffers as a connection does; return how often the kernel took too little."""
+    waits = 0
+    while buffers:
+        try:
+            sent = server.sendmsg(buffers)
+        except BlockingIOError:
+            waits += 1
+            assert waits < 10_000
+            select.select([], [server], [], 30)
+            continue
+        while buffers and sent >= len(buffers[0]):
+            sent -= len(buffers.pop(0))
+        if sent:
+            buffers[0] = buffers[0][sent:]
+    return waits
+
+
+def test_every_byte_comes_once_over_a_narrow_connection(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    issued = authority.issue("server")
+    context = make_context(CertificateFiles(str(issued.certificate), str(issued.key)))
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    ours.setblocking(False)
+    theirs.settimeout(30)
+    chance = random.Random(1)
+    data = [chance.randbytes(size) for size in (10, 300, 70_000, 1, 200_000, 65_536, 5)]
+    whole = b"".join(data)
+    answer = bytearray()
+
+    def read() -> None:
+        with authority.client_context().wrap_socket(theirs, server_hostname="127.0.0.1") as client:
+            client.sendall(b"ready")
+            while part := client.recv(1000):
+                answer.extend(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with closing(TlsSocket(ours, context)) as server:
+        assert received_first(server) == b"ready"
+        assert send_all(server, [memoryview(one) for one in data]) > 10
+        server.say_end()
+    reader.join(30)
+    assert bytes(answer) == whole
