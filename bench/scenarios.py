@@ -5,6 +5,7 @@ from __future__ import annotations
 import claims
 import explosion
 import scale
+import scrape
 import throughput
 from candidates import flat, full, nested, sharing
 from cloud_creation import cloud_creation
@@ -32,6 +33,7 @@ SCENARIOS: dict[str, Scenario] = {
     "throughput": throughput.run,
     "mixed-sqlite": mixed("sqlite"),
     "mixed-postgresql": mixed("postgresql"),
+    "scrape": scrape.run,
     "scale": scale.run,
 }
 QUICK = (
