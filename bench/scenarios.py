@@ -6,6 +6,7 @@ import claims
 import explosion
 import identity
 import scale
+import scrape
 import throughput
 from candidates import flat, full, nested, sharing
 from cloud_creation import cloud_creation
@@ -34,6 +35,7 @@ SCENARIOS: dict[str, Scenario] = {
     "throughput": throughput.run,
     "mixed-sqlite": mixed("sqlite"),
     "mixed-postgresql": mixed("postgresql"),
+    "scrape": scrape.run,
     "scale": scale.run,
 }
 QUICK = (

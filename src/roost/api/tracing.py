@@ -75,7 +75,7 @@ class RequestTrace:
         return int(moment * 1e9) + self._offset
 
 
-class _Look:
+class _ProviderLook:
     """When to look next whether the operator has configured a provider of tracers.
 
     The answer is in the environment as long as there is none, and to look there for each request
@@ -86,7 +86,7 @@ class _Look:
         self.due = -inf if _IS_INSTALLED else inf
 
 
-LOOK = _Look()
+LOOK = _ProviderLook()
 
 
 def begin_trace(request: Request) -> RequestTrace | None:
