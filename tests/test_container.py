@@ -71,8 +71,11 @@ def test_the_steps_of_the_builder_make_an_environment_that_serves(tmp_path: Path
         if name == "COPY":
             *paths, target = rest.split()
             for path in paths:
-                copy = shutil.copytree if (PROJECT / path).is_dir() else shutil.copy
-                copy(PROJECT / path, source / target / (path if path == "src" else ""))
+                # As in an image: the content of a directory goes into the target.
+                if (PROJECT / path).is_dir():
+                    shutil.copytree(PROJECT / path, source / target)
+                else:
+                    shutil.copy(PROJECT / path, source / target)
     steps = only(0, "RUN").replace("/opt/roost", f"{tmp_path}/roost")
     steps = steps.replace("/wheels", f"{tmp_path}/wheels").replace("${EXTRAS}", "server")
     # The image has `python` and `pip` in its path. Here they belong to an environment.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 import pytest
 
 from roost.model.identifiers import new_uuid
 from support.api_client import ApiClient
-from support.servers.wsgi_servers import PREFIX, SERVERS, WsgiServer, require
+from support.servers.wsgi_servers import PREFIX, SERVERS, UwsgiServer, WsgiServer, require
 
 WAIT_SECONDS = 60
 CHILDREN = 70
@@ -91,6 +93,24 @@ def test_a_long_answer_arrives_whole(server: WsgiServer) -> None:
     # The server sends answers with more than 4,000 candidates in pieces.
     assert "content-length" not in answer.headers
     assert len(answer.json["allocation_requests"]) == CHILDREN**2
+
+
+def test_a_body_in_chunks_is_read_where_the_server_gives_it(server: WsgiServer) -> None:
+    name = f"chunks {new_uuid()}"
+    first, second = '{"name": ', f'"{name}"}}'
+    request = (
+        f"POST {PREFIX}/resource_providers HTTP/1.1\r\nHost: localhost\r\nX-Auth-Token: admin\r\n"
+        "OpenStack-API-Version: placement 1.39\r\nContent-Type: application/json\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n"
+        f"{len(first):x}\r\n{first}\r\n{len(second):x}\r\n{second}\r\n0\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", server.port), WAIT_SECONDS) as connection:
+        connection.sendall(request.encode())
+        status = int(connection.recv(4096).split()[1])
+    # uwsgi gives no application the body; Roost then refuses the request, and writes nothing.
+    assert status == (400 if isinstance(server, UwsgiServer) else 200)
+    found = server.client().get(f"{PREFIX}/resource_providers?name={quote(name)}").json
+    assert len(found["resource_providers"]) == (status == 200)
 
 
 def test_a_reload_takes_the_new_configuration_and_loses_no_request(server: WsgiServer) -> None:

@@ -80,7 +80,8 @@ class WsgiServer(LiveServer):
         """Send SIGTERM, and wait for the end of the server."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        # uwsgi waits for the mercy of its recipe if a process has not finished loading.
+        return self.process.wait(60)
 
 
 class UwsgiServer(WsgiServer):
