@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,11 @@ from support.prose import PROJECT, remarks_on
 SOURCES = sorted((PROJECT / "src").rglob("*.py"))
 ROOMS = sorted(path for path in (PROJECT / "src" / "roost").iterdir() if path.is_dir())
 TEST_ROOMS = sorted(path for path in (PROJECT / "tests").iterdir() if path.is_dir())
+MODULES = [
+    f"/{path.relative_to(PROJECT)}"
+    for folder in ("src", "tests", "conformance", "differential", "bench")
+    for path in (PROJECT / folder).rglob("*.py")
+]
 PAGES = [
     *(
         PROJECT / name
@@ -37,10 +44,68 @@ def test_no_two_classes_have_one_name() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
+def test_the_glossary_of_the_search_has_at_most_twenty_words() -> None:
+    page = (PROJECT / "src" / "roost" / "search" / "README.md").read_text()
+    rows = page.partition("| --- | --- |\n")[2].strip().splitlines()
+    words = [row.split("|")[1].strip() for row in rows]
+    assert "forest" in words
+    assert len(words) == len(set(words)) <= 20
+
+
+def test_no_alias_has_the_name_of_another_alias_or_class() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(_name(path))
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if isinstance(target, ast.Name) and _is_type_name(target.id):
+                        places[target.id].append(_name(path))
+    assert "Solution" in places
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def _is_type_name(name: str) -> bool:
+    """Whether a name is written as those of classes are; one letter stands for any type."""
+    bare = name.lstrip("_")
+    return len(bare) > 1 and bare[0].isupper() and not bare.isupper() and "_" not in bare
+
+
+def test_every_exception_for_a_tool_has_its_reason_beside_it() -> None:
+    bare = [
+        f"{_name(path)}:{number}"
+        for path in SOURCES
+        for number in _exceptions_without_reason(path.read_text().splitlines())
+    ]
+    assert bare == []
+
+
+def _exceptions_without_reason(lines: list[str]) -> Iterator[int]:
+    above = ""
+    for number, line in enumerate(lines, 1):
+        exception = re.search(r"# (noqa|type: ignore)[^#]*?(?P<reason>( --|  #) .+)?$", line)
+        if exception is None:
+            above = line
+        # The reason of several exceptions in a row stands above the first.
+        elif not exception["reason"] and not above.lstrip().startswith("# "):
+            yield number
+
+
 @pytest.mark.parametrize("room", [*ROOMS, *TEST_ROOMS], ids=_name)
 def test_sentences_in_the_code_have_a_named_subject(room: Path) -> None:
     remarks = [str(remark) for path in sorted(room.rglob("*.py")) for remark in remarks_on(path)]
     assert not remarks, "\n" + "\n".join(remarks)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_the_pages_name_modules_that_exist(page: Path) -> None:
+    named = set(re.findall(r"`([\w./-]+\.py)`", page.read_text()))
+    missing = [
+        path for path in sorted(named) if not any(module.endswith(f"/{path}") for module in MODULES)
+    ]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

@@ -49,7 +49,7 @@ SMALL_BOUNDS = {
     "roost.search.forest.BLOCK_PROVIDERS": 4,
     "roost.search.forest._FEW_IDS": 0,
     "roost.search.scan._FIRST_TREES": 1,
-    "roost.search.solving._IDLE_STEPS_BEFORE_MEMORY": -1,
+    "roost.search.solving._IDLE_MOVES_BEFORE_MEMORY": -1,
     "roost.search.solving._UNITS_AT_ONCE": 0,
     "roost.search.turns._LOOK_SECONDS": 0,
     "roost.search.turns._FREE_SECONDS": 0,

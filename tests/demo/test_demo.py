@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from roost.demo.load import DemoSummary, load_demo
 from roost.demo.world import demo_uuid
 from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
-from roost.service.allocations import get_consumer_allocations, list_usages_by_type
-from roost.service.inventories import list_inventories, list_usages
+from roost.service.allocations import get_consumer_allocations, list_project_usages_by_type
+from roost.service.inventories import list_inventories, list_provider_usages
 from roost.service.providers import create_provider
 from roost.store.database import Database
 from support.simultaneous_processes import run_together
@@ -61,7 +61,7 @@ def _picture(database: Database) -> list[tuple[str, str, str | None, object]]:
             provider.uuid,
             provider.name,
             provider.parent_uuid,
-            database.read(list_usages, provider.uuid),
+            database.read(list_provider_usages, provider.uuid),
         )
         for provider in database.read(all_providers, ALL)
     ]
@@ -99,7 +99,7 @@ def test_the_summary_counts_providers_and_consumers(loaded: tuple[Database, Demo
     consumers = [
         usage
         for project in PROJECTS
-        for usage in database.read(list_usages_by_type, project, None, None)
+        for usage in database.read(list_project_usages_by_type, project, None, None)
     ]
     assert summary.consumers == sum(usage.consumer_count for usage in consumers)
     assert {usage.consumer_type for usage in consumers} == {"INSTANCE", "MIGRATION"}
@@ -200,7 +200,7 @@ def test_no_usage_exceeds_the_capacity_and_some_providers_are_partly_full(demo: 
             (used, inventories[resource_class].capacity)
             for provider in all_providers(connection, ALL)
             for inventories in [list_inventories(connection, provider.uuid).inventories]
-            for resource_class, used in list_usages(connection, provider.uuid)[1].items()
+            for resource_class, used in list_provider_usages(connection, provider.uuid)[1].items()
         ]
 
     pairs = demo.read(read)
@@ -232,7 +232,7 @@ def test_an_instance_is_on_one_host_and_its_migration_on_a_second_host(demo: Dat
 
 def test_projects_use_different_resource_classes(demo: Database) -> None:
     def classes(project: str) -> set[str]:
-        (usage,) = demo.read(list_usages_by_type, project, None, "all")
+        (usage,) = demo.read(list_project_usages_by_type, project, None, "all")
         return set(usage.resources)
 
     used = [classes(project) for project in PROJECTS]

@@ -23,7 +23,7 @@ def account_of(database: Database, *groups: RequestGroup) -> list[str]:
     account = Account()
     find_candidates(Replica(database).current(), CandidateQuery(groups), CandidateOrder(), account)
     return [
-        f"{'+'.join(entry.groups)} {entry.constraint}: {entry.providers} in {entry.trees}".strip()
+        f"{'+'.join(entry.groups)} {entry.stage}: {entry.providers} in {entry.trees}".strip()
         for entry in account.entries
     ]
 

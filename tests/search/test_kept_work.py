@@ -87,7 +87,7 @@ def test_a_claim_changes_the_scan_of_its_block() -> None:
     work, forest = KeptWork(), hosts([{"VCPU": 8}] * 4)
     assert len(found_by(forest, cpus(8), work)) == 4
     full = claim(forest, 2, "VCPU", 1)
-    assert [batch.block for batch in found_by(full, cpus(8), work)] == [0, 1, 3]
+    assert [batch.block_number for batch in found_by(full, cpus(8), work)] == [0, 1, 3]
     assert len(found_by(claim(full, 2, "VCPU", 0), cpus(8), work)) == 4
 
 
@@ -129,20 +129,20 @@ def test_a_trait_with_another_id_is_looked_for_by_that_id() -> None:
     forest = hosts([{"VCPU": 8}] * 2, traits={0: "2", 1: "3"})
     gold = RequestGroup("_A", {"VCPU": 1}, TraitFilter(required=("CUSTOM_GOLD",)))
     query, work = CandidateQuery((gold,)), KeptWork()
-    assert [batch.block for batch in found_by(forest, query, work)] == [0]
+    assert [batch.block_number for batch in found_by(forest, query, work)] == [0]
     ids = TRAITS | {"CUSTOM_GOLD": 3, "CUSTOM_OLD": 2}
     renamed = forest.with_vocabulary(Vocabulary.of(CLASSES, ids))
-    assert [batch.block for batch in found_by(renamed, query, work)] == [1]
+    assert [batch.block_number for batch in found_by(renamed, query, work)] == [1]
 
 
 def test_a_block_that_has_another_number_is_found_under_that_number() -> None:
     work, forest = KeptWork(), hosts([{"VCPU": 8}] * 3)
     last = forest.blocks[2].uuids[0].decode()
     query = CandidateQuery((RequestGroup(resources={"VCPU": 1}, in_tree=last),))
-    assert [batch.block for batch in found_by(forest, query, work)] == [2]
+    assert [batch.block_number for batch in found_by(forest, query, work)] == [2]
     fewer = forest.with_trees(rows_of([[Node(None, {"VCPU": 8})]]), gone_root_ids=[2])
     # The first tree is built anew, and follows the third.
-    assert [batch.block for batch in found_by(fewer, query, work)] == [0]
+    assert [batch.block_number for batch in found_by(fewer, query, work)] == [0]
 
 
 def footprint_of(found: FoundCandidates) -> Footprint:

@@ -133,7 +133,7 @@ def test_every_solution_is_found_once(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if remembers:
-            patch.setattr(solving, "_IDLE_STEPS_BEFORE_MEMORY", -1)
+            patch.setattr(solving, "_IDLE_MOVES_BEFORE_MEMORY", -1)
         if impatient:
             patch.setattr(solving, "_UNITS_AT_ONCE", 0)
             patch.setattr(walks, "_SOLUTIONS_HELD_MAX", 1)

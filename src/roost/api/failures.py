@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from sqlalchemy.exc import DataError, OperationalError
-
 from roost.api import errors
 from roost.api.errors import HttpError
 from roost.api.log_context import line_context
@@ -18,7 +16,10 @@ from roost.store.errors import (
     DatabaseAway,
     DatabaseUnusable,
     OutcomeUnknown,
+    StatementFailed,
+    ValueRefused,
     WriteRefused,
+    meaning_of,
     reason_of,
 )
 
@@ -32,7 +33,7 @@ def failure_of(request: Request, error: Exception) -> HttpError:
     if isinstance(error, DomainError):
         return errors.from_domain_error(error)
     context = {"context": line_context(request)}
-    match error:
+    match meaning_of(error):
         case Contention():
             text = f"update conflict: {error}. Try again."
             answer = HttpError(409, text, ErrorCode.CONCURRENT_UPDATE)
@@ -47,7 +48,7 @@ def failure_of(request: Request, error: Exception) -> HttpError:
                 "The connection to the database was lost during a commit. The write may have been "
                 "carried out or not: look before you repeat it.",
             )
-        case DatabaseAway() | DatabaseUnusable() | OperationalError():
+        case DatabaseAway() | DatabaseUnusable() | StatementFailed():
             _LOG.error("The database cannot be used: %s", reason_of(error), extra=context)
             text = f"The database cannot be used at the moment.{_what_was_written(request)}"
             answer = HttpError(503, text)
@@ -55,7 +56,7 @@ def failure_of(request: Request, error: Exception) -> HttpError:
             _LOG.error("The database cannot write: %s", error, extra=context)
             text = f"The database cannot write at the moment.{_what_was_written(request)}"
             answer = HttpError(503, text)
-        case DataError():
+        case ValueRefused():
             _LOG.warning("The database cannot store a value", exc_info=error, extra=context)
             answer = HttpError(400, "The database cannot store a value of this request.")
         case _:

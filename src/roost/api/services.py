@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec, TypeVar
-
-from sqlalchemy import Connection
+from typing import ParamSpec, TypeVar
 
 from roost.api.candidates.answer_cache import AnswerCache
 from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.requests import Request
 from roost.configuration.settings import Settings
 from roost.replica.replica import Replica
-from roost.store.database import Database
+from roost.store.database import Database, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,16 +26,14 @@ class Services:
     answers: AnswerCache
     summaries: SummaryCache
 
-    def read(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a use case that only reads."""
         return self.database.read(work, *args, **kwargs)
 
     def write(
         self,
         request: Request,
-        work: Callable[Concatenate[Connection, P], T],
+        work: Work[P, T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:

@@ -76,7 +76,7 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
 
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
-    with database.turn(), database.engine.connect() as connection:
+    with database.writer_turn(), database.engine.connect() as connection:
         repaired = repair_online_data(
             connection, settings.incomplete_project, settings.incomplete_user
         )

@@ -105,7 +105,7 @@ def load_settings(
             pool_size=_given(group.max_pool_size, POOL_SIZE),
             pool_overflow=_given(group.max_overflow, POOL_OVERFLOW),
             pool_timeout_seconds=_given(group.pool_timeout, POOL_TIMEOUT_SECONDS),
-            # The second attempt words a conflict, so one attempt would lose the sentence.
+            # Only a second attempt finds the row that a write conflicts with, and words the error.
             attempts=max(3, conf.placement.allocation_conflict_retry_count),
             echo=group.connection_debug >= 50,
             wait_seconds=conf.roost.database_wait_seconds,

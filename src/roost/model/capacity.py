@@ -1,16 +1,20 @@
 """The capacity rule: how much of an inventory consumers can hold, and which amounts it allows.
 
-Each function works on plain numbers and on columns of numbers alike. Columns are numpy arrays of
+Claims use the rule with plain numbers, the search with whole columns. Columns are numpy arrays of
 one length, and the answer is a column of that length.
+
+The room of an inventory joins what remains with max_unit, so the search keeps one column for both.
+An amount fits if it is within the room and keeps the units.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, overload
 
 
 class Column(Protocol):
-    """An array of numbers; arithmetic and comparison go member by member."""
+    """An array of numbers; arithmetic and comparison go value by value."""
 
     def __add__(self, other: Any, /) -> Any: ...
     def __sub__(self, other: Any, /) -> Any: ...
@@ -59,17 +63,67 @@ def fits(amount: int, capacity: Any, used: Any) -> Any:
     >>> fits(1, capacity=13.5, used=12), fits(2, capacity=13.5, used=12)
     (True, False)
     """
-    return amount <= remaining(capacity, used)
+    return is_within(amount, remaining(capacity, used))
 
 
 @overload
-def is_allowed(amount: int, min_unit: int, max_unit: int, step_size: int) -> bool: ...
+def keeps_units(amount: int, min_unit: int, step_size: int) -> bool: ...
 @overload
-def is_allowed(amount: int, min_unit: Column, max_unit: Column, step_size: Column) -> Any: ...
-def is_allowed(amount: int, min_unit: Any, max_unit: Any, step_size: Any) -> Any:
+def keeps_units(amount: int, min_unit: Column, step_size: Column) -> Any: ...
+def keeps_units(amount: int, min_unit: Any, step_size: Any) -> Any:
+    """Whether the amount is at least the min_unit, and a multiple of the step_size.
+
+    >>> keeps_units(25, min_unit=10, step_size=10), keeps_units(30, min_unit=10, step_size=10)
+    (False, True)
+    """
+    return (min_unit <= amount) & (amount % step_size == 0)
+
+
+@overload
+def takes_any_unit(min_unit: int, step_size: int) -> bool: ...
+@overload
+def takes_any_unit(min_unit: Column, step_size: Column) -> Any: ...
+def takes_any_unit(min_unit: Any, step_size: Any) -> Any:
+    """Whether every amount keeps the units, as usual: then only room decides.
+
+    >>> takes_any_unit(min_unit=1, step_size=1), takes_any_unit(min_unit=1, step_size=2)
+    (True, False)
+    """
+    return (min_unit == 1) & (step_size == 1)
+
+
+def is_allowed(amount: int, min_unit: int, max_unit: int, step_size: int) -> bool:
     """Whether a single allocation may have this amount, whatever remains.
 
     >>> is_allowed(25, min_unit=10, max_unit=100, step_size=10)
     False
     """
-    return (min_unit <= amount) & (max_unit >= amount) & (amount % step_size == 0)
+    return amount <= max_unit and keeps_units(amount, min_unit, step_size)
+
+
+@overload
+def room_of(capacity: float, used: int, max_unit: int) -> float: ...
+@overload
+def room_of(
+    capacity: Column, used: Column, max_unit: Column, smaller: Callable[[Any, Any], Any]
+) -> Any: ...
+def room_of(
+    capacity: Any, used: Any, max_unit: Any, smaller: Callable[[Any, Any], Any] = min
+) -> Any:
+    """The largest amount of one more allocation; below zero where more than the capacity is used.
+
+    `smaller` chooses between two numbers, or value by value between two columns.
+
+    >>> room_of(capacity=16, used=4, max_unit=100), room_of(capacity=16, used=4, max_unit=8)
+    (12, 8)
+    """
+    return smaller(remaining(capacity, used), max_unit)
+
+
+def is_within(amount: int, room: Any) -> Any:
+    """Whether one more allocation of this amount stays within the room.
+
+    >>> is_within(8, room=8), is_within(9, room=8)
+    (True, False)
+    """
+    return amount <= room

@@ -49,8 +49,8 @@ class Replica:
         self._following = Following(database)
         self._wait_seconds = database.options.wait_seconds
         self._state: tuple[Forest, Position] | None = None
-        # Guards the members below. Threads wait here for the look of another thread.
-        self._turn = threading.Condition(threading.Lock())
+        # Guards the attributes below. Threads wait here until the look of another thread ends.
+        self._look_ended = threading.Condition(threading.Lock())
         self._is_looked_at = False
         self._look_began = 0.0
         # When the last successful look began.
@@ -65,7 +65,7 @@ class Replica:
         A thread takes the result of another thread's look if that look began after this call.
         """
         called = time.monotonic()
-        with self._turn:
+        with self._look_ended:
             if self._is_looked_at:
                 forest = self._shared(called)
                 if forest is not None:
@@ -76,8 +76,8 @@ class Replica:
 
     def tidy(self) -> None:
         """Look into the journal, and forget what makes further looks slower."""
-        with self._turn:
-            if not self._turn.wait_for(lambda: not self._is_looked_at, self._wait_seconds):
+        with self._look_ended:
+            if not self._look_ended.wait_for(lambda: not self._is_looked_at, self._wait_seconds):
                 return
             self._is_looked_at = True
             self._look_began = time.monotonic()
@@ -95,7 +95,7 @@ class Replica:
                 raise DatabaseSilent(
                     f"a look into the journal takes longer than {self._wait_seconds} seconds"
                 )
-            self._turn.wait(rest)
+            self._look_ended.wait(rest)
             if self._state is not None and self._seen_at > called:
                 return self._state[0]
             if self._failures != failures:
@@ -116,12 +116,12 @@ class Replica:
             failure = error
             raise
         finally:
-            with self._turn:
+            with self._look_ended:
                 self._seen_at = seen_at
                 self._failure = failure
                 self._failures += failure is not None
                 self._is_looked_at = False
-                self._turn.notify_all()
+                self._look_ended.notify_all()
 
     def _refreshed(self, state: tuple[Forest, Position] | None) -> tuple[Forest, Position]:
         if state is not None:

@@ -1,4 +1,4 @@
-"""The account of a search: what each constraint of each request group left."""
+"""The account of a search: what each stage of the search left of each request group."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ EXAMPLES_MAX = 3
 
 @dataclass(slots=True)
 class AccountEntry:
-    """How many providers and trees one constraint left, and the uuids of a few of them.
+    """How many providers and trees one stage left, and the uuids of a few of them.
 
-    A constraint on whole trees has no groups and no requirement.
+    A stage that looks at whole trees has no groups and no requirement.
     """
 
     groups: tuple[str, ...]
     # Which of the plan's requirements. The unsuffixed group has one for each class.
-    requirement: int | None
-    constraint: str
+    requirement_index: int | None
+    stage: str
     providers: int = 0
     trees: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add_examples(self, block: Block, indexes: list[int]) -> None:
         """Add the uuids of these providers, up to `EXAMPLES_MAX` in all."""
-        room = EXAMPLES_MAX - len(self.examples)
-        self.examples += [block.uuids[index].decode() for index in indexes[:room]]
+        left = EXAMPLES_MAX - len(self.examples)
+        self.examples += [block.uuids[index].decode() for index in indexes[:left]]
 
 
 class Account:
-    """Collects one entry for each constraint, in the order in which the search checks them.
+    """Collects one entry for each stage, in the order in which the search passes them.
 
     A search with an account looks at every block and every tree, whatever its limit.
     A search without an account stops as soon as it has enough candidates.
@@ -50,27 +50,27 @@ class Account:
 
     def providers_left(
         self,
-        requirement: int,
+        requirement_index: int,
         groups: tuple[str, ...],
-        constraint: str,
+        stage: str,
         block: Block,
         indexes: npt.NDArray[np.int32],
     ) -> None:
-        """Note the providers of a block that passed all constraints up to this one."""
-        entry = self._entry(groups, requirement, constraint)
+        """Note the providers of a block that passed all stages up to this one."""
+        entry = self._entry(groups, requirement_index, stage)
         entry.providers += len(indexes)
         entry.trees += len(np.unique(block.trees[indexes]))
         entry.add_examples(block, indexes[:EXAMPLES_MAX].tolist())
 
-    def trees_left(self, constraint: str, block: Block, trees: npt.NDArray[np.integer]) -> None:
-        """Note the trees of a block that passed all constraints up to this one."""
-        entry = self._entry((), None, constraint)
+    def trees_left(self, stage: str, block: Block, trees: npt.NDArray[np.integer]) -> None:
+        """Note the trees of a block that passed all stages up to this one."""
+        entry = self._entry((), None, stage)
         entry.trees += len(trees)
         entry.add_examples(block, block.starts[trees[:EXAMPLES_MAX]].tolist())
 
     def _entry(
-        self, groups: tuple[str, ...], requirement: int | None, constraint: str
+        self, groups: tuple[str, ...], requirement_index: int | None, stage: str
     ) -> AccountEntry:
         return self._entries.setdefault(
-            (requirement, constraint), AccountEntry(groups, requirement, constraint)
+            (requirement_index, stage), AccountEntry(groups, requirement_index, stage)
         )

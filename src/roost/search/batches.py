@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple, TypeAlias
 
-# For each slot of the plan, its provider: members of the tree by offset, sharing providers by
+# For each slot of the plan, its provider: those of the tree by offset, sharing providers by
 # `~sharing_number`.
 Solution: TypeAlias = tuple[int, ...]
 
@@ -39,7 +39,7 @@ def selection(trees: list[int]) -> slice | list[int]:
 class Batch(NamedTuple):
     """One solution for some trees of a block: a candidate for each of these trees."""
 
-    block: int
+    block_number: int
     # Ascending.
     trees: list[int]
     solution: Solution
@@ -73,10 +73,10 @@ class Batches:
 
 
 def _packed(batches: list[Batch]) -> array[int]:
-    """For each batch: block, count of trees, count of slots, trees, solution."""
+    """For each batch: block number, count of trees, count of slots, trees, solution."""
     integers = array("i")
-    for block, trees, solution in batches:
-        integers.extend((block, len(trees), len(solution)))
+    for block_number, trees, solution in batches:
+        integers.extend((block_number, len(trees), len(solution)))
         integers.extend(trees)
         integers.extend(solution)
     return integers
@@ -85,8 +85,8 @@ def _packed(batches: list[Batch]) -> array[int]:
 def _unpacked(integers: array[int]) -> Iterator[Batch]:
     position, end = 0, len(integers)
     while position < end:
-        block, tree_count, slot_count = integers[position : position + 3]
+        block_number, tree_count, slot_count = integers[position : position + 3]
         middle = position + 3 + tree_count
         trees = integers[position + 3 : middle].tolist()
         position = middle + slot_count
-        yield Batch(block, trees, tuple(integers[middle:position]))
+        yield Batch(block_number, trees, tuple(integers[middle:position]))

@@ -14,7 +14,7 @@ from itertools import count, islice
 import numpy as np
 import numpy.typing as npt
 
-from roost.model.capacity import is_allowed, remaining
+from roost.model.capacity import is_within, keeps_units, room_of, takes_any_unit
 from roost.search.columns import BoolColumn, IndexColumn, IntColumn
 from roost.search.outline import Outline
 from roost.search.uuid_column import UuidColumn
@@ -40,7 +40,7 @@ class InventoryColumns:
     used: IntColumn
     # The largest amount of one more allocation; below zero where more than the capacity is used.
     room: IntColumn
-    # Every min_unit and step_size is one, as usual: then only room decides.
+    # Every inventory takes any unit, as usual: then only room decides.
     plain: bool
     # The largest room; zero if there is none.
     room_max: int = field(init=False)
@@ -67,22 +67,20 @@ class InventoryColumns:
             max_unit=max_unit,
             step_size=step_size,
             used=used,
-            room=np.minimum(remaining(capacity, used), max_unit),
-            plain=bool((min_unit == 1).all() and (step_size == 1).all()),
+            room=_room(capacity, used, max_unit),
+            plain=bool(takes_any_unit(min_unit, step_size).all()),
         )
 
     def fits(self, amount: int) -> BoolColumn:
         """For each row, whether one more allocation of this amount fits."""
-        enough: BoolColumn = self.room >= amount
-        if self.plain:
-            return enough
-        allowed: BoolColumn = is_allowed(amount, self.min_unit, self.max_unit, self.step_size)
-        return enough & allowed
+        enough: BoolColumn = is_within(amount, self.room)
+        if not self.plain:
+            enough &= keeps_units(amount, self.min_unit, self.step_size)
+        return enough
 
     def with_used(self, used: IntColumn) -> InventoryColumns:
         """The same inventories with another usage."""
-        room = np.minimum(remaining(self.capacity, used), self.max_unit)
-        return replace(self, used=used, room=room)
+        return replace(self, used=used, room=_room(self.capacity, used, self.max_unit))
 
     def with_used_at(self, used_at: Mapping[int, int]) -> InventoryColumns:
         """The same inventories with another usage at some indexes."""
@@ -92,7 +90,7 @@ class InventoryColumns:
         rows = rows[present]
         used, room = self.used.copy(), self.room.copy()
         used[rows] = np.fromiter(used_at.values(), np.int64, len(used_at))[present]
-        room[rows] = np.minimum(remaining(self.capacity[rows], used[rows]), self.max_unit[rows])
+        room[rows] = _room(self.capacity[rows], used[rows], self.max_unit[rows])
         return replace(self, used=used, room=room)
 
     def kept(self, rows: BoolColumn, new_indexes: IndexColumn) -> InventoryColumns:
@@ -135,7 +133,7 @@ class Block:
     # For each provider, the number of its trait set and of its aggregate set.
     traits: IndexColumn
     aggregates: IndexColumn
-    # For each tree, the number of the set of all aggregates of its members.
+    # For each tree, the number of the set of all aggregates of its providers.
     tree_aggregates: IndexColumn
     outline: Outline
     # By resource class.
@@ -295,6 +293,11 @@ class Block:
 def new_versions(tree_count: int) -> IntColumn:
     """A version for each tree of this number. Each call returns other numbers, in every thread."""
     return np.fromiter(islice(_VERSIONS, tree_count), np.int64, tree_count)
+
+
+def _room(capacity: IntColumn, used: IntColumn, max_unit: IntColumn) -> IntColumn:
+    room: IntColumn = room_of(capacity, used, max_unit, np.minimum)
+    return room
 
 
 def id_range(ids: IntColumn) -> tuple[int, int]:

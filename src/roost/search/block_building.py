@@ -220,8 +220,8 @@ def _tree_aggregates(
 ) -> IndexColumn:
     set_numbers = np.full(tree_count, EMPTY_SET, np.int32)
     sets_by_tree: dict[int, set[int]] = {}
-    members = np.flatnonzero(aggregates != EMPTY_SET)
-    for tree, set_number in zip(trees[members].tolist(), aggregates[members].tolist(), strict=True):
+    indexes = np.flatnonzero(aggregates != EMPTY_SET)
+    for tree, set_number in zip(trees[indexes].tolist(), aggregates[indexes].tolist(), strict=True):
         sets_by_tree.setdefault(tree, set()).add(set_number)
     for tree, sets in sets_by_tree.items():
         set_numbers[tree] = (

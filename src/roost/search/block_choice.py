@@ -14,7 +14,7 @@ from roost.search.rules import Rules
 def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     """Whether a tree of the block may have a candidate, as far as the outline shows."""
     plan, sets = rules.plan, block.outline.trait_sets
-    if plan.anchor is not None and plan.anchor.block != block_number:
+    if plan.anchor is not None and plan.anchor.block_number != block_number:
         return False
     if plan.root_traits is not None and not plan.root_traits[sets].any():
         return False
@@ -23,7 +23,7 @@ def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
         # The outline does not show which trees a sharing provider reaches.
         if reach_mask is None and not _may_meet(requirement, block, block_number):
             return False
-    if any(reach_masks[requirement] is not None for requirement in rules.unsuffixed_requirements):
+    if any(reach_masks[index] is not None for index in rules.unsuffixed_requirement_indexes):
         return True
     return all(choice[sets].any() for choice in plan.trait_choices)
 
@@ -35,7 +35,7 @@ def _may_meet(requirement: Requirement, block: Block, block_number: int) -> bool
         if inventory is None or inventory.room_max < amount:
             return False
     conditions, outline = requirement.conditions, block.outline
-    if conditions.in_tree is not None and conditions.in_tree.block != block_number:
+    if conditions.in_tree is not None and conditions.in_tree.block_number != block_number:
         return False
     if conditions.traits is not None and not conditions.traits[outline.trait_sets].any():
         return False

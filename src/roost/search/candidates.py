@@ -154,7 +154,9 @@ def _first(
 def _shuffled(batches: Batches, limit: int | None) -> Batches:
     """The candidates in random order, up to the limit."""
     single = [
-        Batch(block, [tree], solution) for block, trees, solution in batches for tree in trees
+        Batch(block_number, [tree], solution)
+        for block_number, trees, solution in batches
+        for tree in trees
     ]
     shuffled = Batches()
     for batch in random.sample(single, len(single) if limit is None else min(limit, len(single))):

@@ -75,7 +75,7 @@ class _ContestedRoom(Constraint):
 
     def __init__(self, rules: Rules, problem: Problem) -> None:
         # For each slot, (class, amount) of its contested classes.
-        self._amounts: list[list[tuple[int, int]]] = [[] for _ in rules.requirement_by_slot]
+        self._amounts: list[list[tuple[int, int]]] = [[] for _ in rules.requirement_index_by_slot]
         self._room: dict[tuple[int, int], int] = {}
         for contested in rules.contested_classes:
             for slot, amount in contested.amount_by_slot.items():
@@ -114,14 +114,15 @@ class _TraitChoices(Constraint):
     def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
         self._all = rules.all_trait_choices
         by_requirement = {
-            requirement: dict(zip(problem.providers[requirement], choices, strict=True))
-            for requirement, choices in zip(
-                rules.unsuffixed_requirements, problem.trait_choices, strict=True
+            requirement_index: dict(zip(problem.providers[requirement_index], choices, strict=True))
+            for requirement_index, choices in zip(
+                rules.unsuffixed_requirement_indexes, problem.trait_choices, strict=True
             )
         }
         # For each slot the bits of each provider.
         self._bits = [
-            by_requirement.get(rules.requirement_by_slot[slot], {}) for slot in range(len(order))
+            by_requirement.get(rules.requirement_index_by_slot[slot], {})
+            for slot in range(len(order))
         ]
         # What the slots after each depth can add at best.
         self._later = [0] * len(order)
@@ -167,7 +168,7 @@ class _SameSubtrees(Constraint):
                 slot = order[depth + 1]
                 later[depth] = later[depth + 1]
                 if slot in slots_together:
-                    later[depth] |= eligible[rules.requirement_by_slot[slot]]
+                    later[depth] |= eligible[rules.requirement_index_by_slot[slot]]
             self._later.append(later)
         every_provider = -1
         # For each subtree: the providers above all that were chosen, and those that were chosen.
@@ -230,7 +231,7 @@ class _OneProviderPerTree(Constraint):
 
 
 def _bit(provider: int) -> int:
-    """A bit of its own for every member of the tree and every sharing provider."""
+    """A bit of its own for every provider of the tree and every sharing provider."""
     return 1 << (2 * provider if provider >= 0 else -2 * provider - 1)
 
 

@@ -35,7 +35,9 @@ class _Distinct:
             trees = batch.trees
             if max(batch.solution) < 0:
                 trees = trees[:1]
-            kept = [tree for tree in trees if self._is_new(batch.block, tree, batch.solution)]
+            kept = [
+                tree for tree in trees if self._is_new(batch.block_number, tree, batch.solution)
+            ]
             if kept:
                 yield batch._replace(trees=kept)
             else:
@@ -43,11 +45,11 @@ class _Distinct:
                 if self._effort.exhausted:
                     return
 
-    def _is_new(self, block: int, tree: int, solution: Solution) -> bool:
+    def _is_new(self, block_number: int, tree: int, solution: Solution) -> bool:
         if max(solution) >= 0:
-            if (block, tree) not in self._own_trees:
+            if (block_number, tree) not in self._own_trees:
                 return True
-            solution = self._by_sharing_number(block, tree, solution)
+            solution = self._by_sharing_number(block_number, tree, solution)
             if max(solution) >= 0:
                 return True
         key = solution_key(solution)
@@ -56,14 +58,14 @@ class _Distinct:
         self._seen.add(key)
         return True
 
-    def _by_sharing_number(self, block: int, tree: int, solution: Solution) -> Solution:
-        """The solution, in which members that are sharing providers stand by sharing number."""
-        start = int(self._forest.blocks[block].starts[tree])
+    def _by_sharing_number(self, block_number: int, tree: int, solution: Solution) -> Solution:
+        """The solution, in which all sharing providers stand by sharing number."""
+        start = int(self._forest.blocks[block_number].starts[tree])
         return tuple(
             [
                 provider
                 if provider < 0
-                else ~self._sharing_numbers.get(ProviderRef(block, start + provider), -1)
+                else ~self._sharing_numbers.get(ProviderRef(block_number, start + provider), -1)
                 for provider in solution
             ]
         )

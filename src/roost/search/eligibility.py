@@ -18,17 +18,17 @@ from roost.search.plan import Conditions, Plan, Requirement
 
 @dataclass(frozen=True, slots=True)
 class _RequirementReport:
-    """Reports what each constraint of one requirement left, if the search has an account."""
+    """Reports what each stage of one requirement left, if the search has an account."""
 
     account: Account | None
-    requirement: int
+    requirement_index: int
     suffixes: tuple[str, ...]
     block: Block
 
-    def left(self, constraint: str, indexes: IndexColumn) -> None:
+    def left(self, stage: str, indexes: IndexColumn) -> None:
         if self.account is not None:
             self.account.providers_left(
-                self.requirement, self.suffixes, constraint, self.block, indexes
+                self.requirement_index, self.suffixes, stage, self.block, indexes
             )
 
 
@@ -75,7 +75,7 @@ def _meeting(
         indexes = _in_aggregates(block, indexes, conditions, as_sharing=as_sharing)
         report.left("member_of", indexes)
     if conditions.in_tree is not None:
-        here = conditions.in_tree.block == block_number
+        here = conditions.in_tree.block_number == block_number
         indexes = indexes[block.trees[indexes] == conditions.in_tree.tree] if here else indexes[:0]
         report.left("in_tree", indexes)
     return indexes

@@ -41,10 +41,10 @@ def _room_is_enough(rules: Rules, problem: Problem) -> bool:
     for contested in rules.contested_classes:
         amounts: Counter[int] = Counter()
         for slot, amount in contested.amount_by_slot.items():
-            amounts[rules.requirement_by_slot[slot]] += amount
+            amounts[rules.requirement_index_by_slot[slot]] += amount
         if not can_flow(
             list(amounts.values()),
-            [problem.providers[requirement] for requirement in amounts],
+            [problem.providers[index] for index in amounts],
             room_by_class[contested.class_id],
             rules.effort,
         ):
@@ -54,8 +54,8 @@ def _room_is_enough(rules: Rules, problem: Problem) -> bool:
 
 def _can_be_isolated(rules: Rules, problem: Problem) -> bool:
     """Whether every isolated slot can have a provider of its own."""
-    slots = Counter(rules.requirement_by_slot[slot] for slot in rules.plan.isolated_slots)
-    eligible = [problem.providers[requirement] for requirement in slots]
+    slots = Counter(rules.requirement_index_by_slot[slot] for slot in rules.plan.isolated_slots)
+    eligible = [problem.providers[index] for index in slots]
     one_each = {provider: 1 for providers in eligible for provider in providers}
     return can_flow(list(slots.values()), eligible, one_each, rules.effort)
 
@@ -137,20 +137,20 @@ def _shift(
     given: Sequence[dict[int, int]],
     left: dict[int, int],
 ) -> int:
-    """Move as much as the narrowest step of the path to this provider allows."""
-    steps = []
+    """Move as much as the narrowest link of the path to this provider allows."""
+    links = []
     provider: int | None = end
     while provider is not None:
         asker, through = came_from[provider]
-        steps.append((asker, provider, through))
+        links.append((asker, provider, through))
         provider = through
     amount = min(
         wanted,
         left[end],
-        *(given[asker][through] for asker, _, through in steps if through is not None),
+        *(given[asker][through] for asker, _, through in links if through is not None),
     )
     left[end] -= amount
-    for asker, taken, through in steps:
+    for asker, taken, through in links:
         given[asker][taken] = given[asker].get(taken, 0) + amount
         if through is not None:
             given[asker][through] -= amount

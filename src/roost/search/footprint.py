@@ -76,5 +76,5 @@ class Footprint:
 
 
 def _sharing_tokens(forest: Forest) -> tuple[object, ...]:
-    blocks = dict.fromkeys(provider.block for provider in forest.sharing)
-    return tuple([forest.blocks[block].token for block in blocks])
+    block_numbers = dict.fromkeys(provider.block_number for provider in forest.sharing)
+    return tuple([forest.blocks[block_number].token for block_number in block_numbers])

@@ -26,14 +26,14 @@ _FEW_IDS = 16
 class TreeRef(NamedTuple):
     """A tree: the number of its block, and which tree of the block it is."""
 
-    block: int
+    block_number: int
     tree: int
 
 
 class ProviderRef(NamedTuple):
     """A provider: the number of its block, and its index there."""
 
-    block: int
+    block_number: int
     provider_index: int
 
 

@@ -11,17 +11,17 @@ class Interchangeability:
 
     def __init__(self, rules: Rules, problem: Problem) -> None:
         facts: dict[int, list[object]] = {}
-        for requirement, providers in enumerate(problem.providers):
+        for requirement_index, providers in enumerate(problem.providers):
             for provider in providers:
-                facts.setdefault(provider, []).append(("meets", requirement))
+                facts.setdefault(provider, []).append(("meets", requirement_index))
         for position, (_, providers, rooms) in enumerate(rules.contested_rooms(problem)):
             for provider, room in zip(providers, rooms, strict=True):
                 facts[provider].append(("room", position, room))
-        for requirement, choices in zip(
-            rules.unsuffixed_requirements, problem.trait_choices, strict=True
+        for requirement_index, choices in zip(
+            rules.unsuffixed_requirement_indexes, problem.trait_choices, strict=True
         ):
-            for provider, bits in zip(problem.providers[requirement], choices, strict=True):
-                facts[provider].append(("trait choices", requirement, bits))
+            for provider, bits in zip(problem.providers[requirement_index], choices, strict=True):
+                facts[provider].append(("trait choices", requirement_index, bits))
         leaves = problem.leaves
         for provider, known in facts.items():
             if rules.one_provider_per_tree or (rules.plan.same_subtrees and provider not in leaves):

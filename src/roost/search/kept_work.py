@@ -44,7 +44,7 @@ class KeptScans:
     def __init__(self, plan: Plan, sharing: SharingFacts) -> None:
         self._plan = plan
         self._sharing = sharing
-        # By the number of the block.
+        # By block number.
         self._scans: dict[int, _KeptScan] = {}
         self._words = 0
         self._lock = threading.Lock()

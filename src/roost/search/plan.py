@@ -62,7 +62,7 @@ class Slot:
 
     suffix: str
     # Which of the plan's requirements it has.
-    requirement: int
+    requirement_index: int
     resources: Mapping[str, int]
 
 
@@ -118,7 +118,7 @@ def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
                 key, _RequirementDraft(len(drafts), group, bound[0], resources)
             )
             draft.suffixes.append(group.suffix)
-            slots.append(Slot(group.suffix, draft.requirement, resources))
+            slots.append(Slot(group.suffix, draft.requirement_index, resources))
     unsuffixed = next((group for group in query.groups if not group.suffix), None)
     suffixed_slots = {slot.suffix: index for index, slot in enumerate(slots) if slot.suffix}
     return Plan(
@@ -151,7 +151,7 @@ class _RequirementDraft:
     """A requirement while the plan still collects the request groups that have it."""
 
     # Which of the plan's requirements it becomes.
-    requirement: int
+    requirement_index: int
     group: RequestGroup
     in_tree: TreeRef | None
     resources: Mapping[str, int]

@@ -1,7 +1,7 @@
 """The problem that a tree poses: which of its providers could fill which slot.
 
-Members of the tree stand in it by offset, sharing providers by `~sharing_number`. So trees that are
-built alike and used alike pose the same problem, and the search solves it once for all of them.
+Providers of the tree stand in it by offset, sharing providers by `~sharing_number`. So trees that
+are built alike and used alike pose the same problem, and the search solves it once for all of them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ class Problem(NamedTuple):
 
     # For each requirement, the providers that meet it.
     providers: tuple[tuple[int, ...], ...]
-    # For each of `Rules.contested_requirements`: the room of each of these providers. Room that no
-    # combination of amounts can use is left out.
+    # For each of `Rules.contested_requirement_indexes`: the room of each of these providers. Room
+    # that no combination of amounts can use is left out.
     rooms: tuple[tuple[int, ...], ...] = ()
-    # For each of `Rules.unsuffixed_requirements`: the trait choices that each of these providers
-    # meets, as bits.
+    # For each of `Rules.unsuffixed_requirement_indexes`: the trait choices that each of these
+    # providers meets, as bits.
     trait_choices: tuple[tuple[int, ...], ...] = ()
-    # The offset of each member's parent, if the query has same_subtree.
+    # For each provider of the tree the offset of its parent, if the query has same_subtree.
     parents: tuple[int, ...] = ()
 
     @property
@@ -43,5 +43,5 @@ class Problem(NamedTuple):
 
     @property
     def leaves(self) -> set[int]:
-        """The members that have no child, if parents are known."""
+        """The providers of the tree that have no child, if parents are known."""
         return set(range(len(self.parents))) - set(self.parents)

@@ -19,7 +19,7 @@ from roost.search.plan import requirement_of
 _SUFFIX = "_LIST"
 
 
-def select_providers(forest: Forest, wanted: ProviderFilter) -> IntColumn:
+def find_provider_ids(forest: Forest, wanted: ProviderFilter) -> IntColumn:
     """The sorted ids of the providers that meet all conditions of the filter.
 
     All names in the conditions exist. The function ignores the conditions on rows, which the store
@@ -28,7 +28,7 @@ def select_providers(forest: Forest, wanted: ProviderFilter) -> IntColumn:
     group = RequestGroup(_SUFFIX, wanted.resources, wanted.traits, wanted.aggregates)
     requirement = requirement_of(forest, group)
     found = [
-        block.ids[eligible_by_themselves(requirement, block, number)]
-        for number, block in enumerate(forest.blocks)
+        block.ids[eligible_by_themselves(requirement, block, block_number)]
+        for block_number, block in enumerate(forest.blocks)
     ]
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)

@@ -29,8 +29,8 @@ class ContestedClass:
 
     class_id: int
     amount_by_slot: Mapping[int, int]
-    # The requirements of these slots.
-    requirements: tuple[int, ...]
+    # Which requirements of the plan these slots have.
+    requirement_indexes: tuple[int, ...]
     # The sum of all amounts: more room than that makes no difference.
     total: int
     # Every amount is a multiple of it: room beyond a multiple makes no difference either.
@@ -44,19 +44,19 @@ class Rules:
         self.plan = plan
         self.sharing = sharing
         self.effort = effort
-        # For each slot its requirement.
-        self.requirement_by_slot = tuple(slot.requirement for slot in plan.slots)
+        # For each slot the index of its requirement.
+        self.requirement_index_by_slot = tuple(slot.requirement_index for slot in plan.slots)
         self.contested_classes = tuple(_contested_classes(plan))
         # Every requirement of every contested class, in the order of `Problem.rooms`.
-        self.contested_requirements = tuple(
-            (contested, requirement)
+        self.contested_requirement_indexes = tuple(
+            (contested, requirement_index)
             for contested in self.contested_classes
-            for requirement in contested.requirements
+            for requirement_index in contested.requirement_indexes
         )
-        # The requirements of the unsuffixed group, in the order of `Problem.trait_choices`; empty
-        # if the group requires no traits.
-        self.unsuffixed_requirements = tuple(
-            dict.fromkeys(plan.slots[slot].requirement for slot in plan.unsuffixed_slots)
+        # Which requirements the unsuffixed group has, in the order of `Problem.trait_choices`.
+        # Empty if the group requires no traits.
+        self.unsuffixed_requirement_indexes = tuple(
+            dict.fromkeys(plan.slots[slot].requirement_index for slot in plan.unsuffixed_slots)
             if plan.trait_choices
             else ()
         )
@@ -84,9 +84,9 @@ class Rules:
         """All that the problems of trees take from sharing providers."""
         rooms = [
             self.sharing_room(sharing_number, contested)
-            for contested, requirement in self.contested_requirements
+            for contested, requirement_index in self.contested_requirement_indexes
             for sharing_number, provider in enumerate(self.sharing.providers)
-            if requirement in provider.requirements
+            if requirement_index in provider.requirement_indexes
         ]
         return self.sharing.providers, tuple(rooms)
 
@@ -99,29 +99,29 @@ class Rules:
         self, problem: Problem
     ) -> Iterator[tuple[ContestedClass, tuple[int, ...], tuple[int, ...]]]:
         """For each contested class and requirement: the providers, and the room of each."""
-        for (contested, requirement), rooms in zip(
-            self.contested_requirements, problem.rooms, strict=True
+        for (contested, requirement_index), rooms in zip(
+            self.contested_requirement_indexes, problem.rooms, strict=True
         ):
-            yield contested, problem.providers[requirement], rooms
+            yield contested, problem.providers[requirement_index], rooms
 
     def from_one_provider(self, problem: Problem, provider: int) -> Problem:
         """The problem with this provider, which meets every requirement, as the only one."""
 
-        def pick(requirement: int, values: tuple[int, ...]) -> tuple[int, ...]:
-            return (values[problem.providers[requirement].index(provider)],)
+        def pick(requirement_index: int, values: tuple[int, ...]) -> tuple[int, ...]:
+            return (values[problem.providers[requirement_index].index(provider)],)
 
         return Problem(
             tuple((provider,) for _ in problem.providers),
             tuple(
-                pick(requirement, rooms)
-                for (_, requirement), rooms in zip(
-                    self.contested_requirements, problem.rooms, strict=True
+                pick(requirement_index, rooms)
+                for (_, requirement_index), rooms in zip(
+                    self.contested_requirement_indexes, problem.rooms, strict=True
                 )
             ),
             tuple(
-                pick(requirement, choices)
-                for requirement, choices in zip(
-                    self.unsuffixed_requirements, problem.trait_choices, strict=True
+                pick(requirement_index, choices)
+                for requirement_index, choices in zip(
+                    self.unsuffixed_requirement_indexes, problem.trait_choices, strict=True
                 )
             ),
             problem.parents,
@@ -154,12 +154,14 @@ class Rules:
 def _contested_classes(plan: Plan) -> Iterator[ContestedClass]:
     by_class: dict[int, dict[int, int]] = {}
     for index, slot in enumerate(plan.slots):
-        for class_id, amount in plan.requirements[slot.requirement].amounts:
+        for class_id, amount in plan.requirements[slot.requirement_index].amounts:
             by_class.setdefault(class_id, {})[index] = amount
     for class_id, amounts in by_class.items():
         if len(amounts) > 1 and not amounts.keys() <= set(plan.isolated_slots):
-            requirements = dict.fromkeys(plan.slots[slot].requirement for slot in amounts)
+            requirement_indexes = dict.fromkeys(
+                plan.slots[slot].requirement_index for slot in amounts
+            )
             total = min(sum(amounts.values()), 2 * CAPACITY_MAX)
             yield ContestedClass(
-                class_id, amounts, tuple(requirements), total, gcd(*amounts.values())
+                class_id, amounts, tuple(requirement_indexes), total, gcd(*amounts.values())
             )

@@ -32,7 +32,7 @@ _VALUE_BYTES = np.dtype(np.int64).itemsize
 class AlikeTrees(NamedTuple):
     """Trees of one block that pose the same problem."""
 
-    block: int
+    block_number: int
     trees: list[int]
     problem: Problem
 
@@ -46,13 +46,13 @@ def scan_block(
     if account is not None:
         account.trees_left("roots", block, np.flatnonzero(alive))
     eligible: list[IndexColumn] = []
-    for requirement in range(len(plan.requirements)):
+    for requirement_index in range(len(plan.requirements)):
         if account is None and not alive.any():
             return
         rules.effort.pause()
-        indexes = eligible_indexes(plan, requirement, block, block_number, account=account)
+        indexes = eligible_indexes(plan, requirement_index, block, block_number, account=account)
         eligible.append(indexes)
-        alive &= _trees_with(block, indexes, rules.sharing.reach_masks[requirement])
+        alive &= _trees_with(block, indexes, rules.sharing.reach_masks[requirement_index])
     for choice in plan.trait_choices:
         if account is None and not alive.any():
             return
@@ -70,7 +70,7 @@ def _anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
     alive = np.ones(block.tree_count, np.bool_)
     if plan.anchor is not None:
         alive[:] = False
-        if plan.anchor.block == block_number:
+        if plan.anchor.block_number == block_number:
             alive[plan.anchor.tree] = True
     if plan.root_traits is not None:
         alive &= plan.root_traits[block.traits[block.roots]]
@@ -91,10 +91,10 @@ def _trees_that_meet(
 ) -> BoolColumn:
     """The trees in which an eligible provider of the unsuffixed group meets a trait choice."""
     found = np.zeros(block.tree_count, np.bool_)
-    for requirement in rules.unsuffixed_requirements:
-        indexes = eligible[requirement]
+    for requirement_index in rules.unsuffixed_requirement_indexes:
+        indexes = eligible[requirement_index]
         found[block.trees[indexes[choice[block.traits[indexes]]]]] = True
-        reach_mask = rules.sharing.reach_masks[requirement]
+        reach_mask = rules.sharing.reach_masks[requirement_index]
         if reach_mask is not None:
             # The solver checks whether it is this sharing provider that has the traits.
             found |= reach_mask[block.tree_aggregates]
@@ -190,13 +190,15 @@ def _tree_columns(
         first = begins[0]
         near.append(indexes[first : stops[-1]])
         bounds.append((begins - first, stops - first))
-    for requirement, indexes in enumerate(near):
-        yield _TreeColumn(indexes - block.starts[block.trees[indexes]], *bounds[requirement])
-    for contested, requirement in rules.contested_requirements:
-        yield _TreeColumn(_rooms(block, near[requirement], contested), *bounds[requirement])
-    for requirement in rules.unsuffixed_requirements:
-        for column in rules.trait_choice_columns(block.traits[near[requirement]]):
-            yield _TreeColumn(column, *bounds[requirement])
+    for requirement_index, indexes in enumerate(near):
+        yield _TreeColumn(indexes - block.starts[block.trees[indexes]], *bounds[requirement_index])
+    for contested, requirement_index in rules.contested_requirement_indexes:
+        yield _TreeColumn(
+            _rooms(block, near[requirement_index], contested), *bounds[requirement_index]
+        )
+    for requirement_index in rules.unsuffixed_requirement_indexes:
+        for column in rules.trait_choice_columns(block.traits[near[requirement_index]]):
+            yield _TreeColumn(column, *bounds[requirement_index])
     if rules.plan.same_subtrees:
         begin, end = int(starts[0]), int(ends[-1])
         parents = block.parents[begin:end]
@@ -219,11 +221,11 @@ def _problem(rules: Rules, key: _ProblemKey) -> Problem:
     # Not by numpy, which takes almost twice as long for columns as short as these.
     columns = map(_integers, key)
     providers = tuple([next(columns) for _ in rules.plan.requirements])
-    rooms = tuple([next(columns) for _ in rules.contested_requirements])
+    rooms = tuple([next(columns) for _ in rules.contested_requirement_indexes])
     trait_choices = tuple(
         [
             rules.joined_trait_choices([next(columns) for _ in rules.trait_choice_words])
-            for _ in rules.unsuffixed_requirements
+            for _ in rules.unsuffixed_requirement_indexes
         ]
     )
     parents = next(columns) if rules.plan.same_subtrees else ()
@@ -242,8 +244,8 @@ def _trees_by_reach(
     for tree in trees:
         reach = rules.sharing.reach(TreeRef(block_number, tree), int(block.tree_aggregates[tree]))
         together.setdefault(reach, []).append(tree)
-    for reach, members in together.items():
-        yield AlikeTrees(block_number, members, _with_sharing(problem, rules, reach))
+    for reach, reached_trees in together.items():
+        yield AlikeTrees(block_number, reached_trees, _with_sharing(problem, rules, reach))
 
 
 def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
@@ -251,27 +253,27 @@ def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
     providers = rules.sharing.providers
     return Problem(
         tuple(
-            own + tuple(~sharing_number for sharing_number in reach[requirement])
-            for requirement, own in enumerate(problem.providers)
+            own + tuple(~sharing_number for sharing_number in reach[requirement_index])
+            for requirement_index, own in enumerate(problem.providers)
         ),
         tuple(
             own
             + tuple(
                 rules.sharing_room(sharing_number, contested)
-                for sharing_number in reach[requirement]
+                for sharing_number in reach[requirement_index]
             )
-            for own, (contested, requirement) in zip(
-                problem.rooms, rules.contested_requirements, strict=True
+            for own, (contested, requirement_index) in zip(
+                problem.rooms, rules.contested_requirement_indexes, strict=True
             )
         ),
         tuple(
             own
             + tuple(
                 rules.trait_choices_of(providers[sharing_number].trait_set)
-                for sharing_number in reach[requirement]
+                for sharing_number in reach[requirement_index]
             )
-            for own, requirement in zip(
-                problem.trait_choices, rules.unsuffixed_requirements, strict=True
+            for own, requirement_index in zip(
+                problem.trait_choices, rules.unsuffixed_requirement_indexes, strict=True
             )
         ),
         problem.parents,

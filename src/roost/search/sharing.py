@@ -1,7 +1,7 @@
 """Sharing providers: which of them reach which trees, and what they can give there.
 
-A sharing provider reaches every tree that has a member in one of its aggregates. So the sharing
-providers that reach a tree depend only on the set of all aggregates of the tree's members. Few
+A sharing provider reaches every tree that has a provider in one of its aggregates. So the sharing
+providers that reach a tree depend only on the set of all aggregates of the tree's providers. Few
 trees differ in that set.
 """
 
@@ -31,7 +31,7 @@ class SharingProvider:
     uuid: bytes
     trait_set: int
     aggregates: frozenset[str]
-    requirements: frozenset[int]
+    requirement_indexes: frozenset[int]
 
 
 class SharingProviders:
@@ -57,7 +57,7 @@ class SharingProviders:
     def room(self, sharing_number: int, class_id: int) -> int:
         """The room that a sharing provider has of a class of which it has inventory."""
         ref = self.providers[sharing_number].ref
-        inventory = self._forest.blocks[ref.block].inventories[class_id]
+        inventory = self._forest.blocks[ref.block_number].inventories[class_id]
         row = int(np.searchsorted(inventory.indexes, ref.provider_index))
         return int(inventory.room[row])
 
@@ -69,12 +69,12 @@ class SharingProviders:
         return found
 
     def reach(self, tree: TreeRef, aggregate_set: int) -> Reach:
-        """The sharing providers that reach a tree whose members have these aggregates together."""
+        """The sharing providers that reach a tree whose providers are in these aggregates."""
         found = self._reach.get(aggregate_set)
         if found is None:
             found = self._reach[aggregate_set] = self._find_reach(aggregate_set)
         if tree in self.own_trees:
-            # In its own tree a sharing provider is a member like any other.
+            # In its own tree a sharing provider is a provider like any other.
             return tuple(
                 tuple(
                     sharing_number
@@ -98,10 +98,10 @@ class SharingProviders:
             index = int(parents[index])
         return found
 
-    def _reach_mask(self, requirement: int) -> SetMask:
+    def _reach_mask(self, requirement_index: int) -> SetMask:
         aggregates: set[str] = set()
         for provider in self.providers:
-            if requirement in provider.requirements:
+            if requirement_index in provider.requirement_indexes:
                 aggregates |= provider.aggregates
         return self._forest.aggregate_sets.with_any(aggregates) if aggregates else None
 
@@ -116,9 +116,9 @@ class SharingProviders:
             tuple(
                 sharing_number
                 for sharing_number, provider in reaching
-                if requirement in provider.requirements
+                if requirement_index in provider.requirement_indexes
             )
-            for requirement in range(self._requirement_count)
+            for requirement_index in range(self._requirement_count)
         )
 
 
@@ -139,28 +139,28 @@ def _of_block(
     """The sharing providers at these indexes that meet a requirement and are in an aggregate."""
     block = forest.blocks[block_number]
     eligible = [
-        _eligible(plan, requirement, block, block_number)
-        for requirement in range(len(plan.requirements))
+        _eligible(plan, requirement_index, block, block_number)
+        for requirement_index in range(len(plan.requirements))
     ]
     for index in indexes:
-        requirements = frozenset(
-            requirement for requirement, found in enumerate(eligible) if index in found
+        requirement_indexes = frozenset(
+            requirement_index for requirement_index, found in enumerate(eligible) if index in found
         )
         aggregates = forest.aggregate_sets[int(block.aggregates[index])]
-        if requirements and aggregates:
+        if requirement_indexes and aggregates:
             yield SharingProvider(
                 ProviderRef(block_number, index),
                 TreeRef(block_number, int(block.trees[index])),
                 block.uuids[index],
                 int(block.traits[index]),
                 aggregates,
-                requirements,
+                requirement_indexes,
             )
 
 
-def _eligible(plan: Plan, requirement: int, block: Block, block_number: int) -> set[int]:
-    if plan.anchor is not None and plan.requirements[requirement].conditions.unsuffixed:
+def _eligible(plan: Plan, requirement_index: int, block: Block, block_number: int) -> set[int]:
+    if plan.anchor is not None and plan.requirements[requirement_index].conditions.unsuffixed:
         # in_tree of the unsuffixed group excludes providers of other trees.
         return set()
-    found = eligible_indexes(plan, requirement, block, block_number, as_sharing=True)
+    found = eligible_indexes(plan, requirement_index, block, block_number, as_sharing=True)
     return set(found.tolist())

@@ -27,8 +27,8 @@ Step: TypeAlias = Solution | None
 
 # The number of units of work without a solution that make a step.
 _UNITS_AT_ONCE = 4000
-# For fewer steps without a solution than this, remembering dead ends costs more than it saves.
-_IDLE_STEPS_BEFORE_MEMORY = 64
+# For fewer moves without a solution than this, remembering dead ends costs more than it saves.
+_IDLE_MOVES_BEFORE_MEMORY = 64
 # The memory of a state in words of eight bytes: for itself, for each slot that has a provider, and
 # for each same_subtree.
 _STATE_WORDS, _SLOT_WORDS, _SUBTREE_WORDS = 60, 60, 15
@@ -39,9 +39,7 @@ _TRIES_PER_SLOT = 2
 def solve(rules: Rules, problem: Problem) -> Iterator[Step]:
     """All solutions, each once, as far as the effort suffices."""
     if rules.slots_are_independent or _every_combination_fits(rules, problem):
-        return product(
-            *[problem.providers[requirement] for requirement in rules.requirement_by_slot]
-        )
+        return product(*[problem.providers[index] for index in rules.requirement_index_by_slot])
     if rules.one_provider_per_tree and not problem.has_sharing:
         everywhere = set(problem.providers[0]).intersection(*problem.providers[1:])
         single = (rules.from_one_provider(problem, provider) for provider in sorted(everywhere))
@@ -82,17 +80,15 @@ class _Solver:
     def __init__(self, rules: Rules, problem: Problem, units: int) -> None:
         self._rules = rules
         self._effort = rules.effort
-        self._eligible = [
-            problem.providers[requirement] for requirement in rules.requirement_by_slot
-        ]
+        self._eligible = [problem.providers[index] for index in rules.requirement_index_by_slot]
         # The slot with the fewest providers comes first, so that dead ends show early.
         self._order = sorted(range(len(self._eligible)), key=lambda slot: len(self._eligible[slot]))
         self._constraints = constraints_of(rules, problem, self._order)
         self._problem = problem
         # States below which there is no solution.
         self._dead: set[Hashable] = set()
-        # Rounds of the loop since the last solution.
-        self._idle = 0
+        # Moves into a branch, or out of one, since the last solution.
+        self._idle_moves = 0
         # The units of one try; those spent since the last solution, and how many of these are the
         # usual price of a solution.
         self._try_units = 2 + len(rules.plan.same_subtrees) // 8
@@ -139,7 +135,7 @@ class _Solver:
                         self._remember_failure(depth - 1)
                     slot = order[depth - 1]
                     self._release(slot, chosen[slot])
-            self._idle += 1
+            self._idle_moves += 1
             self._spend(tries * self._try_units)
             if self._units > step_ends:
                 step_ends = self._units + _UNITS_AT_ONCE
@@ -153,10 +149,10 @@ class _Solver:
         """Take back the usual price of a solution, and count from zero again."""
         self._effort.regain(min(self._units, self._units_free))
         self._units = 0
-        self._idle = 0
+        self._idle_moves = 0
 
     def _remember_failure(self, depth: int) -> None:
-        if self._idle > _IDLE_STEPS_BEFORE_MEMORY:
+        if self._idle_moves > _IDLE_MOVES_BEFORE_MEMORY:
             state = self._state(depth)
             subtrees = len(self._rules.plan.same_subtrees)
             if self._effort.remember(

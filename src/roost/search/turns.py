@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-Piece = TypeVar("Piece")
+T = TypeVar("T")
 
 # The time that a search works before it enters the line. Nearly all searches are shorter.
 _FREE_SECONDS = 0.01
@@ -164,7 +164,7 @@ class Turn:
             self._is_counted = False
             self._turns.leave()
 
-    def pieces(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    def pieces(self, pieces: Iterator[T]) -> Iterator[T]:
         """The pieces of a large answer. The caller that takes a piece waits in line for it."""
         self._began = None
         while True:

@@ -22,7 +22,9 @@ from roost.server.outgoing import (
 
 _LOG = logging.getLogger(__name__)
 
-Application: TypeAlias = Callable[[Environ, Callable[[str, list[Header]], Any]], Iterable[bytes]]
+WsgiApplication: TypeAlias = Callable[
+    [Environ, Callable[[str, list[Header]], Any]], Iterable[bytes]
+]
 
 
 class CutOff(Exception):
@@ -30,7 +32,7 @@ class CutOff(Exception):
 
 
 def answer(
-    connection: Connection, application: Application, is_stopping: Callable[[], bool]
+    connection: Connection, application: WsgiApplication, is_stopping: Callable[[], bool]
 ) -> None:
     """Ask the application about the next request, and send as much as the client takes."""
     incoming = connection.requests.popleft()

@@ -2,9 +2,9 @@
 
 The threads wait together. The thread that hears of a connection reads from it, and answers if that
 completes a request. Or it writes what the client did not take before. So a slow client holds no
-thread, and a request wakes one thread only. With many clients, a second one to hand requests over
-took about a seventh more CPU. The main thread accepts connections, and closes those whose time is
-over.
+thread, and a request wakes one thread only. With many clients, waking a second thread for each
+request took about a seventh more CPU. The main thread accepts connections, and closes those whose
+time is over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from http import HTTPStatus
 from roost.model.limits import Limits
 from roost.server.budget import Budget
 from roost.server.connection import WITHOUT_EVENTS, Connection, Refused, State
-from roost.server.exchange import Application, CutOff, answer, send_piece
+from roost.server.exchange import CutOff, WsgiApplication, answer, send_piece
 from roost.server.incoming import Environ
 from roost.server.outgoing import refusal
 from roost.server.threads import Threads
@@ -54,7 +54,9 @@ _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENO
 class Poller:
     """Serves an application on a listening socket until it is told to stop."""
 
-    def __init__(self, listener: socket.socket, application: Application, limits: Limits) -> None:
+    def __init__(
+        self, listener: socket.socket, application: WsgiApplication, limits: Limits
+    ) -> None:
         self._listener = listener
         self._application = application
         self._limits = limits
@@ -81,13 +83,13 @@ class Poller:
             arrivals.register(wakened, select.EPOLLIN)
             arrivals.register(self._listener, select.EPOLLIN)
             while not self._stopping:
-                self._turn(arrivals, wakened)
+                self._await_arrivals(arrivals, wakened)
         self._finish()
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
 
-    def _turn(self, arrivals: select.epoll, wakened: socket.socket) -> None:
+    def _await_arrivals(self, arrivals: select.epoll, wakened: socket.socket) -> None:
         """Wait for new connections, and look after the open ones once in a while."""
         events = arrivals.poll(_SWEEP_SECONDS)
         now = time.monotonic()
@@ -338,7 +340,7 @@ class Poller:
         if connection.state is not State.READING:
             self._close(connection)
         elif connection.has_unread_bytes:
-            # Not the client is late: all threads are busy.
+            # All threads are busy, so the client is not to blame.
             return
         elif connection.is_idle:
             self._close(connection)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from roost.model.limits import Limits
-from roost.server.exchange import Application
+from roost.server.exchange import WsgiApplication
 from roost.server.poller import Poller
 
 _LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _KEEP_MEMORY = (
 
 
 def run_worker(
-    load: Callable[[], Application],
+    load: Callable[[], WsgiApplication],
     limits: Limits,
     host: str,
     port: int,

@@ -59,12 +59,14 @@ def list_consumers(
     return allocations.consumers_in_range(connection, provider_id, after_id, up_to_id)
 
 
-def list_usages(connection: Connection, project: str, user: str | None) -> Mapping[str, int]:
+def list_project_usages(
+    connection: Connection, project: str, user: str | None
+) -> Mapping[str, int]:
     """How much of each class the project, or one user in it, holds."""
     return usages.project_usages(connection, project, user)
 
 
-def list_usages_by_type(
+def list_project_usages_by_type(
     connection: Connection, project: str, user: str | None, consumer_type: str | None
 ) -> list[TypeUsage]:
     """How much of each class they hold by consumer type.

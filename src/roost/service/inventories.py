@@ -155,7 +155,7 @@ def delete_inventories(connection: Connection, uuid: str) -> None:
     _write(connection, provider, {}, present, present)
 
 
-def list_usages(connection: Connection, uuid: str) -> tuple[int, Mapping[str, int]]:
+def list_provider_usages(connection: Connection, uuid: str) -> tuple[int, Mapping[str, int]]:
     """The provider's generation, and how much of each of its classes is in use."""
     found = inventories.provider_usages(connection, uuid)
     if found is None:

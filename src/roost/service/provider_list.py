@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 from roost.model.providers import Provider, ProviderFilter
 from roost.search.columns import IntColumn
 from roost.search.forest import Forest
-from roost.search.provider_filter import select_providers
+from roost.search.provider_filter import find_provider_ids
 from roost.search.vocabulary import Vocabulary
 from roost.service.errors import Invalid
 from roost.store import provider_lists, providers
-from roost.store.provider_lists import Extent, Identity
+from roost.store.provider_lists import Extent, IdentityConditions
 
 _NO_IDS: IntColumn = np.empty(0, np.int64)
 
@@ -24,7 +24,7 @@ _NO_IDS: IntColumn = np.empty(0, np.int64)
 class ProviderSelection:
     """Which providers a list has."""
 
-    identity: Identity
+    identity: IdentityConditions
     # The sorted ids of the selected providers; `None`: all providers with the identity.
     ids: IntColumn | None
 
@@ -80,7 +80,7 @@ def _selected_ids(connection: Connection, forest: Forest, wanted: ProviderFilter
         return _NO_IDS
     if not _names_are_known(forest, wanted):
         return _NO_IDS
-    ids = select_providers(forest, wanted)
+    ids = find_provider_ids(forest, wanted)
     if wanted.identity:
         identified = provider_lists.find_ids(connection, wanted.identity)
         ids = np.intersect1d(ids, identified, assume_unique=True)
@@ -128,4 +128,4 @@ def _is_passed_by_none(forest: Forest, part: ProviderFilter) -> bool:
     excludes_only = part.aggregates.forbidden and not part.aggregates.any_of
     if not part.has_conditions or (excludes_only and not forest.blocks):
         return False
-    return not len(select_providers(forest, part))
+    return not len(find_provider_ids(forest, part))

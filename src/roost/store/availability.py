@@ -50,7 +50,7 @@ class Availability:
     def guard(self, engine: Engine) -> None:
         """Refuse new connections of the engine while the database is silent."""
 
-        # Before other listeners: one that opens the connection itself ends the round.
+        # The first listener: after one that opens the connection, SQLAlchemy asks no further one.
         @event.listens_for(engine, "do_connect", insert=True)
         def refuse(*_arguments: Any) -> None:
             if self._is_silent:
@@ -64,7 +64,7 @@ class Availability:
             # A refusal is an answer as well.
             self._is_silent = time.monotonic() - began > REFUSAL_SECONDS
             if self._is_silent:
-                # Not one connection is broken, but the database is silent: end all waits.
+                # The whole database is silent, not just one connection: end all waits.
                 end_silent(self._wait_seconds)
             raise
         self._is_silent = False

@@ -108,8 +108,8 @@ def _lock_and_read_at_once(
     inventories = allocations.found_inventories(inventory_rows)
     late = _providers_of(held) - locked.keys()
     if late:
-        # Locked out of order: the database ends one of two transactions that wait for each other,
-        # and it runs again. Clients that replace allocations usually say so.
+        # These locks are out of order. If two transactions wait for each other, the database ends
+        # one, which runs again. That is rare: clients that replace allocations usually say so.
         more_rows, more_inventories = fetch_groups(
             connection,
             providers.locking_providers(connection, sorted(late)),

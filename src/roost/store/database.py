@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
@@ -46,8 +46,11 @@ _LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Of readers and of writers each, in every worker. Four workers stay below the 100 connections that
-# PostgreSQL allows by default. Further threads wait for a connection.
+# A function that the database calls with a connection, then with arguments of its own.
+Work: TypeAlias = Callable[Concatenate[Connection, P], T]
+
+# Every worker has a pool of this size for readers and one for writers. Four workers stay below the
+# 100 connections that PostgreSQL allows by default. Further threads wait for a connection.
 POOL_SIZE = 5
 POOL_OVERFLOW = 5
 POOL_TIMEOUT_SECONDS = 30
@@ -119,9 +122,7 @@ class Database:
         )
         self._write = self._write_once if self.gate is None else SharedCommits(self._write_once).run
 
-    def read(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, which only reads.
 
         Each of its statements sees what is committed when the statement begins. So `work` reads a
@@ -130,18 +131,14 @@ class Database:
         try:
             return self._read_once(work, *args, **kwargs)
         except ConnectionLost:
-            # As for a snapshot. Reads are so short that a call more would count.
+            # As `_with_fresh_connection` does. Reads are so short that one more call would count.
             return self._read_once(work, *args, **kwargs)
 
-    def snapshot(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def snapshot(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, which only reads; all its statements see the same moment."""
         return self._with_fresh_connection(lambda: self._read_moment(work, *args, **kwargs))
 
-    def write(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, after all of its writes are durable; or none of them is.
 
         After a deadlock, a serialisation failure or a lost race, `work` runs again. After
@@ -175,7 +172,7 @@ class Database:
         )
         raise Contention("each attempt at the write conflicted with another write") from last
 
-    def turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
+    def writer_turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
         """The turn of this writer, where writers queue; `Busy` after the deadline."""
         return nullcontext() if self.gate is None else self.gate.passed(deadline)
 
@@ -220,15 +217,11 @@ class Database:
             # The server was restarted while the connection was in the pool: a new one works.
             return run()
 
-    def _read_moment(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def _read_moment(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._session(self.readers) as connection:
             return in_one_moment(connection, work, *args, **kwargs)
 
-    def _read_once(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def _read_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._session(self.readers) as connection:
             return work(connection, *args, **kwargs)
 
@@ -236,7 +229,7 @@ class Database:
         commits = False
         try:
             with (
-                self.turn(deadline),
+                self.writer_turn(deadline),
                 self._session(self.writers) as connection,
                 connection.begin(),
             ):
@@ -270,7 +263,7 @@ def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> E
         "pool_timeout": options.pool_timeout_seconds,
         "pool_recycle": options.recycle_seconds,
         "echo": options.echo,
-        # Errors are logged, and what clients sent must not be.
+        # Errors are logged, and values that clients sent must not be logged.
         "hide_parameters": True,
     }
     if reads_only:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import DBAPIError, InterfaceError
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 
 from roost.model.errors import OperatorError
 
@@ -72,6 +72,25 @@ class WriteRefused(OperatorError):
     def explanation(self) -> str:
         """The text with what to do."""
         return f"The database cannot write: {self}. Remove the cause, then try again."
+
+
+class StatementFailed(Exception):
+    """The database could not carry out a statement, through no fault of the statement."""
+
+
+class ValueRefused(Exception):
+    """The database cannot store a value."""
+
+
+def meaning_of(error: Exception) -> Exception:
+    """The error of the store that an error of SQLAlchemy means; any other error unchanged."""
+    match error:
+        case OperationalError():
+            return StatementFailed(reason_of(error))
+        case DataError():
+            return ValueRefused(reason_of(error))
+        case _:
+            return error
 
 
 def is_transient(error: DBAPIError) -> bool:

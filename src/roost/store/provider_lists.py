@@ -15,7 +15,7 @@ from roost.store.queries import Query
 from roost.store.tables import resource_providers, stored_time
 
 # What a row must be: values of `name`, `uuid` and `in_tree`, as far as a list asks for them.
-Identity: TypeAlias = Mapping[str, str]
+IdentityConditions: TypeAlias = Mapping[str, str]
 
 _columns = resource_providers.c
 _member = resource_providers.alias("member")
@@ -49,14 +49,16 @@ class Extent(NamedTuple):
     modified_at: datetime | None
 
 
-def find_first(connection: Connection, identity: Identity, at_most: int) -> list[Provider]:
+def find_first(
+    connection: Connection, identity: IdentityConditions, at_most: int
+) -> list[Provider]:
     """The first providers with this identity, by id."""
     rows = _first(tuple(identity)).fetch(connection, {**identity, "at_most": at_most})
     return [*map(provider_of, rows)]
 
 
 def find_in_range(
-    connection: Connection, identity: Identity, after_id: int, up_to_id: int
+    connection: Connection, identity: IdentityConditions, after_id: int, up_to_id: int
 ) -> list[Provider]:
     """The providers with this identity whose ids lie in a range, by id."""
     values = {**identity, "after_id": after_id, "up_to_id": up_to_id}
@@ -68,12 +70,12 @@ def find_by_ids(connection: Connection, ids: Sequence[int]) -> list[Provider]:
     return [*map(provider_of, _BY_IDS.fetch_members(connection, ids))]
 
 
-def find_ids(connection: Connection, identity: Identity) -> list[int]:
+def find_ids(connection: Connection, identity: IdentityConditions) -> list[int]:
     """The ids of the providers with this identity, sorted."""
     return [id_ for (id_,) in _ids(tuple(identity)).fetch(connection, identity)]
 
 
-def find_extent(connection: Connection, identity: Identity) -> Extent:
+def find_extent(connection: Connection, identity: IdentityConditions) -> Extent:
     """The extent of the list of all providers with this identity."""
     ((first_id, last_id, modified_at),) = _extent(tuple(identity)).fetch(connection, identity)
     return Extent(first_id or 0, last_id or 0, stored_time(modified_at))

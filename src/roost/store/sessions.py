@@ -55,7 +55,7 @@ class Doorway:
         self._is_current = currency_check(engine)
         # How often the doorway was renewed.
         self.renewals = 0
-        # So that no connection is kept that a renewal has missed.
+        # Guards both: a renewal must close every connection that is kept.
         self._keeping = threading.Lock()
 
     @property
@@ -243,7 +243,7 @@ def raise_translated(connection: Connection, error: Exception) -> NoReturn:
     lost = dialect.is_disconnect(error, connection.connection, None)
     if lost:
         connection.invalidate(error)
-    # The statement and its values are left out: errors are logged, and these must not be.
+    # Without the statement and its values: errors are logged, and clients may have sent secrets.
     raise DBAPIError.instance(
         None,
         None,

@@ -32,8 +32,8 @@ class Write(Protocol):
         """What the work returns, after its writes are durable."""
 
 
-class _Turn(Enum):
-    """What a waiting thread does next."""
+class _NextAction(Enum):
+    """What a thread that has waited does next."""
 
     LEAD = auto()
     TAKE_RESULT = auto()
@@ -43,17 +43,17 @@ class _Turn(Enum):
 class _Writer:
     """A thread with its work, and the result of the work."""
 
-    __slots__ = ("error", "result", "turn", "woken", "work")
+    __slots__ = ("error", "next_action", "result", "woken", "work")
 
     def __init__(self, work: Callable[[Connection], Any]) -> None:
         self.work = work
         self.woken = threading.Event()
-        self.turn = _Turn.WRITE_ALONE
+        self.next_action = _NextAction.WRITE_ALONE
         self.result: Any = None
         self.error: Exception | None = None
 
-    def wake(self, turn: _Turn) -> None:
-        self.turn = turn
+    def wake(self, next_action: _NextAction) -> None:
+        self.next_action = next_action
         self.woken.set()
 
     def do(self, connection: Connection) -> None:
@@ -87,7 +87,7 @@ class SharedCommits:
 
     def __init__(self, write: Write) -> None:
         self._write = write
-        # Protects the members below.
+        # Protects the attributes below.
         self._lock = threading.Lock()
         self._writers: deque[_Writer] = deque()
         self._is_led = False
@@ -103,13 +103,15 @@ class SharedCommits:
             self._is_led = True
             if not leads:
                 self._writers.append(writer)
-        turn = _Turn.LEAD if leads else self._wait(writer, deadline)
-        if turn is _Turn.WRITE_ALONE:
+        next_action = _NextAction.LEAD if leads else self._wait(writer, deadline)
+        if next_action is _NextAction.WRITE_ALONE:
             return self._write(deadline, work)
-        result: T = self._lead(writer, deadline) if turn is _Turn.LEAD else writer.outcome()
+        result: T = (
+            self._lead(writer, deadline) if next_action is _NextAction.LEAD else writer.outcome()
+        )
         return result
 
-    def _wait(self, writer: _Writer, deadline: float) -> _Turn:
+    def _wait(self, writer: _Writer, deadline: float) -> _NextAction:
         began = time.monotonic()
         if not writer.woken.wait(max(0.0, deadline - began)):
             with self._lock:
@@ -119,7 +121,7 @@ class SharedCommits:
                     raise Busy(f"other writers have kept this one waiting for {waited:.1f} seconds")
             # A leader has begun the work, which takes a bounded time.
             writer.woken.wait()
-        return writer.turn
+        return writer.next_action
 
     def _lead(self, own: _Writer, deadline: float) -> Any:
         group = [own]
@@ -129,20 +131,20 @@ class SharedCommits:
             # Each work may have taken effect, so none is done again.
             for writer in group[1:]:
                 writer.error = error
-                writer.wake(_Turn.TAKE_RESULT)
+                writer.wake(_NextAction.TAKE_RESULT)
             raise
         except BaseException as error:
             followers = group[1:]
             for writer in followers:
                 # The refusals as well: they may rest on works that are undone now.
-                writer.wake(_Turn.WRITE_ALONE)
+                writer.wake(_NextAction.WRITE_ALONE)
             if not followers or not isinstance(error, Exception):
                 raise
             # The failure may be that of another work.
             return self._write(deadline, own.work)
         else:
             for writer in group[1:]:
-                writer.wake(_Turn.TAKE_RESULT)
+                writer.wake(_NextAction.TAKE_RESULT)
         finally:
             self._pass_on()
         return own.outcome()
@@ -167,7 +169,7 @@ class SharedCommits:
         """Let the thread that has waited longest lead."""
         writer = self._next_leader()
         if writer is not None:
-            writer.wake(_Turn.LEAD)
+            writer.wake(_NextAction.LEAD)
 
     def _next_leader(self) -> _Writer | None:
         with self._lock:

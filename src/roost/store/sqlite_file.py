@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 _OPENED = "roost.opened"
 
-Identity = tuple[int, int]
+FileIdentity = tuple[int, int]
 """Device and inode."""
 
 
@@ -49,7 +49,7 @@ def make_file(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
-def identity(path: str) -> Identity | None:
+def identity(path: str) -> FileIdentity | None:
     """What distinguishes a file from a later one of the same name; `None` without a file."""
     try:
         status = os.stat(path)
@@ -64,8 +64,8 @@ class _WatchedFile:
         self._log_path = f"{os.path.realpath(path)}-wal"
         self._lock = threading.Lock()
         # The file and the write-ahead log that the engine opened last.
-        self._file: Identity | None = None
-        self._log: Identity | None = None
+        self._file: FileIdentity | None = None
+        self._log: FileIdentity | None = None
         # The write-ahead log of an earlier file. While it is open, no new file has its inode.
         self._stale_log: int | None = None
 
@@ -96,7 +96,7 @@ class _WatchedFile:
             self._note_stale_log()
         return False
 
-    def _usable_file(self) -> Identity | None:
+    def _usable_file(self) -> FileIdentity | None:
         found = identity(self._path)
         if found is None and self._file is not None:
             raise sqlite3.OperationalError(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from roost.store.errors import Busy, DatabaseUnusable
-from roost.store.sqlite_file import Identity, identity
+from roost.store.sqlite_file import FileIdentity, identity
 
 _POLL_SECONDS = 0.001
 # After this number of looks at an open gate, the waiters in front count as asleep: their process is
@@ -45,7 +45,7 @@ class WriteGate:
         # The threads of this process, in order. Only the first one looks at the file.
         self._waiters: deque[_Waiter] = deque()
         self._file: int | None = None
-        self._identity: Identity | None = None
+        self._identity: FileIdentity | None = None
         self._look_at = 0.0
         self._process_id: int | None = None
         # Waiters of other processes that arrived before this moment count as asleep.

@@ -14,6 +14,8 @@ from support.store.journal import (
     Reader,
     empty,
     insert_change,
+    meta_restored,
+    never_pruned,
     prune,
     record,
     rolled_back,
@@ -80,13 +82,15 @@ def test_a_transaction_id_that_is_used_again_is_read_once(
 def test_a_pruned_transaction_whose_id_was_used_again_loses_the_journal(
     database: Database,
 ) -> None:
-    empty(database)
-    reader = Reader(database, start(database))
-    for id_ in (1, 2):
-        database.write(insert_change, transaction_id=3, provider_id=id_)
-    assert prune(database) == 1
-    with pytest.raises(JournalLost):
-        reader.read()
+    with meta_restored(database):
+        empty(database)
+        never_pruned(database)
+        reader = Reader(database, start(database))
+        for id_ in (1, 2):
+            database.write(insert_change, transaction_id=3, provider_id=id_)
+        assert prune(database) == 1
+        with pytest.raises(JournalLost):
+            reader.read()
 
 
 def test_a_long_transaction_makes_no_reader_fetch_rows_twice(

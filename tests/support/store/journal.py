@@ -60,7 +60,7 @@ def snapshot(database: Database) -> Iterator[Connection]:
 @contextmanager
 def writing(database: Database) -> Iterator[Connection]:
     """A transaction that commits at its end, and that is never repeated."""
-    with database.turn(), database.engine.connect() as connection, connection.begin():
+    with database.writer_turn(), database.engine.connect() as connection, connection.begin():
         yield connection
 
 
@@ -101,6 +101,12 @@ def newest_id(database: Database) -> int:
 def empty(database: Database) -> None:
     """Delete all rows, past the pruning of the service."""
     database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
+
+
+def never_pruned(database: Database) -> None:
+    """Remove the record of earlier pruning, which other tests leave in the database."""
+    record = sa.delete(roost_meta).where(roost_meta.c.name == "pruned")
+    database.write(lambda connection: connection.execute(record))
 
 
 def prune(database: Database, limit: int = 1000) -> int:

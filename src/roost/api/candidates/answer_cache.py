@@ -16,7 +16,7 @@ BYTES_MAX = 32 * 1024 * 1024
 _ANSWER_BYTES_MAX = BYTES_MAX // 4
 # What an answer takes beside its body and its question.
 _OVERHEAD_BYTES = 1000
-# So many questions have kept work, of less than a megabyte each.
+# How many questions have kept work, which takes less than a megabyte each.
 _QUESTIONS_MAX = 32
 
 # A query string and a version.

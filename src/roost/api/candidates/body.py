@@ -73,15 +73,15 @@ def _body(found: FoundCandidates, version: Microversion, cache: SummaryCache) ->
     templates = _templates(found, version)
     yield from _separated(_candidates(found.forest, found.batches, templates, allocated))
     yield [b'],"provider_summaries":{']
-    members = summaries(found.forest, allocated.by_block(), _requested(found), version, cache)
-    yield from _separated(members)
+    shown = summaries(found.forest, allocated.by_block(), _requested(found), version, cache)
+    yield from _separated(shown)
     yield [b"}}"]
 
 
-def _separated(members: Iterable[Pieces]) -> Iterator[Pieces]:
-    """The same members, with a comma before each but the first."""
+def _separated(entries: Iterable[Pieces]) -> Iterator[Pieces]:
+    """The same entries, with a comma before each but the first."""
     is_first = True
-    for several in members:
+    for several in entries:
         yield with_commas(several, is_first=is_first)
         is_first = False
 
@@ -92,13 +92,13 @@ def _candidate_parts(
     """A part for each run of batches of one block."""
     templates = _templates(found, version)
     runs_before: Counter[int] = Counter()
-    for block, batches in groupby(found.batches, attrgetter("block")):
+    for block_number, batches in groupby(found.batches, attrgetter("block_number")):
         run = list(batches)
         for batch in run:
             allocated.add(batch, templates.of(batch.solution))
-        key = "candidates", found.forest.blocks[block].token, runs_before[block]
+        key = "candidates", found.forest.blocks[block_number].token, runs_before[block_number]
         yield Part(key, run, partial(_candidates, found.forest, run, templates))
-        runs_before[block] += 1
+        runs_before[block_number] += 1
 
 
 def _summary_parts(
@@ -109,11 +109,11 @@ def _summary_parts(
 ) -> Iterator[Part]:
     """A part for each block."""
     forest, requested = found.forest, _requested(found)
-    for block, members in allocated.by_block():
+    for block_number, allocated_here in allocated.by_block():
         yield Part(
-            ("summaries", forest.blocks[block].token, 0),
-            members.tobytes(),
-            partial(summaries, forest, [(block, members)], requested, version, cache),
+            ("summaries", forest.blocks[block_number].token, 0),
+            allocated_here.tobytes(),
+            partial(summaries, forest, [(block_number, allocated_here)], requested, version, cache),
         )
 
 
@@ -127,7 +127,7 @@ def _candidates(
         template = templates.of(batch.solution)
         if allocated is not None:
             allocated.add(batch, template)
-        yield [template.filled(forest.blocks[batch.block], batch.trees)]
+        yield [template.filled(forest.blocks[batch.block_number], batch.trees)]
 
 
 def _templates(found: FoundCandidates, version: Microversion) -> Templates:
@@ -145,37 +145,37 @@ class _AllocatedProviders:
     def __init__(self, found: FoundCandidates, *, nested: bool) -> None:
         self._found = found
         self._nested = nested
-        # By block, a mark for each of its trees or providers. A mark takes one byte, because a slow
-        # client makes an answer hold all marks for a long time.
+        # By block number, a mark for each tree or provider of the block. A mark takes one byte,
+        # because a slow client makes an answer hold all marks for a long time.
         self._marks: dict[int, BoolColumn] = {}
 
     def add(self, batch: Batch, template: Template) -> None:
         """Mark the trees or providers in the allocations of a batch."""
-        marks = self._of(batch.block)
+        marks = self._of(batch.block_number)
         if self._nested:
-            if template.members:
+            if template.offsets:
                 marks[selection(batch.trees)] = True
         else:
-            starts = self._found.forest.blocks[batch.block].roots[selection(batch.trees)]
-            for member in template.members:
-                marks[starts + member] = True
-        for sharing_number in template.sharing:
+            starts = self._found.forest.blocks[batch.block_number].roots[selection(batch.trees)]
+            for offset in template.offsets:
+                marks[starts + offset] = True
+        for sharing_number in template.sharing_numbers:
             provider = self._found.sharing_providers[sharing_number]
-            self._of(provider.own_tree.block)[
+            self._of(provider.own_tree.block_number)[
                 provider.own_tree.tree if self._nested else provider.ref.provider_index
             ] = True
 
     def by_block(self) -> Iterator[tuple[int, IntColumn]]:
         """The numbers of the trees, or the indexes of the providers, of each block."""
-        for block, marks in self._marks.items():
-            members = np.flatnonzero(marks)
-            if len(members):
-                yield block, members
+        for block_number, marks in self._marks.items():
+            marked = np.flatnonzero(marks)
+            if len(marked):
+                yield block_number, marked
 
-    def _of(self, block: int) -> BoolColumn:
-        marks = self._marks.get(block)
+    def _of(self, block_number: int) -> BoolColumn:
+        marks = self._marks.get(block_number)
         if marks is None:
-            members = self._found.forest.blocks[block]
-            size = members.tree_count if self._nested else len(members)
-            marks = self._marks[block] = np.zeros(size, np.bool_)
+            block = self._found.forest.blocks[block_number]
+            size = block.tree_count if self._nested else len(block)
+            marks = self._marks[block_number] = np.zeros(size, np.bool_)
         return marks

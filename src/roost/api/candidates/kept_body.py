@@ -20,7 +20,7 @@ _PLACE_BYTES = 400
 
 
 class Part(NamedTuple):
-    """Some members of an object or list of the body, all of one block."""
+    """Some entries of an object or list of the body, all of one block."""
 
     key: PartKey
     # Parts with equal keys and equal contents have equal texts.
@@ -97,16 +97,16 @@ class BodyWriter:
             self.add(text)
             return
         begin = self._size
-        for members in part.render():
-            self._pieces += with_commas(members, is_first=self._size == begin)
-            self._size += sum(map(len, members)) + len(members)
+        for pieces in part.render():
+            self._pieces += with_commas(pieces, is_first=self._size == begin)
+            self._size += sum(map(len, pieces)) + len(pieces)
             self._pause()
-        # The first member has no comma before it.
+        # The first piece has no comma before it.
         self._size -= 1
 
 
-def with_commas(members: Pieces, *, is_first: bool) -> Pieces:
-    """The members with a comma before each, except before the first of all."""
-    pieces: Pieces = [b","] * (2 * len(members))
-    pieces[1::2] = members
-    return pieces[1:] if is_first else pieces
+def with_commas(pieces: Pieces, *, is_first: bool) -> Pieces:
+    """The pieces with a comma before each, except before the first of all."""
+    separated: Pieces = [b","] * (2 * len(pieces))
+    separated[1::2] = pieces
+    return separated[1:] if is_first else separated

@@ -243,11 +243,11 @@ def _check_conflicts(groups: Sequence[RequestGroup]) -> None:
         if not traits.forbidden:
             continue
         forbidden = set(traits.forbidden)
-        items = [{name} for name in traits.required] + [set(names) for names in traits.any_of]
+        choices = [{name} for name in traits.required] + [set(names) for names in traits.any_of]
         conflicts += [
-            f"required{group.suffix}: ({', '.join(sorted(item))})"
-            for item in items
-            if item <= forbidden
+            f"required{group.suffix}: ({', '.join(sorted(choice))})"
+            for choice in choices
+            if choice <= forbidden
         ]
     if conflicts:
         raise HttpError(

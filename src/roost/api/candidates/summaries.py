@@ -8,8 +8,9 @@ from typing import cast
 
 import numpy as np
 
-from roost.api.candidates.summary_cache import SummaryCache, TraitLists
+from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.candidates.template import Piece
+from roost.api.candidates.trait_lists import TraitLists
 from roost.api.microversions import Microversion
 from roost.search.block import Block
 from roost.search.columns import IntColumn
@@ -27,8 +28,8 @@ _IN_TREE = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What a version shows of a single provider."""
+class _ShownFields:
+    """The fields that a version shows of a single provider."""
 
     with_traits: bool
     # The resource classes to show; `None` for all of them.
@@ -42,7 +43,7 @@ def summaries(
     version: Microversion,
     cache: SummaryCache,
 ) -> Iterator[list[Piece]]:
-    """The members of the object `provider_summaries`, some at a time.
+    """The entries of the object `provider_summaries`, some at a time.
 
     `allocated` has, for each block, the numbers of trees from 1.29 on, and the indexes of
     providers before.
@@ -51,14 +52,14 @@ def summaries(
         for block_number, trees in allocated:
             yield from _trees_of_block(forest, forest.blocks[block_number], trees, cache)
         return
-    look = _Look(
+    shown = _ShownFields(
         with_traits=version >= (1, 17),
         classes=None if version >= (1, 27) else requested,
     )
     traits = cache.trait_lists(forest)
     for block_number, indexes in allocated:
         for index in indexes.tolist():
-            yield [_provider(forest, forest.blocks[block_number], index, look, traits)]
+            yield [_provider(forest, forest.blocks[block_number], index, shown, traits)]
 
 
 def _trees_of_block(
@@ -106,12 +107,12 @@ def _render_trees(
 
 
 def _provider(
-    forest: Forest, block: Block, index: int, look: _Look, trait_lists: TraitLists
+    forest: Forest, block: Block, index: int, shown: _ShownFields, trait_lists: TraitLists
 ) -> bytes:
     """One provider, as versions before 1.29 show it."""
     uuid = block.uuids[index]
-    resources = _Resources(forest, block, index, index + 1, look.classes).of(index)
-    if not look.with_traits:
+    resources = _Resources(forest, block, index, index + 1, shown.classes).of(index)
+    if not shown.with_traits:
         return b'"%b":{"resources":{%b}}' % (uuid, resources)
     traits = trait_lists.of(int(block.traits[index]))
     return b'"%b":{"resources":{%b},"traits":%b}' % (uuid, resources, traits)
@@ -146,5 +147,5 @@ class _Resources:
                 self._pieces[index - start].append(text % (capacity, used))
 
     def of(self, index: int) -> bytes:
-        """The members of the object `resources` of the provider at this index."""
+        """The entries of the object `resources` of the provider at this index."""
         return b",".join(self._pieces[index - self._start])

@@ -1,4 +1,4 @@
-"""Parts of provider summaries in JSON, kept for later answers."""
+"""Provider summaries of whole trees in JSON, kept for later answers. `summaries.py` makes them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
-import orjson
-
+from roost.api.candidates.trait_lists import TraitLists
 from roost.search.forest import Forest
 
 # The trees of 70,000 providers or more.
@@ -16,29 +15,6 @@ BYTES_MAX = 48 * 1024 * 1024
 _BYTES_USUAL = 4 * 1024 * 1024
 # What an entry takes beside its text.
 _ENTRY_BYTES = 150
-
-
-class TraitLists:
-    """The list of trait names of each set of traits in a forest."""
-
-    def __init__(self, forest: Forest) -> None:
-        self._sets = forest.trait_sets
-        self._vocabulary = forest.vocabulary
-        self._texts: dict[int, bytes] = {}
-
-    def belong_to(self, forest: Forest) -> bool:
-        """Whether the sets of the forest have the same numbers, and its traits the same names."""
-        return self._sets is forest.trait_sets and self._vocabulary is forest.vocabulary
-
-    def of(self, number: int) -> bytes:
-        """The list for the set with this number."""
-        text = self._texts.get(number)
-        if text is None:
-            names = self._vocabulary.trait_names
-            # By id: standard traits before custom ones, as clients have always seen them.
-            known = (names.get(id_) for id_ in sorted(self._sets[number]))
-            text = self._texts[number] = orjson.dumps([name for name in known if name is not None])
-        return text
 
 
 class SummaryCache:

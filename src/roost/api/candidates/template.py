@@ -32,7 +32,7 @@ Piece: TypeAlias = bytes | memoryview
 class Template:
     """The candidates of trees that are built alike: they differ in their uuids only."""
 
-    __slots__ = ("_holes", "_sharing_uuids", "_text", "members", "sharing")
+    __slots__ = ("_holes", "_sharing_uuids", "_text", "offsets", "sharing_numbers")
 
     def __init__(
         self,
@@ -42,11 +42,12 @@ class Template:
         sharing_uuids: Sequence[bytes],
     ) -> None:
         self._text = text
-        # The provider of each hole: one of the tree, by offset, or a sharing one, by `~number`.
+        # The provider of each hole: one of the tree, by offset, or a sharing provider, by
+        # `~sharing_number`.
         self._holes = holes
         self._sharing_uuids = sharing_uuids
-        self.members = [provider for provider in allocated if provider >= 0]
-        self.sharing = [~provider for provider in allocated if provider < 0]
+        self.offsets = [provider for provider in allocated if provider >= 0]
+        self.sharing_numbers = [~provider for provider in allocated if provider < 0]
 
     @property
     def size(self) -> int:
@@ -66,8 +67,8 @@ class Template:
                 text
                 % tuple(
                     [
-                        uuids[start + member] if member >= 0 else sharing_uuids[~member]
-                        for member in holes
+                        uuids[start + provider] if provider >= 0 else sharing_uuids[~provider]
+                        for provider in holes
                     ]
                 )
                 for start in map(block.starts.item, trees)
@@ -77,7 +78,7 @@ class Template:
     def _sharing_is_regular(self) -> bool:
         return all(
             len(self._sharing_uuids[sharing_number]) == UUID_LENGTH
-            for sharing_number in self.sharing
+            for sharing_number in self.sharing_numbers
         )
 
     def _stamped(self, uuids: ByteMatrix, starts: IndexColumn) -> Piece:
@@ -86,12 +87,12 @@ class Template:
         record = (b"\0" * UUID_LENGTH).join(pieces) + b","
         records = np.tile(np.frombuffer(record, np.uint8), (len(starts), 1))
         offset = 0
-        for piece, member in zip(pieces, self._holes, strict=False):
+        for piece, provider in zip(pieces, self._holes, strict=False):
             offset += len(piece)
             records[:, offset : offset + UUID_LENGTH] = (
-                uuids[starts + member]
-                if member >= 0
-                else np.frombuffer(self._sharing_uuids[~member], np.uint8)
+                uuids[starts + provider]
+                if provider >= 0
+                else np.frombuffer(self._sharing_uuids[~provider], np.uint8)
             )
             offset += UUID_LENGTH
         return records.reshape(-1)[:-1].data

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Concatenate, ParamSpec
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ParamSpec
 
 import orjson
-from sqlalchemy import Connection
 
 from roost.api.errors import HttpError
 from roost.api.handlers.inventories import parse_inventory
@@ -34,6 +33,7 @@ from roost.service import allocations, claims
 from roost.service.allocations import ProviderAllocations
 from roost.service.errors import ErrorCode
 from roost.service.reshape import NewInventories, reshape
+from roost.store.database import Work
 from roost.store.errors import Contention
 
 P = ParamSpec("P")
@@ -127,7 +127,7 @@ def delete(services: Services, request: Request) -> Response:
 def reshape_providers(services: Services, request: Request) -> Response:
     """Replace inventories and allocations in one transaction."""
     body = parse_body(request.body(), schemas.RESHAPE.at(request.version))
-    # A provider that loses all its inventories counts as one.
+    # A provider that loses all its inventories counts as one inventory.
     count = sum(len(record["inventories"]) or 1 for record in body["inventories"].values())
     check_provider_members(services.settings.limits, count, "inventories")
     wanted = {
@@ -147,7 +147,7 @@ def reshape_providers(services: Services, request: Request) -> Response:
 def _write(
     services: Services,
     request: Request,
-    work: Callable[Concatenate[Connection, P], object],
+    work: Work[P, object],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> None:

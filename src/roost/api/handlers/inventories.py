@@ -147,6 +147,6 @@ def delete_all(services: Services, request: Request) -> Response:
 
 def usages(services: Services, request: Request) -> Response:
     """The used amount of each inventory."""
-    generation, used = services.read(inventories.list_usages, request.parameters["uuid"])
+    generation, used = services.read(inventories.list_provider_usages, request.parameters["uuid"])
     body = {"resource_provider_generation": generation, "usages": used}
     return with_cache_headers(json_response(body), request, now())

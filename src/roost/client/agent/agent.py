@@ -112,7 +112,7 @@ class Agent:
         delay = backoff * random.uniform(0.5, 1)
         text = _in_words(error)
         now = self._clock()
-        # While the server is down, only the request that failed differs: that is one failure.
+        # While the server is down, failures differ in their request only, and count as one.
         failure = type(error).__name__
         if not isinstance(error, TransportFailed):
             failure = _IDS.sub("", text)

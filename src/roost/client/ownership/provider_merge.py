@@ -51,7 +51,7 @@ def merge_provider(
             provider.name,
             created,
             {
-                # The owner owns a field that it no longer declares until that has its default.
+                # An undeclared field stays owned until it has its default.
                 name: frozenset(declared.inventories.get(name, ()))
                 | owned.inventories.get(name, frozenset())
                 for name in inventories.pending

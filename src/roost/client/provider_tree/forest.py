@@ -45,7 +45,7 @@ class ProviderForest:
         """The provider with this uuid or name; `None` if there is none.
 
         A root with the uuid comes first, then the youngest root with the name, then the first
-        child in the order of `_turn`.
+        child in the order of `_rank`.
         """
         if name_or_uuid is None:
             return None
@@ -61,7 +61,7 @@ class ProviderForest:
         if len(matches) == 1:
             return matches[0]
         roots = [provider for provider in matches if provider.is_root]
-        return roots[-1] if roots else min(matches, key=lambda match: self._turn(match, by_uuid))
+        return roots[-1] if roots else min(matches, key=lambda match: self._rank(match, by_uuid))
 
     def root_of(self, provider: ProviderNode) -> ProviderNode:
         """The root of the tree that the provider is in."""
@@ -74,8 +74,8 @@ class ProviderForest:
             provider = self._by_uuid[provider.parent_uuid]
             yield provider
 
-    def _turn(self, provider: ProviderNode, by_uuid: ProviderNode | None) -> list[int]:
-        """The turn of a provider in a search: roots by age, then each tree depth first.
+    def _rank(self, provider: ProviderNode, by_uuid: ProviderNode | None) -> list[int]:
+        """The rank of a provider in a search: roots by age, then each tree depth first.
 
         The search visits siblings by age, except that a sibling with the uuid comes first.
         """

@@ -171,7 +171,7 @@ class StepwiseWriter:
 
     def _delete(self, known: ProviderTree, deletion: ProviderDeletion, *, reshaped: bool) -> None:
         """Delete a provider, unless another writer has changed it since it was read."""
-        # A deletion carries no generation, so the writer reads it first. A reshape that emptied
+        # A deletion carries no generation, so the writer reads that first. A reshape that emptied
         # the provider has compared the generation already, and changed it.
         if not (reshaped and known.has_inventory(deletion.uuid)):
             current = self._placement.provider(deletion.uuid)

@@ -22,7 +22,7 @@ from sqlalchemy.sql.expression import ClauseElement
 
 from roost.search.columns import IntColumn
 from roost.store.errors import DatabaseUnusable
-from roost.store.forest.queries import Query, joined
+from roost.store.forest.queries import ForestQuery, joined
 from roost.store.statements import Statement
 
 # Python's garbage collector starts after 700 new objects: a chunk of rows is freed before that.
@@ -42,7 +42,7 @@ class ColumnSource:
     it is stored, and a server as text: `convert` turns both into the same value.
     """
 
-    query: Callable[..., Query]
+    query: Callable[..., ForestQuery]
     convert: Callable[[Any], Any]
 
 
@@ -139,7 +139,7 @@ def _gather_packs(gathered: Sequence[_Gathered], result: Any) -> None:
     result.close()
 
 
-def _packed(source_index: int, query: Query) -> Query:
+def _packed(source_index: int, query: ForestQuery) -> ForestQuery:
     """The query with the rows of many providers in one row.
 
     Its columns are the index of the source, the count of rows, their integers, their last column.
@@ -152,7 +152,7 @@ def _packed(source_index: int, query: Query) -> Query:
         joined(cast(last, String), ";"),
     ]
     pack = integers[0] // literal_column(str(_PACK_LENGTH), Integer)
-    packs: Query = select(*columns).group_by(pack)
+    packs: ForestQuery = select(*columns).group_by(pack)
     return packs
 
 

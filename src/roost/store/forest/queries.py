@@ -31,13 +31,13 @@ from roost.store.tables import (
     resource_providers,
 )
 
-Query: TypeAlias = Select[Any]
+ForestQuery: TypeAlias = Select[Any]
 
 # SQLite joins integers without a cast, which is a little faster.
 _JOINABLE = String().with_variant(Integer(), "sqlite")
 
 
-def select_providers(provider_ids: Any = None) -> Query:
+def select_providers(provider_ids: Any = None) -> ForestQuery:
     """Id, the pair of root's id and parent's id, uuid."""
     columns = resource_providers.c
     parent_id = func.coalesce(columns.parent_provider_id, literal_column(str(NO_PARENT)))
@@ -46,7 +46,7 @@ def select_providers(provider_ids: Any = None) -> Query:
     return _only(provider_ids, columns.id, query.where(columns.root_provider_id.is_not(None)))
 
 
-def select_inventories(provider_ids: Any = None) -> Query:
+def select_inventories(provider_ids: Any = None) -> ForestQuery:
     """Provider's id, three pairs, ratio.
 
     The pairs are class's id and step size, total and reserved, smallest and largest unit.
@@ -62,7 +62,7 @@ def select_inventories(provider_ids: Any = None) -> Query:
     return _only(provider_ids, columns.resource_provider_id, query)
 
 
-def select_usages(provider_ids: Any = None) -> Query:
+def select_usages(provider_ids: Any = None) -> ForestQuery:
     """Provider's id, class's id, and the sum of the allocations of all consumers."""
     columns = allocations.c
     query = select(
@@ -73,14 +73,14 @@ def select_usages(provider_ids: Any = None) -> Query:
     return _only(provider_ids, columns.resource_provider_id, query)
 
 
-def select_traits(provider_ids: Any = None) -> Query:
+def select_traits(provider_ids: Any = None) -> ForestQuery:
     """Provider's id, and the ids of its traits, separated by commas."""
     columns = resource_provider_traits.c
     query = _members(columns.resource_provider_id, cast(columns.trait_id, _JOINABLE))
     return _only(provider_ids, columns.resource_provider_id, query)
 
 
-def select_aggregates(provider_ids: Any = None) -> Query:
+def select_aggregates(provider_ids: Any = None) -> ForestQuery:
     """Provider's id, and the uuids of its aggregates, separated by commas."""
     association, aggregates = resource_provider_aggregates, placement_aggregates
     query = _members(association.c.resource_provider_id, aggregates.c.uuid).join_from(
@@ -89,11 +89,11 @@ def select_aggregates(provider_ids: Any = None) -> Query:
     return _only(provider_ids, association.c.resource_provider_id, query)
 
 
-def of_trees(query: Callable[[Any], Query]) -> Callable[..., Query]:
+def of_trees(query: Callable[[Any], ForestQuery]) -> Callable[..., ForestQuery]:
     """The same query for the whole trees of the providers that have these ids."""
     named = resource_providers.alias("named")
 
-    def select_in_trees(provider_ids: Sequence[Any]) -> Query:
+    def select_in_trees(provider_ids: Sequence[Any]) -> ForestQuery:
         root_ids = select(named.c.root_provider_id).where(named.c.id.in_(provider_ids))
         columns = resource_providers.c
         return query(select(columns.id).where(columns.root_provider_id.in_(root_ids)))
@@ -101,7 +101,7 @@ def of_trees(query: Callable[[Any], Query]) -> Callable[..., Query]:
     return select_in_trees
 
 
-def select_root_ids(provider_ids: Any) -> Query:
+def select_root_ids(provider_ids: Any) -> ForestQuery:
     """The ids of the roots of these providers."""
     columns = resource_providers.c
     query = select(columns.root_provider_id).distinct()
@@ -131,11 +131,11 @@ def _pair(first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElemen
     return first * literal_column(str(1 << 32), BigInteger) + second
 
 
-def _members(provider_id: ColumnElement[int], member: ColumnElement[Any]) -> Query:
+def _members(provider_id: ColumnElement[int], member: ColumnElement[Any]) -> ForestQuery:
     columns: list[Any] = [provider_id, joined(member, ",").label("members")]
-    query: Query = select(*columns).group_by(provider_id)
+    query: ForestQuery = select(*columns).group_by(provider_id)
     return query
 
 
-def _only(provider_ids: Any, provider_id: ColumnElement[int], query: Query) -> Query:
+def _only(provider_ids: Any, provider_id: ColumnElement[int], query: ForestQuery) -> ForestQuery:
     return query if provider_ids is None else query.where(provider_id.in_(provider_ids))

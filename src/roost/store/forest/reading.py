@@ -48,7 +48,7 @@ def _canonical(members: str) -> str:
 
 
 # The parts of a forest: the query, and the conversion of its last column.
-_PARTS: tuple[tuple[Callable[..., queries.Query], Callable[[Any], Any]], ...] = (
+_PARTS: tuple[tuple[Callable[..., queries.ForestQuery], Callable[[Any], Any]], ...] = (
     (queries.select_providers, str.encode),
     (queries.select_inventories, float),
     (queries.select_usages, int),

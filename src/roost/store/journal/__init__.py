@@ -3,7 +3,8 @@
 Each process keeps a forest of all providers in memory. It reads what is new in the journal and
 changes its forest accordingly. `writing.py` inserts rows in the transaction of the change itself.
 `position.py` says what a reader does. `reading.py` chooses the reader of a database.
-`following.py` is the connection of a reader. `pruning.py` deletes old rows.
+`following.py` is the connection of a reader. `pruning.py` deletes old rows, as far as `old_rows.py`
+allows for a database.
 
 A database gives a row its id at the INSERT, and shows the row after the COMMIT. So a row may become
 visible below rows that a reader has already seen. A reader that asks only for higher ids loses a

@@ -1,4 +1,4 @@
-"""Reading the journal of MySQL and MariaDB, where rows become visible in any order.
+"""Reading and pruning the journal of MySQL and MariaDB, where rows become visible in any order.
 
 The server gives a row its id at the INSERT and shows the row after the COMMIT. So a row may appear
 below rows that the reader saw long before. The reader therefore remembers the gaps: the ids that
@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -43,6 +43,7 @@ from roost.store.journal.gaps import (
     windows,
     without,
 )
+from roost.store.journal.old_rows import OldRows
 from roost.store.journal.position import JournalLost, Position, Reading, too_many
 from roost.store.journal.rows import (
     RECENT_MAX,
@@ -233,12 +234,14 @@ class MysqlPosition(IdPosition):
             yield from (Gap(id_, id_, gap.noted) for id_ in found if gap.first <= id_ <= gap.last)
 
 
-def lock_oldest(connection: Connection, count: int) -> list[int] | None:
-    """Lock the oldest rows; their ids, or `None` if a transaction holds a row among them."""
-    # The limit keeps the statement from later rows, which a transaction may well hold.
-    return _locked_ids(
-        connection, f"SELECT id {_BY_ID} ORDER BY id LIMIT {count} FOR UPDATE NOWAIT"
-    )
+class MysqlOldRows(OldRows):
+    """The oldest rows, among which an open transaction may hold a row that no reader sees yet."""
+
+    def deletable(self, connection: Connection, rows: Sequence[Any]) -> Sequence[Any]:
+        """All of these rows, which are the oldest; none if a transaction holds one among them."""
+        # The limit keeps the statement from later rows, which a transaction may well hold.
+        locking = f"SELECT id {_BY_ID} ORDER BY id LIMIT {len(rows)} FOR UPDATE NOWAIT"
+        return rows if _locked_ids(connection, locking) == [row.id for row in rows] else ()
 
 
 def is_cluster(connection: Connection) -> bool:

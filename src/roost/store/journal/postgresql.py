@@ -1,4 +1,4 @@
-"""Reading the journal of PostgreSQL, whose server tells which transactions run.
+"""Reading and pruning the journal of PostgreSQL, whose server tells which transactions run.
 
 PostgreSQL gives ids to transactions as well as to rows. The reader remembers which transactions it
 could not see: those that ran, and those to come. It has not read their rows yet, whatever the ids
@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Self
 
-from sqlalchemy import Connection
+from sqlalchemy import BigInteger, ColumnElement, Connection, func
 
 from roost.store.journal.epochs import has_triggers
+from roost.store.journal.old_rows import OldRows
 from roost.store.journal.position import (
     JournalLost,
     Position,
@@ -41,6 +43,7 @@ from roost.store.journal.rows import (
     row_id,
     untold,
 )
+from roost.store.tables import roost_changes
 
 _ROW = (
     "concat(changes.id, '|', changes.kind, '|', changes.provider_id, '|',"
@@ -69,6 +72,12 @@ _LATER = (
 )
 # Without a low limit, the server expects many rows and takes longer to plan each statement.
 _FEW = 10
+
+# The same in terms of SQLAlchemy, for pruning.
+_TRANSACTION = func.coalesce(roost_changes.c.transaction_id, 0)
+_SNAPSHOT = func.txid_current_snapshot()
+_HORIZON = func.txid_snapshot_xmin(_SNAPSHOT, type_=BigInteger)
+_END = func.txid_snapshot_xmax(_SNAPSHOT, type_=BigInteger)
 
 # The text of a row that is not there. No row has the id 0.
 _NO_ROW = SEPARATOR * 5
@@ -202,6 +211,36 @@ class PostgresqlPosition(Position):
         may_be_unread = self.newest_id == _NO_ID or int(now.pruned or 0) >= self.snapshot.horizon
         if now.pruned != self.pruned and may_be_unread:
             raise JournalLost("changes that were not read yet have been pruned")
+
+
+class PostgresqlOldRows(OldRows):
+    """The oldest rows with their transactions. Pruning records the highest transaction."""
+
+    query = OldRows.query.add_columns(
+        _TRANSACTION.label("transaction_id"), _HORIZON.label("horizon"), _END.label("end")
+    )
+
+    def deletable(self, _connection: Connection, rows: Sequence[Any]) -> Sequence[Any]:
+        """The first of these rows, as far as each reader that begins now sees them."""
+        return list(takewhile(_is_settled, rows))
+
+    def record(self, pruned: int, rows: Sequence[Any]) -> int:
+        """The highest transaction of this cluster of which rows are deleted."""
+        horizon = rows[0].horizon
+        ids = (pruned, *(row.transaction_id for row in rows))
+        return max((id_ for id_ in ids if id_ < horizon), default=0)
+
+    def condition(self, rows: Sequence[Any], record: int) -> ColumnElement[bool]:
+        """The rows up to the last of these, but for rows of later transactions."""
+        return super().condition(rows, record) & ~_TRANSACTION.between(record + 1, _END - 1)
+
+
+def _is_settled(row: Any) -> bool:
+    """Whether each reader that begins from now on sees the transaction of the row.
+
+    A transaction that this cluster has not reached comes from another cluster, and never runs here.
+    """
+    return bool(row.transaction_id < row.horizon or row.transaction_id >= row.end)
 
 
 def _new(rows: Sequence[Any]) -> dict[int, str]:

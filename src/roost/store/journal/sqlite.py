@@ -1,4 +1,4 @@
-"""Reading the journal of SQLite, where rows become visible in the order of their ids.
+"""Reading and pruning the journal of SQLite, where rows become visible in the order of their ids.
 
 SQLite has one writer at a time, so a new row has a higher id than all rows that a reader has seen.
 For the same reason, a file that lost changes or was restored always lacks the newest row.
@@ -6,13 +6,15 @@ For the same reason, a file that lost changes or was restored always lacks the n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from roost.store.journal.by_id import Answer, IdPosition
+from roost.store.journal.old_rows import OldRows
 from roost.store.journal.position import Reading
 from roost.store.journal.rows import SEPARATOR, entries_of
 
@@ -53,3 +55,11 @@ class SqlitePosition(IdPosition):
         self.check_pruned(answer.pruned, self.last + 1)
         rows = self.newer(answer.rows)
         return entries_of(rows.values()), self.moved(rows, pruned=answer.pruned)
+
+
+class SqliteOldRows(OldRows):
+    """The oldest rows. Pruning is the one writer, so all rows that it sees are committed."""
+
+    def deletable(self, _connection: Connection, rows: Sequence[Any]) -> Sequence[Any]:
+        """All of these rows."""
+        return rows

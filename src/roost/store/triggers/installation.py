@@ -126,7 +126,7 @@ def _require_journal(connection: Connection) -> None:
 def _changing(database: Database) -> Iterator[Connection]:
     """A transaction; on MySQL, each change of a trigger is a transaction of its own."""
     try:
-        with database.turn(), database.engine.begin() as connection:
+        with database.writer_turn(), database.engine.begin() as connection:
             if connection.dialect.name in _MYSQL:
                 connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_TABLE_WAIT_SECONDS}")
             yield connection

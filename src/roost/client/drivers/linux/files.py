@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from roost.client.drivers.machine.values import MachineUnreadable
 
-_Answer = TypeVar("_Answer")
+T = TypeVar("T")
 
 
 class FileUnreadable(MachineUnreadable):
@@ -66,7 +66,7 @@ class Directory(Files):
         found = self._ask(path, lambda found: [entry.name for entry in found.iterdir()])
         return tuple(sorted(name for name in found or () if fnmatchcase(name, pattern)))
 
-    def _ask(self, path: str, question: Callable[[Path], _Answer]) -> _Answer | None:
+    def _ask(self, path: str, question: Callable[[Path], T]) -> T | None:
         try:
             return question(self._root / path.lstrip("/"))
         except (FileNotFoundError, NotADirectoryError):

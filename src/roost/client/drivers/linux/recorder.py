@@ -10,7 +10,7 @@ from roost.client.drivers.linux.driver import read_machine
 from roost.client.drivers.linux.files import Files, FileUnreadable
 from roost.client.drivers.machine.values import MachineUnreadable
 
-_Answer = TypeVar("_Answer")
+T = TypeVar("T")
 
 _HEADING = """\
 # What the linux driver of Roost reads of a machine: no names of hosts or users, no addresses of
@@ -66,7 +66,7 @@ class Recorder(Files):
             }
         )
 
-    def _ask(self, path: str, question: Callable[[], _Answer]) -> _Answer:
+    def _ask(self, path: str, question: Callable[[], T]) -> T:
         try:
             return question()
         except FileUnreadable as error:
