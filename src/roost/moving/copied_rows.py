@@ -21,7 +21,7 @@ from roost.store.tables import utc_now
 from roost.store.transfer.layout import LAYOUT
 from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
 
-Rows = Iterator[dict[str, Any]]
+CopyRows = Iterator[dict[str, Any]]
 _INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
@@ -58,9 +58,9 @@ class _CopiedRows:
             {uuid for body in self._providers for uuid in file.provider(body["uuid"]).aggregates}
         )
 
-    def of(self, table: str) -> Rows:
+    def of(self, table: str) -> CopyRows:
         """The rows of a table, in their order."""
-        makers: dict[str, Callable[[], Rows]] = {
+        makers: dict[str, Callable[[], CopyRows]] = {
             "resource_classes": lambda: _named(self._classes, "name"),
             "traits": lambda: _named(self._traits, "name"),
             "placement_aggregates": lambda: _named(self._aggregates, "uuid"),
@@ -83,7 +83,7 @@ class _CopiedRows:
             for name in self._file.provider(body["uuid"]).inventories
         }
 
-    def _consumer_rows(self) -> Rows:
+    def _consumer_rows(self) -> CopyRows:
         for id_, (uuid, consumer) in enumerate(self._file.consumers(), 1):
             yield {
                 "id": id_,
@@ -94,7 +94,7 @@ class _CopiedRows:
                 "consumer_type_id": None if consumer.type is None else self._types[consumer.type],
             }
 
-    def _provider_rows(self) -> Rows:
+    def _provider_rows(self) -> CopyRows:
         for body in self._providers:
             parent = body["parent_provider_uuid"]
             yield {
@@ -106,7 +106,7 @@ class _CopiedRows:
                 "parent_provider_id": None if parent is None else self._provider_ids[parent],
             }
 
-    def _inventory_rows(self) -> Rows:
+    def _inventory_rows(self) -> CopyRows:
         id_ = 0
         for uuid, provider_id in self._provider_ids.items():
             for name, fields in sorted(self._file.provider(uuid).inventories.items()):
@@ -119,18 +119,18 @@ class _CopiedRows:
                     "allocation_ratio": float(fields["allocation_ratio"]),
                 }
 
-    def _trait_rows(self) -> Rows:
+    def _trait_rows(self) -> CopyRows:
         for uuid, provider_id in self._provider_ids.items():
             for trait_id in sorted(self._traits[name] for name in self._file.provider(uuid).traits):
                 yield {"trait_id": trait_id, "resource_provider_id": provider_id}
 
-    def _aggregate_rows(self) -> Rows:
+    def _aggregate_rows(self) -> CopyRows:
         for uuid, provider_id in self._provider_ids.items():
             found = self._file.provider(uuid).aggregates
             for aggregate_id in sorted(self._aggregates[aggregate] for aggregate in found):
                 yield {"resource_provider_id": provider_id, "aggregate_id": aggregate_id}
 
-    def _allocation_rows(self) -> Rows:
+    def _allocation_rows(self) -> CopyRows:
         id_ = 0
         for consumer_uuid, consumer in self._file.consumers():
             for uuid, held in sorted(consumer.allocations.items()):
@@ -154,7 +154,7 @@ def _numbered(names: Iterable[str]) -> dict[str, int]:
     return {name: id_ for id_, name in enumerate(sorted(names), 1)}
 
 
-def _named(ids: dict[str, int], column: str) -> Rows:
+def _named(ids: dict[str, int], column: str) -> CopyRows:
     for name, id_ in sorted(ids.items(), key=lambda pair: pair[1]):
         yield {"id": id_, column: name}
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from roost.moving.export_format import ExportUnusable
 
@@ -65,11 +65,14 @@ def reading(name: str) -> Iterator[IO[bytes]]:
 @contextmanager
 def _opened(name: str) -> Iterator[io.BufferedReader]:
     if name == STREAM:
-        stream = sys.stdin.buffer
-        yield stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[arg-type]
+        yield _buffered(sys.stdin.buffer)
         return
     with Path(name).open("rb", _BUFFER_BYTES) as file:
         yield cast(io.BufferedReader, file)
+
+
+def _buffered(stream: Any) -> io.BufferedReader:
+    return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ from typing import IO
 
 from sqlalchemy import Connection
 
+from roost.moving.advance import Advance, silent
 from roost.moving.export_format import (
     TableDigest,
     header_line,
@@ -22,9 +23,6 @@ from roost.store.schema import inspect_schema
 from roost.store.transfer.layout import LAYOUT, TransferTable
 from roost.store.transfer.progress_mark import read_mark
 from roost.store.transfer.reading import count_rows, keep_snapshot, read_pages
-
-# Hears of the number of rows in all, and then of rows that were written.
-Advance = Callable[[int, int], None]
 
 
 def require_exportable(database: Database) -> None:
@@ -50,7 +48,7 @@ def count_exported(database: Database) -> dict[str, int]:
 
 
 def write_export(
-    database: Database, file: IO[bytes], advance: Advance = lambda total, rows: None
+    database: Database, file: IO[bytes], advance: Advance = silent
 ) -> dict[str, TableDigest]:
     """Write the export; the number and the SHA-256 of the rows of each table."""
     require_exportable(database)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -10,6 +10,7 @@ from typing import IO, Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from roost.moving.advance import Advance, silent
 from roost.moving.export_format import TableDigest, line_of, new_digests
 from roost.moving.export_reader import ExportedRow, ExportReader, another_export
 from roost.moving.exporting import table_digest
@@ -32,7 +33,6 @@ from roost.store.transfer.writing import (
 )
 
 BATCH_ROWS = 5000
-Advance = Callable[[int, int], None]
 
 _PROVIDERS = next(part for part in LAYOUT if part.table is resource_providers)
 _ID, _ROOT, _PARENT = (
@@ -57,7 +57,7 @@ class ImportSummary:
         return sum(digest.rows for digest in self.digests.values())
 
 
-def verify_export(file: IO[bytes], advance: Advance = lambda total, rows: None) -> ExportReader:
+def verify_export(file: IO[bytes], advance: Advance = silent) -> ExportReader:
     """Read an export to its end; `ExportUnusable` unless it is whole."""
     reader = ExportReader(file)
     total = sum(reader.counts.values())
@@ -81,9 +81,7 @@ def require_importable(database: Database) -> ProgressMark | None:
     return mark
 
 
-def import_export(
-    database: Database, file: IO[bytes], advance: Advance = lambda total, rows: None
-) -> ImportSummary:
+def import_export(database: Database, file: IO[bytes], advance: Advance = silent) -> ImportSummary:
     """Write an export, and verify the rows by reading them back."""
     mark = require_importable(database)
     if inspect_schema(database).state is not SchemaState.CURRENT:

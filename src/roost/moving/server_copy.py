@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from roost.client.placement import ProviderBody
 from roost.client.placement.answers import PROVIDER_FIELDS
 from roost.client.survey import Survey, SurveyFailed
+from roost.moving.advance import Advance, silent
 from roost.moving.survey_file import SurveyFile
 
 ROUNDS_MAX = 20
@@ -23,7 +24,6 @@ ROUNDS_MAX = 20
 _KEPT_TOGETHER = 500
 
 T = TypeVar("T")
-Advance = Callable[[int, int], None]
 
 
 @dataclass
@@ -42,7 +42,7 @@ def copy_server(
     survey: Survey,
     file: SurveyFile,
     concurrency: int,
-    advance: Advance = lambda total, done: None,
+    advance: Advance = silent,
 ) -> CopiedServer:
     """Read everything; `SurveyFailed` if the server changes faster than it can be read."""
     return _Copying(survey, file, concurrency, advance).run()

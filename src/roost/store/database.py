@@ -37,6 +37,7 @@ from roost.store.snapshots import in_one_moment
 from roost.store.sqlite_file import watch_file
 from roost.store.triggers.mysql import MARK_CONNECTION
 from roost.store.triggers.postgresql import APPLICATION_NAME
+from roost.store.triggers.sqlite import leave_triggers_out
 from roost.store.urls import parse_url
 from roost.store.watchdog import make_watchable
 from roost.store.write_gate import WriteGate
@@ -66,8 +67,6 @@ _BACKOFF_SECONDS_MAX = 0.25
 # occupy all threads.
 WRITE_SECONDS_MAX = 30
 _LOCK_SECONDS_MAX = 10
-# `sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER`, which Python has from 3.12 on.
-_SQLITE_ENABLE_TRIGGER = 1003
 # The server ends a transaction that a stopped process leaves open.
 _IDLE_SECONDS_MAX = 60
 
@@ -351,9 +350,7 @@ def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: boo
         dbapi_connection.execute(f"PRAGMA busy_timeout = {_LOCK_SECONDS_MAX * 1000}")
         if not options.sqlite_keeps_mode:
             _use_write_ahead_log(dbapi_connection)
-        if hasattr(dbapi_connection, "setconfig"):
-            # Roost writes its own journal. Python 3.11 has no such method.
-            dbapi_connection.setconfig(_SQLITE_ENABLE_TRIGGER, False)
+        leave_triggers_out(dbapi_connection)
         # With FULL, an acknowledged claim survives a power failure.
         mode = "FULL" if options.sqlite_synchronous else "OFF"
         dbapi_connection.execute(f"PRAGMA synchronous = {mode}")

@@ -7,6 +7,7 @@ a write of Roost has two rows in the journal for each change.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from roost.store.triggers.watching import PREFIX, WATCHED, TableEvent, WatchedTable
 
@@ -16,6 +17,16 @@ _NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'"
 INSTALLED = (
     f"SELECT tbl_name, name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '{PREFIX}%'"
 )
+
+
+# `sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER`, which Python has from 3.12 on.
+_ENABLE_TRIGGER = 1003
+
+
+def leave_triggers_out(driver_connection: Any) -> None:
+    """Turn triggers off for a connection of Roost, which writes its own journal, if possible."""
+    if hasattr(driver_connection, "setconfig"):
+        driver_connection.setconfig(_ENABLE_TRIGGER, False)
 
 
 def creations() -> Iterator[str]:
