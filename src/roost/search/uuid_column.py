@@ -72,7 +72,7 @@ class UuidColumn:
         position = bisect_left(self._fingerprints, fingerprint)
         return position < len(self._fingerprints) and self._fingerprints[position] == fingerprint
 
-    def kept(self, indexes: npt.NDArray[np.integer]) -> UuidColumn:
+    def selected(self, indexes: npt.NDArray[np.integer]) -> UuidColumn:
         """Only the uuids at these indexes."""
         return UuidColumn([self[index] for index in indexes.tolist()])
 

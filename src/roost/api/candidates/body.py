@@ -127,7 +127,7 @@ def _candidates(
         template = templates.of(batch.solution)
         if allocated is not None:
             allocated.add(batch, template)
-        yield [template.filled(forest.blocks[batch.block_number], batch.trees)]
+        yield [template.filled(forest.blocks[batch.block_number], batch.tree_numbers)]
 
 
 def _templates(found: FoundCandidates, version: Microversion) -> Templates:
@@ -154,15 +154,17 @@ class _AllocatedProviders:
         marks = self._of(batch.block_number)
         if self._nested:
             if template.offsets:
-                marks[selection(batch.trees)] = True
+                marks[selection(batch.tree_numbers)] = True
         else:
-            starts = self._found.forest.blocks[batch.block_number].roots[selection(batch.trees)]
+            starts = self._found.forest.blocks[batch.block_number].roots[
+                selection(batch.tree_numbers)
+            ]
             for offset in template.offsets:
                 marks[starts + offset] = True
         for sharing_number in template.sharing_numbers:
             provider = self._found.sharing_providers[sharing_number]
             self._of(provider.own_tree.block_number)[
-                provider.own_tree.tree if self._nested else provider.ref.provider_index
+                provider.own_tree.tree_number if self._nested else provider.ref.provider_index
             ] = True
 
     def by_block(self) -> Iterator[tuple[int, IntColumn]]:

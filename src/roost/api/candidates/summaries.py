@@ -90,7 +90,7 @@ def _render_trees(
         resources = whole or _Resources(forest, block, start, end)
         uuids = [block.uuids[index] for index in range(start, end)]
         parents = (block.parents[start:end] - start).tolist()
-        traits = block.traits[start:end].tolist()
+        traits = block.trait_set_numbers[start:end].tolist()
         yield b",".join(
             [
                 _IN_TREE
@@ -114,7 +114,7 @@ def _provider(
     resources = _Resources(forest, block, index, index + 1, shown.classes).of(index)
     if not shown.with_traits:
         return b'"%b":{"resources":{%b}}' % (uuid, resources)
-    traits = trait_lists.of(int(block.traits[index]))
+    traits = trait_lists.of(int(block.trait_set_numbers[index]))
     return b'"%b":{"resources":{%b},"traits":%b}' % (uuid, resources, traits)
 
 
