@@ -44,7 +44,7 @@ def test_an_entry_for_each_constraint_of_each_group(api: ApiClient, database: Da
     suffixed = RequestGroup("_X", {"CUSTOM_GOLD": 1})
     gold = Replica(database).current().vocabulary.class_ids["CUSTOM_GOLD"]
     assert account_of(database, unsuffixed, suffixed) == [
-        "roots: 0 in 4",
+        "root: 0 in 4",
         "room for 4 of class 0: 3 in 3",
         "traits: 3 in 3",
         "member_of: 1 in 1",

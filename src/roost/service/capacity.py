@@ -23,11 +23,10 @@ def check_capacity(
     held: Sequence[AllocationRow],
     found: InventoryUsages,
 ) -> Amounts:
-    """Raise a conflict unless all claims fit together; return the usage after them.
+    """Raise a conflict unless all claims fit together; return the amounts that they ask for.
 
     The claims replace the allocations in `held`. The caller has read the inventories in `found`
-    under the locks of all providers, and all classes exist. The usage is of all inventories in
-    `found` that the claims change.
+    under the locks of all providers, and all classes exist.
     """
     asked = _asked(claims, class_ids, provider_ids)
     before = _held(held)
@@ -40,7 +39,16 @@ def check_capacity(
                 if key not in found:
                     raise _without_inventory(name, uuid)
                 _check_amount(found[key].inventory, uuid, amount)
-                _check_room(found[key], uuid, asked[key], before.get(key, 0))
+                _check_remaining(found[key], uuid, asked[key], before.get(key, 0))
+    return asked
+
+
+def usages_after(asked: Amounts, held: Sequence[AllocationRow], found: InventoryUsages) -> Amounts:
+    """Returns the new usage of each inventory in `found` that the claims change.
+
+    `asked` has the amounts of the claims, which replace the allocations in `held`.
+    """
+    before = _held(held)
     return {
         key: found[key].used - before.get(key, 0) + asked.get(key, 0)
         for key in {**before, **asked}
@@ -93,7 +101,7 @@ def _check_amount(inventory: Inventory, uuid: str, amount: int) -> None:
         )
 
 
-def _check_room(found: InventoryUsage, uuid: str, asked: int, held_before: int) -> None:
+def _check_remaining(found: InventoryUsage, uuid: str, asked: int, held_before: int) -> None:
     inventory = found.inventory
     used_by_others = found.used - held_before
     # Consumers may hold more than the capacity after an inventory became smaller. Then a claim
