@@ -35,7 +35,7 @@ class SharingProvider:
 
 
 class SharingProviders:
-    """All sharing providers that a plan can use; a sharing number is an index into them."""
+    """All sharing providers that a plan can use; a sharing number is a position among them."""
 
     def __init__(self, forest: Forest, plan: Plan, pause: Callable[[], None]) -> None:
         self._forest = forest

@@ -33,7 +33,7 @@ class UuidColumn:
         regular = all(len(uuid) == UUID_LENGTH for uuid in uuids)
         self._packed = b"".join(uuids) if regular else b""
         self._odd = None if regular else list(uuids)
-        # Sorted, so that a search for a uuid passes over this column in a microsecond: to look at
+        # Sorted, so that a search for a uuid skips this column in a microsecond: to look at
         # all uuids takes eighty.
         self._fingerprints = _sorted_fingerprints(self._packed)
 

@@ -20,7 +20,7 @@ def check_capacity(
     claims: Sequence[Claim],
     class_ids: Mapping[str, int],
     provider_ids: Mapping[str, int],
-    held: Sequence[AllocationRow],
+    held: Amounts,
     found: InventoryUsages,
 ) -> Amounts:
     """Raise a conflict unless all claims fit together; return the amounts that they ask for.
@@ -29,7 +29,6 @@ def check_capacity(
     under the locks of all providers, and all classes exist.
     """
     asked = _asked(claims, class_ids, provider_ids)
-    before = _held(held)
     if asked:
         _check_inventories(claims, class_ids, provider_ids, found)
     for claim in claims:
@@ -39,19 +38,18 @@ def check_capacity(
                 if key not in found:
                     raise _without_inventory(name, uuid)
                 _check_amount(found[key].inventory, uuid, amount)
-                _check_remaining(found[key], uuid, asked[key], before.get(key, 0))
+                _check_remaining(found[key], uuid, asked[key], held.get(key, 0))
     return asked
 
 
-def usages_after(asked: Amounts, held: Sequence[AllocationRow], found: InventoryUsages) -> Amounts:
+def usages_after(asked: Amounts, held: Amounts, found: InventoryUsages) -> Amounts:
     """Returns the new usage of each inventory in `found` that the claims change.
 
     `asked` has the amounts of the claims, which replace the allocations in `held`.
     """
-    before = _held(held)
     return {
-        key: found[key].used - before.get(key, 0) + asked.get(key, 0)
-        for key in {**before, **asked}
+        key: found[key].used - held.get(key, 0) + asked.get(key, 0)
+        for key in {**held, **asked}
         if key in found
     }
 
@@ -67,7 +65,8 @@ def _asked(
     return asked
 
 
-def _held(held: Sequence[AllocationRow]) -> Amounts:
+def amounts_of(held: Sequence[AllocationRow]) -> Amounts:
+    """What these allocations hold of each inventory."""
     amounts: dict[tuple[int, int], int] = defaultdict(int)
     for row in held:
         amounts[row.provider_id, row.class_id] += row.used
