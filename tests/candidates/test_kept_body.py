@@ -83,6 +83,6 @@ def test_a_body_that_took_parts_gives_them_to_the_next_one(
 ) -> None:
     version = VERSIONS[-1]
     again = body(forest, version, body(forest, version))
-    for name in ("body.summaries", "template.Template.filled"):
+    for name in ("body.tree_summaries", "template.Template.filled"):
         monkeypatch.setattr(f"roost.api.candidates.{name}", refuse)
     assert body(forest, version, again).text == again.text

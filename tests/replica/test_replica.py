@@ -61,7 +61,7 @@ def trees(forest: Forest) -> dict[str, str]:
     return {
         block.uuids[index].decode(): block.uuids[int(block.starts[tree])].decode()
         for block in forest.blocks
-        for index, tree in enumerate(block.trees.tolist())
+        for index, tree in enumerate(block.tree_numbers.tolist())
     }
 
 

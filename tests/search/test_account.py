@@ -19,11 +19,12 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
 def account_of(database: Database, *groups: RequestGroup) -> list[str]:
-    """The account as lines: groups, constraint, and the count of providers and trees left."""
+    """The account as lines: suffixes, constraint, and the count of providers and trees left."""
     account = Account()
     find_candidates(Replica(database).current(), CandidateQuery(groups), CandidateOrder(), account)
     return [
-        f"{'+'.join(entry.groups)} {entry.stage}: {entry.providers} in {entry.trees}".strip()
+        f"{'+'.join(entry.suffixes)} {entry.stage}: "
+        f"{entry.provider_count} in {entry.tree_count}".strip()
         for entry in account.entries
     ]
 
@@ -43,7 +44,7 @@ def test_an_entry_for_each_constraint_of_each_group(api: ApiClient, database: Da
     suffixed = RequestGroup("_X", {"CUSTOM_GOLD": 1})
     gold = Replica(database).current().vocabulary.class_ids["CUSTOM_GOLD"]
     assert account_of(database, unsuffixed, suffixed) == [
-        "roots: 0 in 4",
+        "root: 0 in 4",
         "room for 4 of class 0: 3 in 3",
         "traits: 3 in 3",
         "member_of: 1 in 1",
@@ -71,6 +72,6 @@ def test_an_entry_names_a_few_examples(api: ApiClient, database: Database) -> No
     find_candidates(Replica(database).current(), query, CandidateOrder(), account)
     for entry in account.entries:
         # A search with an account looks at all trees, whatever the limit.
-        assert entry.trees == 9
+        assert entry.tree_count == 9
         assert len(entry.examples) == EXAMPLES_MAX
         assert set(entry.examples) < {provider_uuid(f"H{host}") for host in range(9)}

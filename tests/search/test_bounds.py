@@ -62,7 +62,7 @@ def test_candidates_times_groups_are_bounded() -> None:
     found = timed(cloud([[10_000] * 20]), asking([1] * 200))
     assert found.count == 5000
     assert found.truncated
-    assert sum(len(batch.trees) for batch in found.batches) == found.count
+    assert sum(len(batch.tree_numbers) for batch in found.batches) == found.count
 
 
 def test_few_groups_have_as_many_candidates_as_the_maximum() -> None:
@@ -111,7 +111,7 @@ def test_an_answer_is_truncated_if_its_problems_cannot_all_be_held(
     hosts = [[4 + (host >> bit & 1) for bit in range(8)] for host in range(256)]
     found = timed(cloud(hosts), asking([3, 2]))
     # Each host has a candidate, but not all of its candidates.
-    assert {tree for batch in found.batches for tree in batch.trees} == set(range(256))
+    assert {number for batch in found.batches for number in batch.tree_numbers} == set(range(256))
     assert found.truncated
 
 
@@ -120,7 +120,7 @@ def test_packed_batches_come_back_as_they_were() -> None:
     kept = Batches()
     for batch in batches:
         kept.append(batch)
-    assert kept.count == sum(len(batch.trees) for batch in batches)
+    assert kept.count == sum(len(batch.tree_numbers) for batch in batches)
     assert list(kept) == batches
 
 
@@ -147,7 +147,7 @@ def test_alike_hosts_have_the_same_solutions_in_both_orders(
     forest = cloud([[3, 4, 5]] * 3)
     orders = (CandidateOrder(MAXIMUM), CandidateOrder(MAXIMUM, depth_first=True))
     breadth, depth = (
-        sorted((tree, batch.solution) for batch in found.batches for tree in batch.trees)
+        sorted((number, batch.solution) for batch in found.batches for number in batch.tree_numbers)
         for found in (timed(forest, asking([2, 2, 3]), order) for order in orders)
     )
     assert breadth == depth

@@ -74,7 +74,7 @@ def claim(forest: Forest, host: int, name: str, amount: int) -> Forest:
 
 def found_by(forest: Forest, query: CandidateQuery, work: KeptWork) -> list[Batch]:
     """What a search with kept work finds, after a comparison with a search from scratch."""
-    batches = list(find_candidates(forest, query, ORDER, work=work).batches)
+    batches = list(find_candidates(forest, query, ORDER, kept_work=work).batches)
     assert batches == list(find_candidates(forest, query, ORDER).batches)
     return batches
 
@@ -103,9 +103,9 @@ def test_blocks_that_have_not_changed_are_not_scanned_again(
 
     monkeypatch.setattr(kept_work, "scan_block", noting)
     work, forest = KeptWork(), hosts([{"VCPU": 8}] * 4)
-    find_candidates(forest, cpus(2), ORDER, work=work)
+    find_candidates(forest, cpus(2), ORDER, kept_work=work)
     assert scanned == [0, 1, 2, 3]
-    find_candidates(claim(forest, 2, "VCPU", 1), cpus(2), ORDER, work=work)
+    find_candidates(claim(forest, 2, "VCPU", 1), cpus(2), ORDER, kept_work=work)
     assert scanned == [0, 1, 2, 3, 2]
 
 

@@ -30,7 +30,7 @@ def found(
         forest_of([tree]), query, CandidateOrder(10**6, depth_first=depth_first)
     )
     assert not answer.truncated
-    return [batch.solution for batch in answer.batches for _ in batch.trees]
+    return [batch.solution for batch in answer.batches for _ in batch.tree_numbers]
 
 
 def expected(tree: list[Node], query: CandidateQuery) -> set[tuple[int, ...]]:

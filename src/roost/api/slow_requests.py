@@ -101,12 +101,10 @@ def _write_account(request: Request, search: SearchAsked) -> None:
 def _entry_text(entry: AccountEntry) -> str:
     """What one stage left.
 
-    >>> _entry_text(AccountEntry(("_1",), 0, "resources", providers=4, trees=2))
+    >>> _entry_text(AccountEntry(("_1",), 0, "resources", provider_count=4, tree_count=2))
     "resources of group '_1' left 4 providers in 2 trees"
     """
     if entry.requirement_index is None:
-        return f"{entry.stage} left {entry.trees} trees"
-    groups = ", ".join(repr(group) for group in entry.groups)
-    return (
-        f"{entry.stage} of group {groups} left {entry.providers} providers in {entry.trees} trees"
-    )
+        return f"{entry.stage} left {entry.tree_count} trees"
+    groups = ", ".join(repr(suffix) for suffix in entry.suffixes)
+    return f"{entry.stage} of group {groups} left {entry.provider_count} providers in {entry.tree_count} trees"

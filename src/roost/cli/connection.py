@@ -58,7 +58,7 @@ class ConnectionSettings:
 
     @contextmanager
     def open(self) -> Iterator[Transport]:
-        """A transport, which is closed at the end."""
+        """A transport, which is closed when the context ends."""
         transport = connect(
             url=self.url,
             token=self.token,

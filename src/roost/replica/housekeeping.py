@@ -23,7 +23,8 @@ _LOG = logging.getLogger(__name__)
 # A reader that was inactive for longer than this reads all tables again.
 _JOURNAL_KEPT = timedelta(hours=1)
 PRUNE_SECONDS = 10
-# In one transaction of a few dozen milliseconds, during which SQLite has no other writer.
+# One transaction prunes this many rows in a few dozen milliseconds. Meanwhile SQLite has no other
+# writer.
 _PRUNED_ROWS_MAX = 2_000
 TIDY_SECONDS = 5
 # How old the gauges of a process are at most when another process is scraped.

@@ -1,4 +1,7 @@
-"""The replica: a forest that is brought up to date for each request for candidates."""
+"""The replica: a forest, brought up to date for each request that searches it.
+
+Requests for candidates and for filtered lists of providers search it.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ REBUILD_PROVIDERS_MIN = 1000
 # more changes for each provider than this, reading all tables is cheaper as well.
 _CHANGES_PER_PROVIDER = 0.5
 CHANGES_MIN = 10_000
-# The number of sets of traits for each provider, up to which the table keeps sets that no provider
-# has any more.
+# Tables keep sets that no provider has any more. With more sets of traits or of aggregates for each
+# provider than this, the replica reads everything.
 _SETS_PER_PROVIDER_MAX = 4
 _SETS_MIN = 10_000
 
@@ -62,7 +65,7 @@ class Replica:
         self._state: tuple[Forest, Position] | None = None
         # Guards the attributes below. Threads wait here until the look of another thread ends.
         self._look_ended = threading.Condition(threading.Lock())
-        self._is_looked_at = False
+        self._is_looking = False
         self._look_began = 0.0
         # When the last successful look began.
         self._seen_at = 0.0
@@ -77,11 +80,11 @@ class Replica:
         """
         called = time.monotonic()
         with self._look_ended:
-            if self._is_looked_at:
+            if self._is_looking:
                 forest = self._shared(called)
                 if forest is not None:
                     return forest
-            self._is_looked_at = True
+            self._is_looking = True
             self._look_began = time.monotonic()
         return self._look()
 
@@ -99,9 +102,9 @@ class Replica:
     def tidy(self) -> None:
         """Look into the journal, and forget what makes further looks slower."""
         with self._look_ended:
-            if not self._look_ended.wait_for(lambda: not self._is_looked_at, self._wait_seconds):
+            if not self._look_ended.wait_for(lambda: not self._is_looking, self._wait_seconds):
                 return
-            self._is_looked_at = True
+            self._is_looking = True
             self._look_began = time.monotonic()
         self._look(tidies=True)
 
@@ -111,7 +114,7 @@ class Replica:
             # One thread that waits for the database is enough.
             raise DatabaseAway(f"the last look into the journal failed: {self._failure}")
         failures = self._failures
-        while self._is_looked_at:
+        while self._is_looking:
             rest = min(called, self._look_began) + self._wait_seconds - time.monotonic()
             if rest <= 0:
                 raise DatabaseSilent(
@@ -144,7 +147,7 @@ class Replica:
                 self._seen_at = seen_at
                 self._failure = failure
                 self._failures += failure is not None
-                self._is_looked_at = False
+                self._is_looking = False
                 self._look_ended.notify_all()
 
     def _refreshed(self, state: tuple[Forest, Position] | None) -> tuple[Forest, Position]:
@@ -180,8 +183,8 @@ class Replica:
                     REFRESHES.count(_USAGES)
                 # Usually nothing is new, or only claims, whose entries say all.
                 return _with_new_usages(forest, entries), now
-        # What the journal does not say is read in one snapshot with the journal, so that no half
-        # of a transaction is seen.
+        # One snapshot has the journal and what the journal does not say, so that the forest has a
+        # transaction whole or not at all.
         changed, now, rows = self._following.snapshot(_apply_changes, forest, position)
         JOURNAL_ROWS.count(amount=rows)
         REFRESHES.count(_TREES)

@@ -16,15 +16,15 @@ EXAMPLES_MAX = 3
 class AccountEntry:
     """How many providers and trees one stage left, and the uuids of a few of them.
 
-    A stage that looks at whole trees has no groups and no requirement.
+    A stage that looks at whole trees has no suffixes and no requirement.
     """
 
-    groups: tuple[str, ...]
+    suffixes: tuple[str, ...]
     # Which of the plan's requirements. The unsuffixed group has one for each class.
     requirement_index: int | None
     stage: str
-    providers: int = 0
-    trees: int = 0
+    provider_count: int = 0
+    tree_count: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add_examples(self, block: Block, indexes: list[int]) -> None:
@@ -51,26 +51,26 @@ class Account:
     def providers_left(
         self,
         requirement_index: int,
-        groups: tuple[str, ...],
+        suffixes: tuple[str, ...],
         stage: str,
         block: Block,
         indexes: npt.NDArray[np.int32],
     ) -> None:
         """Note the providers of a block that passed all stages up to this one."""
-        entry = self._entry(groups, requirement_index, stage)
-        entry.providers += len(indexes)
-        entry.trees += len(np.unique(block.trees[indexes]))
+        entry = self._entry(suffixes, requirement_index, stage)
+        entry.provider_count += len(indexes)
+        entry.tree_count += len(np.unique(block.tree_numbers[indexes]))
         entry.add_examples(block, indexes[:EXAMPLES_MAX].tolist())
 
-    def trees_left(self, stage: str, block: Block, trees: npt.NDArray[np.integer]) -> None:
+    def trees_left(self, stage: str, block: Block, tree_numbers: npt.NDArray[np.integer]) -> None:
         """Note the trees of a block that passed all stages up to this one."""
         entry = self._entry((), None, stage)
-        entry.trees += len(trees)
-        entry.add_examples(block, block.starts[trees[:EXAMPLES_MAX]].tolist())
+        entry.tree_count += len(tree_numbers)
+        entry.add_examples(block, block.starts[tree_numbers[:EXAMPLES_MAX]].tolist())
 
     def _entry(
-        self, groups: tuple[str, ...], requirement_index: int | None, stage: str
+        self, suffixes: tuple[str, ...], requirement_index: int | None, stage: str
     ) -> AccountEntry:
         return self._entries.setdefault(
-            (requirement_index, stage), AccountEntry(groups, requirement_index, stage)
+            (requirement_index, stage), AccountEntry(suffixes, requirement_index, stage)
         )

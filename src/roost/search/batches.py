@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple, TypeAlias
 
-# For each slot of the plan, its provider: those of the tree by offset, sharing providers by
-# `~sharing_number`.
-Solution: TypeAlias = tuple[int, ...]
+from roost.search.problem import LocalProvider
+
+# For each slot of the plan, its provider.
+Solution: TypeAlias = tuple[LocalProvider, ...]
 
 # Packing costs about a microsecond for each batch, so only large answers are packed.
 _PACKED_MIN = 4096
@@ -26,14 +27,16 @@ def solution_key(solution: Solution) -> Hashable:
     return solution if min(solution) >= 0 else array("i", solution).tobytes()
 
 
-def selection(trees: list[int]) -> slice | list[int]:
-    """Ascending trees as an index of columns: a slice for neighbours, which numpy need not convert.
+def selection(tree_numbers: list[int]) -> slice | list[int]:
+    """Ascending tree numbers as an index of columns.
+
+    For neighbours it is a slice, which numpy need not convert.
 
     >>> selection([4, 5, 6]), selection([4, 6])
     (slice(4, 7, None), [4, 6])
     """
-    first, last = trees[0], trees[-1]
-    return slice(first, last + 1) if last - first + 1 == len(trees) else trees
+    first, last = tree_numbers[0], tree_numbers[-1]
+    return slice(first, last + 1) if last - first + 1 == len(tree_numbers) else tree_numbers
 
 
 class Batch(NamedTuple):
@@ -41,7 +44,7 @@ class Batch(NamedTuple):
 
     block_number: int
     # Ascending.
-    trees: list[int]
+    tree_numbers: list[int]
     solution: Solution
 
 
@@ -59,7 +62,7 @@ class Batches:
 
     def append(self, batch: Batch) -> None:
         """Add a batch at the end."""
-        self.count += len(batch.trees)
+        self.count += len(batch.tree_numbers)
         self._recent.append(batch)
         if len(self._recent) >= _PACKED_MIN:
             self._packed.append(_packed(self._recent))
@@ -73,11 +76,11 @@ class Batches:
 
 
 def _packed(batches: list[Batch]) -> array[int]:
-    """For each batch: block number, count of trees, count of slots, trees, solution."""
+    """For each batch: block number, count of trees, count of slots, tree numbers, solution."""
     integers = array("i")
-    for block_number, trees, solution in batches:
-        integers.extend((block_number, len(trees), len(solution)))
-        integers.extend(trees)
+    for block_number, tree_numbers, solution in batches:
+        integers.extend((block_number, len(tree_numbers), len(solution)))
+        integers.extend(tree_numbers)
         integers.extend(solution)
     return integers
 
@@ -87,6 +90,6 @@ def _unpacked(integers: array[int]) -> Iterator[Batch]:
     while position < end:
         block_number, tree_count, slot_count = integers[position : position + 3]
         middle = position + 3 + tree_count
-        trees = integers[position + 3 : middle].tolist()
+        tree_numbers = integers[position + 3 : middle].tolist()
         position = middle + slot_count
-        yield Batch(block_number, trees, tuple(integers[middle:position]))
+        yield Batch(block_number, tree_numbers, tuple(integers[middle:position]))

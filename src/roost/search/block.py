@@ -42,7 +42,7 @@ class InventoryColumns:
     reserved: IntColumn
     # The largest amount of one more allocation; below zero where more than the capacity is used.
     room: IntColumn
-    # Every inventory takes any unit, as usual: then only room decides.
+    # Whether every inventory takes any unit, as is usual. Then only room decides.
     plain: bool
     # The largest room; zero if there is none.
     room_max: int = field(init=False)
@@ -97,7 +97,7 @@ class InventoryColumns:
         room[rows] = _room(self.capacity[rows], used[rows], self.max_unit[rows])
         return replace(self, used=used, room=room)
 
-    def kept(self, rows: BoolColumn, new_indexes: IndexColumn) -> InventoryColumns:
+    def selected(self, rows: BoolColumn, new_indexes: IndexColumn) -> InventoryColumns:
         """Only these rows; `new_indexes` has the new index of each provider by its old one."""
         return InventoryColumns.of(
             indexes=new_indexes[self.indexes[rows]],
@@ -132,20 +132,20 @@ class Block:
     uuids: UuidColumn
     # The index of the parent; -1 for a root.
     parents: IndexColumn
-    # For each provider, which tree of the block it belongs to.
-    trees: IndexColumn
+    # For each provider, the number of its tree.
+    tree_numbers: IndexColumn
     # The index at which each tree starts; the last value is the end of the last tree.
     starts: IndexColumn
     # For each provider, the number of its trait set and of its aggregate set.
-    traits: IndexColumn
-    aggregates: IndexColumn
+    trait_set_numbers: IndexColumn
+    aggregate_set_numbers: IndexColumn
     # For each tree, the number of the set of all aggregates of its providers.
-    tree_aggregates: IndexColumn
+    tree_aggregate_set_numbers: IndexColumn
     outline: Outline
     # By resource class.
     inventories: Mapping[int, InventoryColumns]
     # The indexes of sharing providers.
-    sharing: tuple[int, ...]
+    sharing_indexes: tuple[int, ...]
     # The version of each tree. A tree gets a new one when it is built, when its usage changes and
     # when the name of a resource class changes. A process gives no version out twice.
     tree_versions: IntColumn
@@ -183,9 +183,9 @@ class Block:
 
     def trees_with_roots_at(self, indexes: IndexColumn) -> BoolColumn:
         """For each tree, whether its root has one of these indexes."""
-        trees = self.trees[indexes]
+        tree_numbers = self.tree_numbers[indexes]
         found = np.zeros(self.tree_count, np.bool_)
-        found[trees[self.starts[trees] == indexes]] = True
+        found[tree_numbers[self.starts[tree_numbers] == indexes]] = True
         return found
 
     def with_usages(self, indexes: IndexColumn, used: Mapping[int, Mapping[int, int]]) -> Block:
@@ -197,10 +197,10 @@ class Block:
             class_id: self._with_usage(inventory, indexes, used.get(class_id, {}))
             for class_id, inventory in self.inventories.items()
         }
-        trees = list(set(self.trees[indexes].tolist()))
-        versions = self.tree_versions.copy()
-        versions[trees] = new_versions(len(trees))
-        return replace(self, inventories=inventories, tree_versions=versions)
+        tree_numbers = list(set(self.tree_numbers[indexes].tolist()))
+        tree_versions = self.tree_versions.copy()
+        tree_versions[tree_numbers] = new_versions(len(tree_numbers))
+        return replace(self, inventories=inventories, tree_versions=tree_versions)
 
     def with_changed_usages(
         self, indexes: IndexColumn, changed: Mapping[int, Mapping[int, int]]
@@ -217,10 +217,10 @@ class Block:
         for class_id, used_at in by_class.items():
             if class_id in inventories:
                 inventories[class_id] = inventories[class_id].with_used_at(used_at)
-        trees = list(set(self.trees[indexes].tolist()))
-        versions = self.tree_versions.copy()
-        versions[trees] = new_versions(len(trees))
-        return replace(self, inventories=inventories, tree_versions=versions)
+        tree_numbers = list(set(self.tree_numbers[indexes].tolist()))
+        tree_versions = self.tree_versions.copy()
+        tree_versions[tree_numbers] = new_versions(len(tree_numbers))
+        return replace(self, inventories=inventories, tree_versions=tree_versions)
 
     def _with_usage(
         self, inventory: InventoryColumns, indexes: IndexColumn, used_of: Mapping[int, int]
@@ -235,30 +235,34 @@ class Block:
 
     def without(self, dropped: BoolColumn) -> Block:
         """The block without these trees."""
-        kept = ~dropped[self.trees]
-        new_indexes = (np.cumsum(kept) - 1).astype(np.int32)
-        new_trees = (np.cumsum(~dropped) - 1).astype(np.int32)
+        selected = ~dropped[self.tree_numbers]
+        new_indexes = (np.cumsum(selected) - 1).astype(np.int32)
+        new_tree_numbers = (np.cumsum(~dropped) - 1).astype(np.int32)
         sizes = np.diff(self.starts)[~dropped]
-        parents = self.parents[kept]
+        parents = self.parents[selected]
         inventories = {}
         for class_id, inventory in self.inventories.items():
-            rows = kept[inventory.indexes]
+            rows = selected[inventory.indexes]
             if rows.any():
-                inventories[class_id] = inventory.kept(rows, new_indexes)
-        ids, traits, aggregates = self.ids[kept], self.traits[kept], self.aggregates[kept]
+                inventories[class_id] = inventory.selected(rows, new_indexes)
+        ids = self.ids[selected]
+        trait_set_numbers = self.trait_set_numbers[selected]
+        aggregate_set_numbers = self.aggregate_set_numbers[selected]
         return Block(
             ids=ids,
             id_range=id_range(ids),
-            uuids=self.uuids.kept(np.flatnonzero(kept)),
+            uuids=self.uuids.selected(np.flatnonzero(selected)),
             parents=np.where(parents < 0, np.int32(-1), new_indexes[parents]),
-            trees=new_trees[self.trees[kept]],
+            tree_numbers=new_tree_numbers[self.tree_numbers[selected]],
             starts=_starts(sizes),
-            traits=traits,
-            aggregates=aggregates,
-            tree_aggregates=self.tree_aggregates[~dropped],
-            outline=Outline.of(traits, aggregates),
+            trait_set_numbers=trait_set_numbers,
+            aggregate_set_numbers=aggregate_set_numbers,
+            tree_aggregate_set_numbers=self.tree_aggregate_set_numbers[~dropped],
+            outline=Outline.of(trait_set_numbers, aggregate_set_numbers),
             inventories=inventories,
-            sharing=tuple(int(new_indexes[index]) for index in self.sharing if kept[index]),
+            sharing_indexes=tuple(
+                int(new_indexes[index]) for index in self.sharing_indexes if selected[index]
+            ),
             tree_versions=self.tree_versions[~dropped],
         )
 
@@ -274,8 +278,10 @@ class Block:
                 else mine.followed_by(inventory, shift)
             )
         parents = np.where(other.parents < 0, other.parents, other.parents + np.int32(shift))
-        traits = np.concatenate((self.traits, other.traits))
-        aggregates = np.concatenate((self.aggregates, other.aggregates))
+        trait_set_numbers = np.concatenate((self.trait_set_numbers, other.trait_set_numbers))
+        aggregate_set_numbers = np.concatenate(
+            (self.aggregate_set_numbers, other.aggregate_set_numbers)
+        )
         return Block(
             ids=np.concatenate((self.ids, other.ids)),
             id_range=(
@@ -284,20 +290,27 @@ class Block:
             ),
             uuids=self.uuids.followed_by(other.uuids),
             parents=np.concatenate((self.parents, parents)),
-            trees=np.concatenate((self.trees, other.trees + np.int32(self.tree_count))),
+            tree_numbers=np.concatenate(
+                (self.tree_numbers, other.tree_numbers + np.int32(self.tree_count))
+            ),
             starts=np.concatenate((self.starts[:-1], other.starts + np.int32(shift))),
-            traits=traits,
-            aggregates=aggregates,
-            tree_aggregates=np.concatenate((self.tree_aggregates, other.tree_aggregates)),
-            outline=Outline.of(traits, aggregates),
+            trait_set_numbers=trait_set_numbers,
+            aggregate_set_numbers=aggregate_set_numbers,
+            tree_aggregate_set_numbers=np.concatenate(
+                (self.tree_aggregate_set_numbers, other.tree_aggregate_set_numbers)
+            ),
+            outline=Outline.of(trait_set_numbers, aggregate_set_numbers),
             inventories=inventories,
-            sharing=(*self.sharing, *(index + shift for index in other.sharing)),
+            sharing_indexes=(
+                *self.sharing_indexes,
+                *(index + shift for index in other.sharing_indexes),
+            ),
             tree_versions=np.concatenate((self.tree_versions, other.tree_versions)),
         )
 
 
 def new_versions(tree_count: int) -> IntColumn:
-    """A version for each tree of this number. Each call returns other numbers, in every thread."""
+    """New versions for this many trees. No two calls return the same version."""
     return np.fromiter(islice(_VERSIONS, tree_count), np.int64, tree_count)
 
 

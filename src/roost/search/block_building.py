@@ -26,13 +26,13 @@ CAPACITY_MAX = 2**61
 
 @dataclass(frozen=True, slots=True)
 class _ProviderOrder:
-    """The order of the providers in all new blocks together, and the index of each id there."""
+    """The order of the providers of all new blocks together, and the place of each id in it."""
 
-    # For each index, the row of the provider.
+    # For each place, the row of the provider.
     rows: IntColumn
     ids: IntColumn
     _sorted_ids: IntColumn
-    _indexes: IntColumn
+    _places: IntColumn
 
     @classmethod
     def of(cls, rows: ForestRows) -> _ProviderOrder:
@@ -40,15 +40,15 @@ class _ProviderOrder:
         not_root = providers.ids != providers.root_ids
         order = np.lexsort((providers.ids, not_root, providers.root_ids))
         ids = providers.ids[order]
-        indexes = np.argsort(ids)
-        return cls(order, ids, ids[indexes], indexes)
+        places = np.argsort(ids)
+        return cls(order, ids, ids[places], places)
 
     def find(self, ids: IntColumn) -> tuple[IntColumn, BoolColumn]:
-        """The index of each id, and whether a provider with that id exists."""
+        """The place of each id, and whether a provider with that id exists."""
         if not len(self.ids):
             return np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
         found = np.searchsorted(self._sorted_ids, ids).clip(max=len(self.ids) - 1)
-        return self._indexes[found], self._sorted_ids[found] == ids
+        return self._places[found], self._sorted_ids[found] == ids
 
 
 def build_blocks(
@@ -63,14 +63,14 @@ def build_blocks(
         return []
     root_ids = rows.providers.root_ids[order.rows]
     starts = np.flatnonzero(np.concatenate(([True], root_ids[1:] != root_ids[:-1])))
-    indexes, has_parent = order.find(rows.providers.parent_ids[order.rows])
+    places, has_parent = order.find(rows.providers.parent_ids[order.rows])
     columns = _OrderedColumns(
         ids=order.ids,
         uuids=[rows.providers.uuids[row] for row in order.rows.tolist()],
-        parents=np.where(has_parent, indexes, -1),
+        parents=np.where(has_parent, places, -1),
         starts=np.append(starts, len(order.ids)),
-        traits=_set_numbers(rows.traits, order, trait_sets, int),
-        aggregates=_set_numbers(rows.aggregates, order, aggregate_sets, str),
+        trait_set_numbers=_set_numbers(rows.traits, order, trait_sets, int),
+        aggregate_set_numbers=_set_numbers(rows.aggregates, order, aggregate_sets, str),
         inventories=_OrderedInventories.of(rows.inventories, rows.usages, order),
     )
     # By trait set, whether a provider with that set is a sharing provider.
@@ -80,8 +80,8 @@ def build_blocks(
         else np.zeros(len(trait_sets), np.bool_)
     )
     return [
-        _block(columns, first, last, sharing_mask, aggregate_sets)
-        for first, last in _block_bounds(columns.starts)
+        _block(columns, first_tree, end_tree, sharing_mask, aggregate_sets)
+        for first_tree, end_tree in _block_bounds(columns.starts)
     ]
 
 
@@ -89,7 +89,7 @@ def build_blocks(
 class _OrderedInventories:
     """All inventories, in the order of their providers, before they are cut into blocks."""
 
-    indexes: IntColumn
+    places: IntColumn
     class_ids: IntColumn
     capacity: IntColumn
     min_unit: IntColumn
@@ -102,19 +102,19 @@ class _OrderedInventories:
     def of(
         cls, rows: InventoryRows, usages: UsageRows, order: _ProviderOrder
     ) -> _OrderedInventories:
-        indexes, known = order.find(rows.provider_ids)
+        places, known = order.find(rows.provider_ids)
         sequence = np.flatnonzero(known)
-        sequence = sequence[np.argsort(indexes[sequence], kind="stable")]
-        indexes = indexes[sequence]
+        sequence = sequence[np.argsort(places[sequence], kind="stable")]
+        places = places[sequence]
         class_ids = rows.class_ids[sequence]
         return cls(
-            indexes,
+            places,
             class_ids,
             capacities_of(rows)[sequence],
             rows.min_unit[sequence],
             rows.max_unit[sequence],
             rows.step_size[sequence],
-            _used(indexes, class_ids, usages, order),
+            _used(places, class_ids, usages, order),
             rows.reserved[sequence],
         )
 
@@ -127,8 +127,8 @@ class _OrderedColumns:
     uuids: list[bytes]
     parents: IntColumn
     starts: IntColumn
-    traits: IndexColumn
-    aggregates: IndexColumn
+    trait_set_numbers: IndexColumn
+    aggregate_set_numbers: IndexColumn
     inventories: _OrderedInventories
 
 
@@ -139,17 +139,17 @@ def capacities_of(rows: InventoryRows) -> IntColumn:
 
 
 def _used(
-    indexes: IntColumn, class_ids: IntColumn, usages: UsageRows, order: _ProviderOrder
+    places: IntColumn, class_ids: IntColumn, usages: UsageRows, order: _ProviderOrder
 ) -> IntColumn:
-    used = np.zeros(len(indexes), np.int64)
-    if not len(indexes) or not len(usages.used):
+    used = np.zeros(len(places), np.int64)
+    if not len(places) or not len(usages.used):
         return used
-    usage_indexes, known = order.find(usages.provider_ids)
-    keys = ((usage_indexes << 32) | usages.class_ids)[known]
+    usage_places, known = order.find(usages.provider_ids)
+    keys = ((usage_places << 32) | usages.class_ids)[known]
     if not len(keys):
         return used
     by_key = np.argsort(keys)
-    wanted = (indexes << 32) | class_ids
+    wanted = (places << 32) | class_ids
     found = by_key[np.searchsorted(keys, wanted, sorter=by_key).clip(max=len(keys) - 1)]
     matches = keys[found] == wanted
     used[matches] = usages.used[known][found[matches]]
@@ -170,9 +170,9 @@ def _set_numbers(
         if text not in numbers_by_text:
             members = frozenset(parse(member) for member in text.split(","))
             numbers_by_text[text] = table.set_number(members)
-    indexes, known = order.find(rows.provider_ids)
+    places, known = order.find(rows.provider_ids)
     found = np.fromiter(map(numbers_by_text.__getitem__, rows.members), np.int32, len(rows.members))
-    set_numbers[indexes[known]] = found[known]
+    set_numbers[places[known]] = found[known]
     return set_numbers
 
 
@@ -180,53 +180,61 @@ def _block_bounds(starts: IntColumn) -> Iterator[tuple[int, int]]:
     """The first tree of each block, and the first tree after the block."""
     first = 0
     while first < len(starts) - 1:
-        last = int(np.searchsorted(starts, starts[first] + BLOCK_PROVIDERS, side="right")) - 1
-        last = max(last, first + 1)
-        yield first, last
-        first = last
+        end = int(np.searchsorted(starts, starts[first] + BLOCK_PROVIDERS, side="right")) - 1
+        end = max(end, first + 1)
+        yield first, end
+        first = end
 
 
 def _block(
     columns: _OrderedColumns,
-    first: int,
-    last: int,
+    first_tree: int,
+    end_tree: int,
     sharing_mask: BoolColumn,
     aggregate_sets: SetTable[str],
 ) -> Block:
-    begin, end = int(columns.starts[first]), int(columns.starts[last])
-    starts = (columns.starts[first : last + 1] - begin).astype(np.int32)
+    tree_count = end_tree - first_tree
+    begin, end = int(columns.starts[first_tree]), int(columns.starts[end_tree])
+    starts = (columns.starts[first_tree : end_tree + 1] - begin).astype(np.int32)
     parents = columns.parents[begin:end]
-    aggregates = columns.aggregates[begin:end].copy()
-    trees = np.repeat(np.arange(last - first, dtype=np.int32), np.diff(starts))
-    traits = columns.traits[begin:end].copy()
+    aggregate_set_numbers = columns.aggregate_set_numbers[begin:end].copy()
+    tree_numbers = np.repeat(np.arange(tree_count, dtype=np.int32), np.diff(starts))
+    trait_set_numbers = columns.trait_set_numbers[begin:end].copy()
     ids = columns.ids[begin:end].copy()
     return Block(
         ids=ids,
         id_range=id_range(ids),
         uuids=UuidColumn(columns.uuids[begin:end]),
         parents=np.where(parents < 0, -1, parents - begin).astype(np.int32),
-        trees=trees,
+        tree_numbers=tree_numbers,
         starts=starts,
-        traits=traits,
-        aggregates=aggregates,
-        tree_aggregates=_tree_aggregates(aggregates, trees, last - first, aggregate_sets),
-        outline=Outline.of(traits, aggregates),
+        trait_set_numbers=trait_set_numbers,
+        aggregate_set_numbers=aggregate_set_numbers,
+        tree_aggregate_set_numbers=_tree_aggregate_set_numbers(
+            aggregate_set_numbers, tree_numbers, tree_count, aggregate_sets
+        ),
+        outline=Outline.of(trait_set_numbers, aggregate_set_numbers),
         inventories=_inventories_of(columns.inventories, begin, end),
-        sharing=tuple(np.flatnonzero(sharing_mask[traits]).tolist()),
-        tree_versions=new_versions(last - first),
+        sharing_indexes=tuple(np.flatnonzero(sharing_mask[trait_set_numbers]).tolist()),
+        tree_versions=new_versions(tree_count),
     )
 
 
-def _tree_aggregates(
-    aggregates: IndexColumn, trees: IndexColumn, tree_count: int, table: SetTable[str]
+def _tree_aggregate_set_numbers(
+    aggregate_set_numbers: IndexColumn,
+    tree_numbers: IndexColumn,
+    tree_count: int,
+    table: SetTable[str],
 ) -> IndexColumn:
     set_numbers = np.full(tree_count, EMPTY_SET, np.int32)
     sets_by_tree: dict[int, set[int]] = {}
-    indexes = np.flatnonzero(aggregates != EMPTY_SET)
-    for tree, set_number in zip(trees[indexes].tolist(), aggregates[indexes].tolist(), strict=True):
-        sets_by_tree.setdefault(tree, set()).add(set_number)
-    for tree, sets in sets_by_tree.items():
-        set_numbers[tree] = (
+    indexes = np.flatnonzero(aggregate_set_numbers != EMPTY_SET)
+    for tree_number, set_number in zip(
+        tree_numbers[indexes].tolist(), aggregate_set_numbers[indexes].tolist(), strict=True
+    ):
+        sets_by_tree.setdefault(tree_number, set()).add(set_number)
+    for tree_number, sets in sets_by_tree.items():
+        set_numbers[tree_number] = (
             next(iter(sets))
             if len(sets) == 1
             else table.set_number(frozenset().union(*(table[set_number] for set_number in sets)))
@@ -237,13 +245,13 @@ def _tree_aggregates(
 def _inventories_of(
     inventories: _OrderedInventories, begin: int, end: int
 ) -> dict[int, InventoryColumns]:
-    first, last = np.searchsorted(inventories.indexes, (begin, end)).tolist()
-    class_ids = inventories.class_ids[first:last]
+    first_row, end_row = np.searchsorted(inventories.places, (begin, end)).tolist()
+    class_ids = inventories.class_ids[first_row:end_row]
     found = {}
     for class_id in np.unique(class_ids).tolist():
-        rows = np.flatnonzero(class_ids == class_id) + first
+        rows = np.flatnonzero(class_ids == class_id) + first_row
         found[class_id] = InventoryColumns.of(
-            indexes=(inventories.indexes[rows] - begin).astype(np.int32),
+            indexes=(inventories.places[rows] - begin).astype(np.int32),
             capacity=inventories.capacity[rows],
             min_unit=inventories.min_unit[rows],
             max_unit=inventories.max_unit[rows],

@@ -1,7 +1,7 @@
-"""The choice of blocks: a search passes over a block whose outline shows that no tree fits.
+"""The choice of blocks: a search skips a block whose outline shows that no tree fits.
 
-To look at an outline takes a few microseconds, to look at the columns of a block fifty or more. In
-a large cloud that counts for a query that few trees fit, or none.
+To look at an outline takes a few microseconds, to look at the columns of a block fifty or more.
+That matters in a large cloud if few trees fit the query.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from roost.search.rules import Rules
 
 def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     """Whether a tree of the block may have a candidate, as far as the outline shows."""
-    plan, sets = rules.plan, block.outline.trait_sets
-    if plan.anchor is not None and plan.anchor.block_number != block_number:
+    plan, trait_set_numbers = rules.plan, block.outline.trait_set_numbers
+    if plan.only_anchor is not None and plan.only_anchor.block_number != block_number:
         return False
-    if plan.root_traits is not None and not plan.root_traits[sets].any():
+    if plan.root_trait_mask is not None and not plan.root_trait_mask[trait_set_numbers].any():
         return False
-    reach_masks = rules.sharing.reach_masks
+    reach_masks = rules.sharing_providers.reach_masks
     for requirement, reach_mask in zip(plan.requirements, reach_masks, strict=True):
         # The outline does not show which trees a sharing provider reaches.
         if reach_mask is None and not _may_meet(requirement, block, block_number):
             return False
-    if any(reach_masks[index] is not None for index in rules.unsuffixed_requirement_indexes):
+    if any(
+        reach_masks[requirement_index] is not None
+        for requirement_index in rules.unsuffixed_requirement_indexes
+    ):
         return True
-    return all(choice[sets].any() for choice in plan.trait_choices)
+    return all(choice[trait_set_numbers].any() for choice in plan.trait_choices)
 
 
 def _may_meet(requirement: Requirement, block: Block, block_number: int) -> bool:
@@ -37,7 +40,12 @@ def _may_meet(requirement: Requirement, block: Block, block_number: int) -> bool
     conditions, outline = requirement.conditions, block.outline
     if conditions.in_tree is not None and conditions.in_tree.block_number != block_number:
         return False
-    if conditions.traits is not None and not conditions.traits[outline.trait_sets].any():
+    if (
+        conditions.trait_mask is not None
+        and not conditions.trait_mask[outline.trait_set_numbers].any()
+    ):
         return False
     # The root's aggregates, which may count for a provider, are in the same block.
-    return conditions.member_of is None or bool(conditions.member_of[outline.aggregate_sets].any())
+    return conditions.member_of_mask is None or bool(
+        conditions.member_of_mask[outline.aggregate_set_numbers].any()
+    )

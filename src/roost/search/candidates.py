@@ -55,57 +55,57 @@ def find_candidates(
     account: Account | None = None,
     *,
     pause: Callable[[], None] = no_pause,
-    work: KeptWork | None = None,
+    kept_work: KeptWork | None = None,
 ) -> FoundCandidates:
     """The candidates for a query all of whose names exist in the forest's vocabulary.
 
     If neither the query nor the order bounds their count, the search works them out while the
     caller takes the batches. It calls `pause` after some milliseconds of work at most.
-    `work` has what earlier searches for the query left, and makes no difference to the result.
+    `kept_work` has what earlier searches for the query left, and makes no difference to the result.
     """
-    work = KeptWork() if work is None else work
+    kept_work = KeptWork() if kept_work is None else kept_work
     basis = Basis.of(forest, query)
     footprint = Footprint.of(forest, query, basis)
-    plan = work.plan(forest, query, basis)
+    plan = kept_work.plan(forest, query, basis)
     if plan is None:
         return FoundCandidates(forest, (), (), (), 0, footprint=footprint)
-    endless = order.maximum is None and not order.shuffled and _is_endless(query.limit)
-    # The headers of an endless answer are sent before the search ends, so they cannot tell that
+    unbounded = order.maximum is None and not order.shuffled and _is_unbounded(query.limit)
+    # The headers of an unbounded answer are sent before the search ends, so they cannot tell that
     # the effort did not suffice.
-    effort = Effort(bounded=not endless, pause=pause)
-    sharing = SharingProviders(forest, plan, pause)
-    rules = Rules(plan, sharing, effort)
+    effort = Effort(bounded=not unbounded, pause=pause)
+    sharing_providers = SharingProviders(forest, plan, pause)
+    rules = Rules(plan, sharing_providers, effort)
     if account is None:
-        scanned = _scanned(forest, rules, order, work.scans(rules), footprint)
+        scanned = _scanned(forest, rules, order, kept_work.scans(rules), footprint)
     else:
         scanned = iter(_accounted_scan(forest, rules, account))
-    if endless:
+    if unbounded:
         # This order holds no candidates in memory.
         everything = distinct(forest, rules, in_any_order(rules, scanned))
         batches = _until(everything, query.limit)
-        return FoundCandidates(forest, plan.slots, sharing.providers, batches, None)
+        return FoundCandidates(forest, plan.slots, sharing_providers.providers, batches, None)
     walk = depth_first if order.depth_first else breadth_first
     batches = distinct(forest, rules, walk(rules, scanned))
     wanted = None if order.shuffled else query.limit
     bound = _bound(order, wanted, len(plan.slots))
     # After the client's own limit it does not matter whether there are more.
-    kept, more = _first(batches, bound, pause, look_further=bound != wanted)
+    selected, more = _first(batches, bound, pause, look_further=bound != wanted)
     if order.shuffled:
-        kept = _shuffled(kept, query.limit)
-    wants_more = query.limit is None or kept.count < query.limit
+        selected = _shuffled(selected, query.limit)
+    wants_more = query.limit is None or selected.count < query.limit
     truncated = wants_more and (more or effort.gave_up)
     return FoundCandidates(
         forest,
         plan.slots,
-        sharing.providers,
-        kept,
-        kept.count,
+        sharing_providers.providers,
+        selected,
+        selected.count,
         truncated,
         None if order.shuffled else footprint,
     )
 
 
-def _is_endless(limit: int | None) -> bool:
+def _is_unbounded(limit: int | None) -> bool:
     return limit is None or limit > _LIMIT_MAX
 
 
@@ -116,18 +116,18 @@ def _until(batches: Iterator[Batch], bound: int | None) -> Iterator[Batch]:
         return
     left = bound
     for batch in batches:
-        yield batch._replace(trees=batch.trees[:left])
-        left -= len(batch.trees)
+        yield batch._replace(tree_numbers=batch.tree_numbers[:left])
+        left -= len(batch.tree_numbers)
         if left <= 0:
             return
 
 
-def _bound(order: CandidateOrder, wanted: int | None, slots: int) -> float:
+def _bound(order: CandidateOrder, wanted: int | None, slot_count: int) -> float:
     """How many candidates the search holds at most."""
     if order.maximum is None and wanted is None:
         return inf
     maximum = _LIMIT_MAX if order.maximum is None else order.maximum
-    by_slots = max(1, max(maximum, _LIMIT_MAX) * _SLOTS_USUAL // slots)
+    by_slots = max(1, max(maximum, _LIMIT_MAX) * _SLOTS_USUAL // slot_count)
     return min(maximum, by_slots, maximum if wanted is None else wanted)
 
 
@@ -135,28 +135,28 @@ def _first(
     batches: Iterator[Batch], bound: float, pause: Callable[[], None], *, look_further: bool
 ) -> tuple[Batches, bool]:
     """The first batches, up to this number of candidates in all, and whether there are more."""
-    kept = Batches()
+    selected = Batches()
     for batch in batches:
         pause()
-        left = bound - kept.count
+        left = bound - selected.count
         if left <= 0:
-            return kept, True
-        surplus = len(batch.trees) - left
+            return selected, True
+        surplus = len(batch.tree_numbers) - left
         if surplus > 0:
-            kept.append(batch._replace(trees=batch.trees[: int(left)]))
-            return kept, True
-        kept.append(batch)
+            selected.append(batch._replace(tree_numbers=batch.tree_numbers[: int(left)]))
+            return selected, True
+        selected.append(batch)
         if not surplus and not look_further:
             break
-    return kept, False
+    return selected, False
 
 
 def _shuffled(batches: Batches, limit: int | None) -> Batches:
     """The candidates in random order, up to the limit."""
     single = [
-        Batch(block_number, [tree], solution)
-        for block_number, trees, solution in batches
-        for tree in trees
+        Batch(block_number, [tree_number], solution)
+        for block_number, tree_numbers, solution in batches
+        for tree_number in tree_numbers
     ]
     shuffled = Batches()
     for batch in random.sample(single, len(single) if limit is None else min(limit, len(single))):
@@ -188,8 +188,10 @@ def _accounted_scan(forest: Forest, rules: Rules, account: Account) -> list[Alik
         solvable = [
             alike for alike in scanned if any(map(_is_solution, solve(rules, alike.problem)))
         ]
-        trees = np.asarray([tree for alike in solvable for tree in alike.trees], np.int32)
-        account.trees_left("all groups together", block, trees)
+        tree_numbers = np.asarray(
+            [number for alike in solvable for number in alike.tree_numbers], np.int32
+        )
+        account.trees_left("all groups together", block, tree_numbers)
         found += solvable
     return found
 

@@ -1,4 +1,4 @@
-"""Sums of capacity, usage and reservation, over all trees or over those with a member. Pure."""
+"""Sums of capacity, usage and reservation, over all trees or over some. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def sums_with_trait(forest: Forest, name: str) -> dict[str, ClassSums]:
         return {}
     have = forest.trait_sets.with_any([trait_id])
     return _sums(
-        forest, ((block, _whole_trees(block, have[block.traits])) for block in forest.blocks)
+        forest,
+        ((block, _whole_trees(block, have[block.trait_set_numbers])) for block in forest.blocks),
     )
 
 
@@ -41,15 +42,18 @@ def sums_in_aggregate(forest: Forest, uuid: str) -> dict[str, ClassSums]:
     have = forest.aggregate_sets.with_any([uuid])
     return _sums(
         forest,
-        ((block, have[block.tree_aggregates][block.trees]) for block in forest.blocks),
+        (
+            (block, have[block.tree_aggregate_set_numbers][block.tree_numbers])
+            for block in forest.blocks
+        ),
     )
 
 
-def _whole_trees(block: Block, members: BoolColumn) -> BoolColumn:
-    """For each provider, whether its tree has one of the members."""
+def _whole_trees(block: Block, chosen: BoolColumn) -> BoolColumn:
+    """For each provider, whether its tree has a chosen provider."""
     trees = np.zeros(block.tree_count, np.bool_)
-    trees[block.trees[members]] = True
-    return trees[block.trees]
+    trees[block.tree_numbers[chosen]] = True
+    return trees[block.tree_numbers]
 
 
 def _sums(forest: Forest, parts: Iterable[tuple[Block, BoolColumn | None]]) -> dict[str, ClassSums]:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 IntColumn: TypeAlias = npt.NDArray[np.int64]
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 BoolColumn: TypeAlias = npt.NDArray[np.bool_]
-# Indexes of providers in a block, offsets in a tree, and numbers of sets.
+# Indexes of providers in a block and the indexes at which trees start, offsets in a tree, tree
+# numbers and set numbers.
 IndexColumn: TypeAlias = npt.NDArray[np.int32]
 
 

@@ -1,6 +1,6 @@
 """Constraints: what the providers of several slots must fulfil together.
 
-The search checks them while it chooses the provider of each slot.
+The solver checks them while it chooses the provider of each slot.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 
-from roost.search.problem import Problem
+from roost.search.problem import LocalProvider, Problem
 from roost.search.rules import Rules
 
 
 def constraints_of(rules: Rules, problem: Problem, order: Sequence[int]) -> list[Constraint]:
-    """The constraints of a query; the search chooses for the slots in this order."""
+    """The constraints of a query; the solver chooses for the slots in this order."""
     found: list[Constraint] = []
     if rules.plan.isolated_slots:
         found.append(_Isolation(rules))
@@ -32,41 +32,41 @@ class Constraint(ABC):
     """Something that the providers of several slots must fulfil together."""
 
     @abstractmethod
-    def take(self, depth: int, slot: int, provider: int) -> bool:
-        """Note the choice and return true; a choice that breaks the constraint returns false."""
+    def take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
+        """Note the pick and return true; a pick that breaks the constraint returns false."""
 
     @abstractmethod
-    def release(self, slot: int, provider: int) -> None:
-        """Take back the last choice."""
+    def release(self, slot: int, provider: LocalProvider) -> None:
+        """Take back the last pick."""
 
     def state(self) -> Hashable:
-        """What must be equal in two branches for the same choices to be possible below them."""
+        """Branches with equal states allow the same picks below them."""
         return None
 
-    def held(self) -> Iterable[tuple[int, Hashable]]:
+    def held(self) -> Iterable[tuple[LocalProvider, Hashable]]:
         """The share of the state that belongs to single providers, which may be exchanged."""
         return ()
 
 
 class _Isolation(Constraint):
-    """`group_policy=isolate`: suffixed groups do not share a provider."""
+    """`group_policy=isolate`: no two suffixed groups have the same provider."""
 
     def __init__(self, rules: Rules) -> None:
         self._slots = frozenset(rules.plan.isolated_slots)
-        self._taken: set[int] = set()
+        self._taken: set[LocalProvider] = set()
 
-    def take(self, depth: int, slot: int, provider: int) -> bool:
+    def take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
         if slot in self._slots:
             if provider in self._taken:
                 return False
             self._taken.add(provider)
         return True
 
-    def release(self, slot: int, provider: int) -> None:
+    def release(self, slot: int, provider: LocalProvider) -> None:
         if slot in self._slots:
             self._taken.remove(provider)
 
-    def held(self) -> Iterable[tuple[int, Hashable]]:
+    def held(self) -> Iterable[tuple[LocalProvider, Hashable]]:
         return ((provider, "taken") for provider in self._taken)
 
 
@@ -76,16 +76,16 @@ class _ContestedRoom(Constraint):
     def __init__(self, rules: Rules, problem: Problem) -> None:
         # For each slot, (class, amount) of its contested classes.
         self._amounts: list[list[tuple[int, int]]] = [[] for _ in rules.requirement_index_by_slot]
-        self._room: dict[tuple[int, int], int] = {}
+        self._room: dict[tuple[LocalProvider, int], int] = {}
         for contested in rules.contested_classes:
             for slot, amount in contested.amount_by_slot.items():
                 self._amounts[slot].append((contested.class_id, amount))
         for contested, providers, rooms in rules.contested_rooms(problem):
             for provider, room in zip(providers, rooms, strict=True):
                 self._room[provider, contested.class_id] = room
-        self._taken: dict[tuple[int, int], int] = {}
+        self._taken: dict[tuple[LocalProvider, int], int] = {}
 
-    def take(self, depth: int, slot: int, provider: int) -> bool:
+    def take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
         amounts, taken = self._amounts[slot], self._taken
         for class_id, amount in amounts:
             key = provider, class_id
@@ -96,11 +96,11 @@ class _ContestedRoom(Constraint):
             taken[key] = taken.get(key, 0) + amount
         return True
 
-    def release(self, slot: int, provider: int) -> None:
+    def release(self, slot: int, provider: LocalProvider) -> None:
         for class_id, amount in self._amounts[slot]:
             self._taken[provider, class_id] -= amount
 
-    def held(self) -> Iterable[tuple[int, Hashable]]:
+    def held(self) -> Iterable[tuple[LocalProvider, Hashable]]:
         return (
             (provider, (class_id, amount))
             for (provider, class_id), amount in self._taken.items()
@@ -109,14 +109,14 @@ class _ContestedRoom(Constraint):
 
 
 class _TraitChoices(Constraint):
-    """The providers of the unsuffixed group meet all required trait choices together."""
+    """The providers of the unsuffixed group meet all trait choices together."""
 
     def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
         self._all = rules.all_trait_choices
         by_requirement = {
             requirement_index: dict(zip(problem.providers[requirement_index], choices, strict=True))
             for requirement_index, choices in zip(
-                rules.unsuffixed_requirement_indexes, problem.trait_choices, strict=True
+                rules.unsuffixed_requirement_indexes, problem.met_trait_choices, strict=True
             )
         }
         # For each slot the bits of each provider.
@@ -132,14 +132,14 @@ class _TraitChoices(Constraint):
                 self._later[depth] |= bits
         self._met = [0]
 
-    def take(self, depth: int, slot: int, provider: int) -> bool:
+    def take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
         met = self._met[-1] | self._bits[slot].get(provider, 0)
         if met | self._later[depth] != self._all:
             return False
         self._met.append(met)
         return True
 
-    def release(self, slot: int, provider: int) -> None:
+    def release(self, slot: int, provider: LocalProvider) -> None:
         self._met.pop()
 
     def state(self) -> Hashable:
@@ -151,7 +151,7 @@ class _SameSubtrees(Constraint):
 
     def __init__(self, rules: Rules, problem: Problem, order: Sequence[int]) -> None:
         subtrees = rules.plan.same_subtrees
-        # For each slot the subtrees that it is in, by their index.
+        # For each slot the subtrees that it is in, by their position in the plan.
         self._of_slot: list[list[int]] = [[] for _ in order]
         for subtree, slots in enumerate(subtrees):
             for slot in slots:
@@ -176,7 +176,7 @@ class _SameSubtrees(Constraint):
             tuple((every_provider, 0) for _ in subtrees)
         ]
 
-    def take(self, depth: int, slot: int, provider: int) -> bool:
+    def take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
         after = list(self._states[-1])
         for subtree in self._of_slot[slot]:
             above, chosen = after[subtree]
@@ -188,15 +188,16 @@ class _SameSubtrees(Constraint):
         self._states.append(tuple(after))
         return True
 
-    def release(self, slot: int, provider: int) -> None:
+    def release(self, slot: int, provider: LocalProvider) -> None:
         self._states.pop()
 
     def state(self) -> Hashable:
         nodes = ~self._leaf_bits
         return tuple((above & nodes, above & chosen & nodes) for above, chosen in self._states[-1])
 
-    def held(self) -> Iterable[tuple[int, Hashable]]:
-        # A leaf is above itself only: it is above all chosen providers if it is all of them.
+    def held(self) -> Iterable[tuple[LocalProvider, Hashable]]:
+        # A leaf is above no provider but itself. So it is above all chosen providers only if it is
+        # the only one.
         for subtree, (above, chosen) in enumerate(self._states[-1]):
             leaf = above & chosen & self._leaf_bits
             if leaf:
@@ -207,11 +208,11 @@ class _OneProviderPerTree(Constraint):
     """Before 1.29: of each tree, one provider at most."""
 
     def __init__(self, rules: Rules) -> None:
-        self._sharing = rules.sharing.providers
+        self._sharing_providers = rules.sharing_providers.providers
         # For each tree the provider that is taken, and how often.
-        self._taken: dict[object, tuple[int, int]] = {}
+        self._taken: dict[object, tuple[LocalProvider, int]] = {}
 
-    def take(self, depth: int, slot: int, provider: int) -> bool:
+    def take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
         tree = self._tree(provider)
         taken, times = self._taken.get(tree, (provider, 0))
         if taken != provider and times:
@@ -219,29 +220,31 @@ class _OneProviderPerTree(Constraint):
         self._taken[tree] = provider, times + 1
         return True
 
-    def release(self, slot: int, provider: int) -> None:
+    def release(self, slot: int, provider: LocalProvider) -> None:
         tree = self._tree(provider)
         self._taken[tree] = provider, self._taken[tree][1] - 1
 
     def state(self) -> Hashable:
         return frozenset(taken for taken, times in self._taken.values() if times)
 
-    def _tree(self, provider: int) -> object:
-        return None if provider >= 0 else self._sharing[~provider].own_tree
+    def _tree(self, provider: LocalProvider) -> object:
+        return None if provider >= 0 else self._sharing_providers[~provider].own_tree
 
 
-def _bit(provider: int) -> int:
+def _bit(provider: LocalProvider) -> int:
     """A bit of its own for every provider of the tree and every sharing provider."""
     return 1 << (2 * provider if provider >= 0 else -2 * provider - 1)
 
 
-def _ancestors(rules: Rules, problem: Problem) -> dict[int, int]:
+def _ancestors(rules: Rules, problem: Problem) -> dict[LocalProvider, int]:
     """For every provider that could be chosen: itself and the providers above it, as bits."""
-    above: dict[int, int] = {}
+    above: dict[LocalProvider, int] = {}
     for provider in {provider for several in problem.providers for provider in several}:
         if provider < 0:
             # A sharing provider is above another one only if both have one tree.
-            above[provider] = sum(_bit(~above_it) for above_it in rules.sharing.above(~provider))
+            above[provider] = sum(
+                _bit(~above_it) for above_it in rules.sharing_providers.above(~provider)
+            )
             continue
         offset, bits = provider, 0
         # Another service may have written a loop into the database.

@@ -1,4 +1,8 @@
-"""Distinct candidates: one that takes from sharing providers only has several anchors."""
+"""Distinct candidates.
+
+A candidate of nothing but sharing providers is found for every anchor that they reach, and is
+returned once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ _REPETITION_UNITS = 20
 
 def distinct(forest: Forest, rules: Rules, batches: Iterator[Batch]) -> Iterator[Batch]:
     """The batches, with each candidate only once."""
-    if not rules.sharing:
+    if not rules.sharing_providers:
         return batches
     return _Distinct(forest, rules).of(batches)
 
@@ -25,31 +29,33 @@ class _Distinct:
     def __init__(self, forest: Forest, rules: Rules) -> None:
         self._forest = forest
         self._effort = rules.effort
-        self._own_trees = rules.sharing.own_trees
-        self._sharing_numbers = rules.sharing.sharing_numbers
+        self._own_trees = rules.sharing_providers.own_trees
+        self._sharing_numbers = rules.sharing_providers.sharing_numbers
         self._seen: set[Hashable] = set()
 
     def of(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """The batches without the candidates of earlier ones."""
         for batch in batches:
-            trees = batch.trees
+            tree_numbers = batch.tree_numbers
             if max(batch.solution) < 0:
-                trees = trees[:1]
-            kept = [
-                tree for tree in trees if self._is_new(batch.block_number, tree, batch.solution)
+                tree_numbers = tree_numbers[:1]
+            new = [
+                tree_number
+                for tree_number in tree_numbers
+                if self._is_new(batch.block_number, tree_number, batch.solution)
             ]
-            if kept:
-                yield batch._replace(trees=kept)
+            if new:
+                yield batch._replace(tree_numbers=new)
             else:
                 self._effort.spend(_REPETITION_UNITS)
                 if self._effort.exhausted:
                     return
 
-    def _is_new(self, block_number: int, tree: int, solution: Solution) -> bool:
+    def _is_new(self, block_number: int, tree_number: int, solution: Solution) -> bool:
         if max(solution) >= 0:
-            if (block_number, tree) not in self._own_trees:
+            if (block_number, tree_number) not in self._own_trees:
                 return True
-            solution = self._by_sharing_number(block_number, tree, solution)
+            solution = self._by_sharing_number(block_number, tree_number, solution)
             if max(solution) >= 0:
                 return True
         key = solution_key(solution)
@@ -58,9 +64,11 @@ class _Distinct:
         self._seen.add(key)
         return True
 
-    def _by_sharing_number(self, block_number: int, tree: int, solution: Solution) -> Solution:
+    def _by_sharing_number(
+        self, block_number: int, tree_number: int, solution: Solution
+    ) -> Solution:
         """The solution, in which all sharing providers stand by sharing number."""
-        start = int(self._forest.blocks[block_number].starts[tree])
+        start = int(self._forest.blocks[block_number].starts[tree_number])
         return tuple(
             [
                 provider

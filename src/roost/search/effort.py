@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-# Work in vain, in units of about half a microsecond: one or two seconds. Usual queries need none.
+# The work in vain that a search may spend: one or two seconds, in units of about half a
+# microsecond. Usual queries need none.
 UNITS_MAX = 3_000_000
 # The memory of the problems of a search and of their dead ends, in words of eight bytes.
 WORDS_MAX = 6_000_000

@@ -68,15 +68,19 @@ def _meeting(
 ) -> IndexColumn:
     conditions = requirement.conditions
     indexes = _with_room(block, requirement, report)
-    if conditions.traits is not None:
-        indexes = indexes[conditions.traits[block.traits[indexes]]]
+    if conditions.trait_mask is not None:
+        indexes = indexes[conditions.trait_mask[block.trait_set_numbers[indexes]]]
         report.left("traits", indexes)
-    if conditions.member_of is not None or conditions.not_member_of is not None:
+    if conditions.member_of_mask is not None or conditions.not_member_of_mask is not None:
         indexes = _in_aggregates(block, indexes, conditions, as_sharing=as_sharing)
         report.left("member_of", indexes)
     if conditions.in_tree is not None:
         here = conditions.in_tree.block_number == block_number
-        indexes = indexes[block.trees[indexes] == conditions.in_tree.tree] if here else indexes[:0]
+        indexes = (
+            indexes[block.tree_numbers[indexes] == conditions.in_tree.tree_number]
+            if here
+            else indexes[:0]
+        )
         report.left("in_tree", indexes)
     return indexes
 
@@ -107,13 +111,15 @@ def _in_aggregates(
     block: Block, indexes: IndexColumn, conditions: Conditions, *, as_sharing: bool
 ) -> IndexColumn:
     with_root = conditions.unsuffixed and not as_sharing
-    own = block.aggregates[indexes]
-    roots = block.aggregates[block.starts[block.trees[indexes]]] if with_root else own
-    if conditions.member_of is None:
+    own = block.aggregate_set_numbers[indexes]
+    roots = (
+        block.aggregate_set_numbers[block.starts[block.tree_numbers[indexes]]] if with_root else own
+    )
+    if conditions.member_of_mask is None:
         passed = np.ones(len(indexes), np.bool_)
     else:
         # The provider's own set, or its root's set, must meet every member_of by itself.
-        passed = conditions.member_of[own] | conditions.member_of[roots]
-    if conditions.not_member_of is not None:
-        passed = passed & conditions.not_member_of[own] & conditions.not_member_of[roots]
+        passed = conditions.member_of_mask[own] | conditions.member_of_mask[roots]
+    if conditions.not_member_of_mask is not None:
+        passed = passed & conditions.not_member_of_mask[own] & conditions.not_member_of_mask[roots]
     return indexes[passed]

@@ -1,9 +1,9 @@
 """Feasibility: proofs that a problem has no solution, found by counting.
 
-Without them the search would try eight groups on seven devices in all their orders. The proof is a
+Without them the solver would try eight groups on seven devices in all their orders. The proof is a
 flow: the amounts of the requirements flow to the providers that meet them, as if every amount could
 be divided at will. A problem without such a flow has no solution. If all amounts are equal, a
-problem with such a flow has one, as far as room is concerned.
+problem with such a flow has a solution, as far as room is concerned.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from roost.search.effort import Effort
-from roost.search.problem import Problem
+from roost.search.problem import LocalProvider, Problem
 from roost.search.rules import Rules
 
 
 def may_have_solution(rules: Rules, problem: Problem) -> bool:
-    """Whether counting finds no proof that the problem has no solution."""
+    """False if counting proves that the problem has no solution."""
     return (
         all(problem.providers)
         and _trait_choices_are_met(rules, problem)
@@ -28,14 +28,14 @@ def may_have_solution(rules: Rules, problem: Problem) -> bool:
 
 def _trait_choices_are_met(rules: Rules, problem: Problem) -> bool:
     together = 0
-    for choices in problem.trait_choices:
+    for choices in problem.met_trait_choices:
         for bits in choices:
             together |= bits
     return together == rules.all_trait_choices
 
 
 def _room_is_enough(rules: Rules, problem: Problem) -> bool:
-    room_by_class: dict[int, dict[int, int]] = {}
+    room_by_class: dict[int, dict[LocalProvider, int]] = {}
     for contested, providers, rooms in rules.contested_rooms(problem):
         room_by_class.setdefault(contested.class_id, {}).update(zip(providers, rooms, strict=True))
     for contested in rules.contested_classes:
@@ -44,7 +44,7 @@ def _room_is_enough(rules: Rules, problem: Problem) -> bool:
             amounts[rules.requirement_index_by_slot[slot]] += amount
         if not can_flow(
             list(amounts.values()),
-            [problem.providers[index] for index in amounts],
+            [problem.providers[requirement_index] for requirement_index in amounts],
             room_by_class[contested.class_id],
             rules.effort,
         ):
@@ -54,19 +54,21 @@ def _room_is_enough(rules: Rules, problem: Problem) -> bool:
 
 def _can_be_isolated(rules: Rules, problem: Problem) -> bool:
     """Whether every isolated slot can have a provider of its own."""
-    slots = Counter(rules.requirement_index_by_slot[slot] for slot in rules.plan.isolated_slots)
-    eligible = [problem.providers[index] for index in slots]
+    slots_by_requirement = Counter(
+        rules.requirement_index_by_slot[slot] for slot in rules.plan.isolated_slots
+    )
+    eligible = [problem.providers[requirement_index] for requirement_index in slots_by_requirement]
     one_each = {provider: 1 for providers in eligible for provider in providers}
-    return can_flow(list(slots.values()), eligible, one_each, rules.effort)
+    return can_flow(list(slots_by_requirement.values()), eligible, one_each, rules.effort)
 
 
 def can_flow(
     amounts: Sequence[int],
-    eligible: Sequence[Sequence[int]],
-    room: Mapping[int, int],
+    eligible: Sequence[Sequence[LocalProvider]],
+    limits: Mapping[LocalProvider, int],
     effort: Effort,
 ) -> bool:
-    """Whether each amount can be divided among its eligible providers within their room.
+    """Whether each amount can be divided among its eligible providers within their limits.
 
     True, too, if the effort is exhausted before that is known.
 
@@ -75,7 +77,7 @@ def can_flow(
     >>> can_flow([1, 1, 1], [(1, 2), (1,), (2,)], {1: 1, 2: 1}, Effort())
     False
     """
-    left = dict(room)
+    left = dict(limits)
     given: list[dict[int, int]] = [{} for _ in amounts]
     for source, wanted in enumerate(amounts):
         rest = wanted
@@ -100,7 +102,7 @@ def can_flow(
 def _make_way(
     source: int,
     wanted: int,
-    eligible: Sequence[Sequence[int]],
+    eligible: Sequence[Sequence[LocalProvider]],
     given: Sequence[dict[int, int]],
     left: dict[int, int],
     *,
@@ -131,7 +133,7 @@ def _make_way(
 
 
 def _shift(
-    end: int,
+    end: LocalProvider,
     wanted: int,
     came_from: Mapping[int, tuple[int, int | None]],
     given: Sequence[dict[int, int]],
@@ -139,7 +141,7 @@ def _shift(
 ) -> int:
     """Move as much as the narrowest link of the path to this provider allows."""
     links = []
-    provider: int | None = end
+    provider: LocalProvider | None = end
     while provider is not None:
         asker, through = came_from[provider]
         links.append((asker, provider, through))

@@ -24,7 +24,7 @@ class Basis(NamedTuple):
     # A mask of the plan has a value for each of these sets, and none for sets that come later.
     set_counts: tuple[int, int]
     # The tree of each in_tree of the query.
-    trees: tuple[TreeRef | None, ...]
+    tree_refs: tuple[TreeRef | None, ...]
 
     @classmethod
     def of(cls, forest: Forest, query: CandidateQuery) -> Basis:
@@ -51,7 +51,7 @@ class Footprint:
     query: CandidateQuery
     basis: Basis
     # The sharing providers of the forest, and the tokens of their blocks.
-    sharing: tuple[ProviderRef, ...]
+    sharing_refs: tuple[ProviderRef, ...]
     sharing_tokens: tuple[object, ...]
     # The tokens of the first blocks, as far as the search has looked.
     tokens: list[object] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Footprint:
     @classmethod
     def of(cls, forest: Forest, query: CandidateQuery, basis: Basis) -> Footprint:
         """The footprint of a search that has not looked at any block yet."""
-        return cls(query, basis, forest.sharing, _sharing_tokens(forest))
+        return cls(query, basis, forest.sharing_refs, _sharing_tokens(forest))
 
     def is_unchanged_in(self, forest: Forest) -> bool:
         """Whether the search would look at the same things in this forest."""
@@ -69,12 +69,12 @@ class Footprint:
         return (
             (len(forest.blocks) == count if self.at_end else len(forest.blocks) >= count)
             and [block.token for block in forest.blocks[:count]] == self.tokens
-            and self.sharing == forest.sharing
+            and self.sharing_refs == forest.sharing_refs
             and self.sharing_tokens == _sharing_tokens(forest)
             and self.basis == Basis.of(forest, self.query)
         )
 
 
 def _sharing_tokens(forest: Forest) -> tuple[object, ...]:
-    block_numbers = dict.fromkeys(provider.block_number for provider in forest.sharing)
+    block_numbers = dict.fromkeys(ref.block_number for ref in forest.sharing_refs)
     return tuple([forest.blocks[block_number].token for block_number in block_numbers])

@@ -24,10 +24,10 @@ _FEW_IDS = 16
 
 
 class TreeRef(NamedTuple):
-    """A tree: the number of its block, and which tree of the block it is."""
+    """A tree: the number of its block, and its number there."""
 
     block_number: int
-    tree: int
+    tree_number: int
 
 
 class ProviderRef(NamedTuple):
@@ -46,7 +46,7 @@ class Forest:
     trait_sets: SetTable[int]
     aggregate_sets: SetTable[str]
     # The sharing providers of all trees.
-    sharing: tuple[ProviderRef, ...]
+    sharing_refs: tuple[ProviderRef, ...]
     # Every forest has its own token. A cache compares tokens to learn whether its answers are of
     # this forest, and so does not keep an earlier forest alive.
     token: object = field(default_factory=object, init=False, compare=False)
@@ -58,7 +58,7 @@ class Forest:
         aggregate_sets: SetTable[str] = SetTable()
         sharing_trait = vocabulary.trait_ids.get(SHARING_TRAIT)
         blocks = build_blocks(rows, trait_sets, aggregate_sets, sharing_trait)
-        return cls(vocabulary, tuple(blocks), trait_sets, aggregate_sets, _sharing(blocks))
+        return cls(vocabulary, tuple(blocks), trait_sets, aggregate_sets, _sharing_refs(blocks))
 
     @property
     def provider_count(self) -> int:
@@ -71,15 +71,15 @@ class Forest:
         for block_number, block in enumerate(self.blocks):
             index = block.uuids.find(spelling)
             if index is not None:
-                return TreeRef(block_number, int(block.trees[index]))
+                return TreeRef(block_number, int(block.tree_numbers[index]))
         return None
 
     def root_ids_of(self, provider_ids: Iterable[int]) -> list[int]:
         """The ids of the roots of the trees in which the forest has these providers."""
         roots: list[int] = []
         for block, indexes in self._located(provider_ids):
-            trees = np.unique(block.trees[indexes])
-            roots += block.ids[block.starts[trees]].tolist()
+            tree_numbers = np.unique(block.tree_numbers[indexes])
+            roots += block.ids[block.starts[tree_numbers]].tolist()
         return roots
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Forest:
@@ -108,7 +108,7 @@ class Forest:
         sharing_trait = self.vocabulary.trait_ids.get(SHARING_TRAIT)
         blocks += build_blocks(rows, self.trait_sets, self.aggregate_sets, sharing_trait)
         blocks = _tidied(blocks)
-        return replace(self, blocks=tuple(blocks), sharing=_sharing(blocks))
+        return replace(self, blocks=tuple(blocks), sharing_refs=_sharing_refs(blocks))
 
     def with_usages(self, usages: UsageRows, provider_ids: Iterable[int]) -> Forest:
         """The same trees; `usages` has all usages of these providers."""
@@ -147,11 +147,11 @@ class Forest:
         return [(block, block.indexes_in(wanted)) for block in self.blocks]
 
 
-def _sharing(blocks: Sequence[Block]) -> tuple[ProviderRef, ...]:
+def _sharing_refs(blocks: Sequence[Block]) -> tuple[ProviderRef, ...]:
     return tuple(
         ProviderRef(block_number, index)
         for block_number, block in enumerate(blocks)
-        for index in block.sharing
+        for index in block.sharing_indexes
     )
 
 

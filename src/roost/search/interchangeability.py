@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.search.problem import Problem
+from roost.search.problem import LocalProvider, Problem
 from roost.search.rules import Rules
 
 
@@ -10,7 +10,7 @@ class Interchangeability:
     """Which providers of a problem are interchangeable."""
 
     def __init__(self, rules: Rules, problem: Problem) -> None:
-        facts: dict[int, list[object]] = {}
+        facts: dict[LocalProvider, list[object]] = {}
         for requirement_index, providers in enumerate(problem.providers):
             for provider in providers:
                 facts.setdefault(provider, []).append(("meets", requirement_index))
@@ -18,7 +18,7 @@ class Interchangeability:
             for provider, room in zip(providers, rooms, strict=True):
                 facts[provider].append(("room", position, room))
         for requirement_index, choices in zip(
-            rules.unsuffixed_requirement_indexes, problem.trait_choices, strict=True
+            rules.unsuffixed_requirement_indexes, problem.met_trait_choices, strict=True
         ):
             for provider, bits in zip(problem.providers[requirement_index], choices, strict=True):
                 facts[provider].append(("trait choices", requirement_index, bits))
@@ -34,6 +34,6 @@ class Interchangeability:
             for provider, known in facts.items()
         }
 
-    def kind(self, provider: int) -> int:
+    def kind(self, provider: LocalProvider) -> int:
         """The same integer for providers that are interchangeable."""
         return self._kinds[provider]

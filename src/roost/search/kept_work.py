@@ -41,17 +41,17 @@ class _KeptScan:
 class KeptScans:
     """The scans of single blocks for one plan. For any number of threads."""
 
-    def __init__(self, plan: Plan, sharing: SharingFacts) -> None:
+    def __init__(self, plan: Plan, sharing_facts: SharingFacts) -> None:
         self._plan = plan
-        self._sharing = sharing
+        self._sharing_facts = sharing_facts
         # By block number.
         self._scans: dict[int, _KeptScan] = {}
         self._words = 0
         self._lock = threading.Lock()
 
     def belong_to(self, rules: Rules) -> bool:
-        """Whether all that a scan takes from the rules is what these scans took from theirs."""
-        return self._plan is rules.plan and self._sharing == rules.sharing_facts
+        """Whether scans by these rules would find the same: plan and sharing facts are equal."""
+        return self._plan is rules.plan and self._sharing_facts == rules.sharing_facts
 
     def scan(self, forest: Forest, block_number: int, rules: Rules) -> Iterator[AlikeTrees]:
         """The trees of a block that may have a solution, as a scan of the block finds them."""
@@ -81,7 +81,7 @@ class KeptScans:
             self._words += scan.words - (before.words if before else 0)
 
     def _add(self, block_number: int, scan: _KeptScan, alike: AlikeTrees) -> None:
-        words = _ALIKE_WORDS + alike.problem.memory_words + _TREE_WORDS * len(alike.trees)
+        words = _ALIKE_WORDS + alike.problem.memory_words + _TREE_WORDS * len(alike.tree_numbers)
         with self._lock:
             is_kept = self._scans.get(block_number) is scan
             if scan.is_cut or not is_kept or self._words + words > _WORDS_MAX:

@@ -1,4 +1,4 @@
-"""The outline of a block: which sets its providers have. A search passes over blocks by it."""
+"""The outline of a block: which sets its providers have. By it, a search skips blocks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Outline:
     What the block has of a resource class at most stands in `InventoryColumns.room_max`.
     """
 
-    trait_sets: IndexColumn
-    aggregate_sets: IndexColumn
+    trait_set_numbers: IndexColumn
+    aggregate_set_numbers: IndexColumn
 
     @classmethod
-    def of(cls, traits: IndexColumn, aggregates: IndexColumn) -> Outline:
+    def of(cls, trait_set_numbers: IndexColumn, aggregate_set_numbers: IndexColumn) -> Outline:
         """The outline of providers with these trait sets and aggregate sets."""
-        return cls(np.unique(traits), np.unique(aggregates))
+        return cls(np.unique(trait_set_numbers), np.unique(aggregate_set_numbers))

@@ -29,10 +29,10 @@ class Conditions:
     """What a request group requires of a provider besides room."""
 
     # By the provider's trait set.
-    traits: SetMask
+    trait_mask: SetMask
     # By an aggregate set: it has an aggregate of each positive member_of; it has no forbidden one.
-    member_of: SetMask
-    not_member_of: SetMask
+    member_of_mask: SetMask
+    not_member_of_mask: SetMask
     # The tree to which in_tree binds the provider.
     in_tree: TreeRef | None
     # The unsuffixed group: the aggregates of the tree's root count for every provider of the tree.
@@ -74,12 +74,12 @@ class Plan:
     requirements: tuple[Requirement, ...]
     slots: tuple[Slot, ...]
     # By a root's trait set.
-    root_traits: SetMask
+    root_trait_mask: SetMask
     # By a root's aggregate set: forbidden aggregates of a root forbid the unsuffixed group.
-    root_aggregates: SetMask
+    root_aggregate_mask: SetMask
     # The only tree that may be an anchor.
-    anchor: TreeRef | None
-    # The required trait choices of the unsuffixed group, each by trait set. A choice is one trait,
+    only_anchor: TreeRef | None
+    # The trait choices of the unsuffixed group, each by trait set. A choice is one trait,
     # or several of which one suffices. The providers of the group must meet them together.
     trait_choices: tuple[BoolColumn, ...]
     # The slots that group_policy=isolate keeps apart, and those of each same_subtree.
@@ -89,17 +89,17 @@ class Plan:
     @property
     def unsuffixed_slots(self) -> tuple[int, ...]:
         """The slots of the unsuffixed group."""
-        return tuple(index for index, slot in enumerate(self.slots) if not slot.suffix)
+        return tuple(slot for slot, its in enumerate(self.slots) if not its.suffix)
 
 
 def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
-    """The plan for a query all of whose names exist; `None` if no provider can fit."""
-    trees = {
+    """The plan for a query all of whose names exist; `None` if no provider can meet it."""
+    tree_refs = {
         group.in_tree: forest.find_tree(group.in_tree)
         for group in query.groups
         if group.in_tree is not None
     }
-    bound_trees = [_bound_tree(trees, group) for group in query.groups]
+    bound_trees = [_bound_tree(tree_refs, group) for group in query.groups]
     if any(bound is None for bound in bound_trees) or any(map(_asks_nothing, query.groups)):
         return None
     drafts: dict[tuple[object, ...], _RequirementDraft] = {}
@@ -120,17 +120,19 @@ def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
             draft.suffixes.append(group.suffix)
             slots.append(Slot(group.suffix, draft.requirement_index, resources))
     unsuffixed = next((group for group in query.groups if not group.suffix), None)
-    suffixed_slots = {slot.suffix: index for index, slot in enumerate(slots) if slot.suffix}
+    suffixed_slots = {its.suffix: slot for slot, its in enumerate(slots) if its.suffix}
     return Plan(
         query=query,
         requirements=tuple(draft.finished(forest) for draft in drafts.values()),
         slots=tuple(slots),
-        root_traits=_trait_mask(forest, query.root_required, with_required=True),
-        root_aggregates=(
+        root_trait_mask=_trait_mask(forest, query.root_required, with_required=True),
+        root_aggregate_mask=(
             None if unsuffixed is None else _not_member_of_mask(forest, unsuffixed.aggregates)
         ),
-        anchor=(
-            None if unsuffixed is None or unsuffixed.in_tree is None else trees[unsuffixed.in_tree]
+        only_anchor=(
+            None
+            if unsuffixed is None or unsuffixed.in_tree is None
+            else tree_refs[unsuffixed.in_tree]
         ),
         trait_choices=(
             () if unsuffixed is None else tuple(_trait_choices(forest, unsuffixed.traits))
@@ -171,18 +173,18 @@ def requirement_of(forest: Forest, group: RequestGroup) -> Requirement:
 
 
 def _asks_nothing(group: RequestGroup) -> bool:
-    """Whether the group has neither resources nor a positive condition: no provider fits it."""
+    """Whether the group has neither resources nor a positive condition: no provider meets it."""
     has_positive = group.traits.required or group.traits.any_of or group.aggregates.any_of
     return not group.resources and not has_positive
 
 
 def _bound_tree(
-    trees: Mapping[str, TreeRef | None], group: RequestGroup
+    tree_refs: Mapping[str, TreeRef | None], group: RequestGroup
 ) -> tuple[TreeRef | None] | None:
     """The tree to which in_tree binds the group, in a tuple; `None` if no such tree exists."""
     if group.in_tree is None:
         return (None,)
-    found = trees[group.in_tree]
+    found = tree_refs[group.in_tree]
     if found is None:
         return None
     # in_tree does not bind a group without resources, as long as such a tree exists.
@@ -197,7 +199,7 @@ def _resources_by_slot(group: RequestGroup) -> list[dict[str, int]]:
 
 
 def _amounts(forest: Forest, resources: Mapping[str, int]) -> tuple[ResourceAmount, ...]:
-    # An amount above every capacity stays above every capacity, but fits into the columns.
+    # Cut to a number that fits into the columns and is still above every capacity.
     return tuple(
         ResourceAmount(forest.vocabulary.class_ids[name], min(amount, CAPACITY_MAX + 1))
         for name, amount in resources.items()
@@ -208,16 +210,16 @@ def _conditions(forest: Forest, group: RequestGroup, in_tree: TreeRef | None) ->
     unsuffixed = not group.suffix
     return Conditions(
         # The providers of the unsuffixed group need its required traits only together.
-        traits=_trait_mask(forest, group.traits, with_required=not unsuffixed),
-        member_of=_member_of_mask(forest, group.aggregates),
-        not_member_of=_not_member_of_mask(forest, group.aggregates),
+        trait_mask=_trait_mask(forest, group.traits, with_required=not unsuffixed),
+        member_of_mask=_member_of_mask(forest, group.aggregates),
+        not_member_of_mask=_not_member_of_mask(forest, group.aggregates),
         in_tree=in_tree,
         unsuffixed=unsuffixed,
     )
 
 
 def _trait_choices(forest: Forest, wanted: TraitFilter) -> Iterator[BoolColumn]:
-    """By trait set, for each required trait choice, whether the set meets the choice."""
+    """By trait set, for each trait choice, whether the set meets the choice."""
     ids = forest.vocabulary.trait_ids
     for names in dict.fromkeys(chain(zip(wanted.required, strict=True), wanted.any_of)):
         yield forest.trait_sets.with_any(ids[name] for name in names)

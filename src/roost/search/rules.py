@@ -13,7 +13,7 @@ from roost.search.block_building import CAPACITY_MAX
 from roost.search.columns import IndexColumn, IntColumn
 from roost.search.effort import Effort
 from roost.search.plan import Plan
-from roost.search.problem import Problem
+from roost.search.problem import LocalProvider, Problem
 from roost.search.sharing import SharingProvider, SharingProviders
 
 # The sharing providers of a plan, and the room of each for each requirement of a contested class.
@@ -40,20 +40,20 @@ class ContestedClass:
 class Rules:
     """What must hold between the slots of a plan, whatever the tree."""
 
-    def __init__(self, plan: Plan, sharing: SharingProviders, effort: Effort) -> None:
+    def __init__(self, plan: Plan, sharing_providers: SharingProviders, effort: Effort) -> None:
         self.plan = plan
-        self.sharing = sharing
+        self.sharing_providers = sharing_providers
         self.effort = effort
         # For each slot the index of its requirement.
         self.requirement_index_by_slot = tuple(slot.requirement_index for slot in plan.slots)
         self.contested_classes = tuple(_contested_classes(plan))
-        # Every requirement of every contested class, in the order of `Problem.rooms`.
+        # Every requirement of every contested class, in the order of `Problem.usable_rooms`.
         self.contested_requirement_indexes = tuple(
             (contested, requirement_index)
             for contested in self.contested_classes
             for requirement_index in contested.requirement_indexes
         )
-        # Which requirements the unsuffixed group has, in the order of `Problem.trait_choices`.
+        # Which requirements the unsuffixed group has, in the order of `Problem.met_trait_choices`.
         # Empty if the group requires no traits.
         self.unsuffixed_requirement_indexes = tuple(
             dict.fromkeys(plan.slots[slot].requirement_index for slot in plan.unsuffixed_slots)
@@ -83,28 +83,28 @@ class Rules:
     def sharing_facts(self) -> SharingFacts:
         """All that the problems of trees take from sharing providers."""
         rooms = [
-            self.sharing_room(sharing_number, contested)
+            self.usable_sharing_room(sharing_number, contested)
             for contested, requirement_index in self.contested_requirement_indexes
-            for sharing_number, provider in enumerate(self.sharing.providers)
+            for sharing_number, provider in enumerate(self.sharing_providers.providers)
             if requirement_index in provider.requirement_indexes
         ]
-        return self.sharing.providers, tuple(rooms)
+        return self.sharing_providers.providers, tuple(rooms)
 
-    def sharing_room(self, sharing_number: int, contested: ContestedClass) -> int:
+    def usable_sharing_room(self, sharing_number: int, contested: ContestedClass) -> int:
         """The room that a sharing provider has of a contested class, as far as it can be used."""
-        room = min(self.sharing.room(sharing_number, contested.class_id), contested.total)
+        room = min(self.sharing_providers.room(sharing_number, contested.class_id), contested.total)
         return room - room % contested.unit
 
     def contested_rooms(
         self, problem: Problem
-    ) -> Iterator[tuple[ContestedClass, tuple[int, ...], tuple[int, ...]]]:
-        """For each contested class and requirement: the providers, and the room of each."""
+    ) -> Iterator[tuple[ContestedClass, tuple[LocalProvider, ...], tuple[int, ...]]]:
+        """For each contested class and requirement: the providers, and the usable room of each."""
         for (contested, requirement_index), rooms in zip(
-            self.contested_requirement_indexes, problem.rooms, strict=True
+            self.contested_requirement_indexes, problem.usable_rooms, strict=True
         ):
             yield contested, problem.providers[requirement_index], rooms
 
-    def from_one_provider(self, problem: Problem, provider: int) -> Problem:
+    def from_one_provider(self, problem: Problem, provider: LocalProvider) -> Problem:
         """The problem with this provider, which meets every requirement, as the only one."""
 
         def pick(requirement_index: int, values: tuple[int, ...]) -> tuple[int, ...]:
@@ -115,29 +115,31 @@ class Rules:
             tuple(
                 pick(requirement_index, rooms)
                 for (_, requirement_index), rooms in zip(
-                    self.contested_requirement_indexes, problem.rooms, strict=True
+                    self.contested_requirement_indexes, problem.usable_rooms, strict=True
                 )
             ),
             tuple(
                 pick(requirement_index, choices)
                 for requirement_index, choices in zip(
-                    self.unsuffixed_requirement_indexes, problem.trait_choices, strict=True
+                    self.unsuffixed_requirement_indexes, problem.met_trait_choices, strict=True
                 )
             ),
             problem.parents,
         )
 
-    def trait_choices_of(self, trait_set: int) -> int:
+    def trait_choices_of(self, trait_set_number: int) -> int:
         """The trait choices that a provider with this set of traits meets, as bits."""
-        return sum(1 << bit for bit, mask in enumerate(self.plan.trait_choices) if mask[trait_set])
+        return sum(
+            1 << bit for bit, mask in enumerate(self.plan.trait_choices) if mask[trait_set_number]
+        )
 
-    def trait_choice_columns(self, trait_sets: IndexColumn) -> list[IntColumn]:
+    def trait_choice_columns(self, trait_set_numbers: IndexColumn) -> list[IntColumn]:
         """The same for a column of sets: as many columns as the bits need."""
         columns = []
         for masks in self.trait_choice_words:
-            word: IntColumn = np.zeros(len(trait_sets), np.int64)
+            word: IntColumn = np.zeros(len(trait_set_numbers), np.int64)
             for bit, mask in enumerate(masks):
-                word |= mask[trait_sets].astype(np.int64) << bit
+                word |= mask[trait_set_numbers].astype(np.int64) << bit
             columns.append(word)
         return columns
 
@@ -153,9 +155,9 @@ class Rules:
 
 def _contested_classes(plan: Plan) -> Iterator[ContestedClass]:
     by_class: dict[int, dict[int, int]] = {}
-    for index, slot in enumerate(plan.slots):
-        for class_id, amount in plan.requirements[slot.requirement_index].amounts:
-            by_class.setdefault(class_id, {})[index] = amount
+    for slot, its in enumerate(plan.slots):
+        for class_id, amount in plan.requirements[its.requirement_index].amounts:
+            by_class.setdefault(class_id, {})[slot] = amount
     for class_id, amounts in by_class.items():
         if len(amounts) > 1 and not amounts.keys() <= set(plan.isolated_slots):
             requirement_indexes = dict.fromkeys(

@@ -33,7 +33,7 @@ class AlikeTrees(NamedTuple):
     """Trees of one block that pose the same problem."""
 
     block_number: int
-    trees: list[int]
+    tree_numbers: list[int]
     problem: Problem
 
 
@@ -44,7 +44,7 @@ def scan_block(
     plan, block = rules.plan, forest.blocks[block_number]
     alive = _anchors(plan, block, block_number)
     if account is not None:
-        account.trees_left("roots", block, np.flatnonzero(alive))
+        account.trees_left("root", block, np.flatnonzero(alive))
     eligible: list[IndexColumn] = []
     for requirement_index in range(len(plan.requirements)):
         if account is None and not alive.any():
@@ -52,38 +52,38 @@ def scan_block(
         rules.effort.pause()
         indexes = eligible_indexes(plan, requirement_index, block, block_number, account=account)
         eligible.append(indexes)
-        alive &= _trees_with(block, indexes, rules.sharing.reach_masks[requirement_index])
+        alive &= _trees_with(block, indexes, rules.sharing_providers.reach_masks[requirement_index])
     for choice in plan.trait_choices:
         if account is None and not alive.any():
             return
         rules.effort.pause()
         alive &= _trees_that_meet(block, rules, eligible, choice)
-    trees = np.flatnonzero(alive).astype(np.int32)
+    tree_numbers = np.flatnonzero(alive).astype(np.int32)
     if account is not None:
-        account.trees_left("every group by itself", block, trees)
-    if len(trees):
-        yield from _alike_trees(block, block_number, rules, eligible, trees)
+        account.trees_left("every group by itself", block, tree_numbers)
+    if len(tree_numbers):
+        yield from _alike_trees(block, block_number, rules, eligible, tree_numbers)
 
 
 def _anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
     """The trees whose root may be an anchor."""
     alive = np.ones(block.tree_count, np.bool_)
-    if plan.anchor is not None:
+    if plan.only_anchor is not None:
         alive[:] = False
-        if plan.anchor.block_number == block_number:
-            alive[plan.anchor.tree] = True
-    if plan.root_traits is not None:
-        alive &= plan.root_traits[block.traits[block.roots]]
-    if plan.root_aggregates is not None:
-        alive &= plan.root_aggregates[block.aggregates[block.roots]]
+        if plan.only_anchor.block_number == block_number:
+            alive[plan.only_anchor.tree_number] = True
+    if plan.root_trait_mask is not None:
+        alive &= plan.root_trait_mask[block.trait_set_numbers[block.roots]]
+    if plan.root_aggregate_mask is not None:
+        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
     return alive
 
 
 def _trees_with(block: Block, indexes: IndexColumn, reach_mask: SetMask) -> BoolColumn:
     """The trees that have one of these providers, or that a sharing provider reaches."""
     found = np.zeros(block.tree_count, np.bool_)
-    found[block.trees[indexes]] = True
-    return found if reach_mask is None else found | reach_mask[block.tree_aggregates]
+    found[block.tree_numbers[indexes]] = True
+    return found if reach_mask is None else found | reach_mask[block.tree_aggregate_set_numbers]
 
 
 def _trees_that_meet(
@@ -93,11 +93,11 @@ def _trees_that_meet(
     found = np.zeros(block.tree_count, np.bool_)
     for requirement_index in rules.unsuffixed_requirement_indexes:
         indexes = eligible[requirement_index]
-        found[block.trees[indexes[choice[block.traits[indexes]]]]] = True
-        reach_mask = rules.sharing.reach_masks[requirement_index]
+        found[block.tree_numbers[indexes[choice[block.trait_set_numbers[indexes]]]]] = True
+        reach_mask = rules.sharing_providers.reach_masks[requirement_index]
         if reach_mask is not None:
             # The solver checks whether it is this sharing provider that has the traits.
-            found |= reach_mask[block.tree_aggregates]
+            found |= reach_mask[block.tree_aggregate_set_numbers]
     return found
 
 
@@ -138,52 +138,52 @@ def _alike_trees(
     block_number: int,
     rules: Rules,
     eligible: list[IndexColumn],
-    trees: IndexColumn,
+    tree_numbers: IndexColumn,
 ) -> Iterator[AlikeTrees]:
     """The trees, those together that pose the same problem."""
     # The first few trees come first: a query for ten candidates does not wait for all trees.
-    for some_trees in (trees[:_FIRST_TREES], trees[_FIRST_TREES:]):
-        if not len(some_trees):
+    for some_tree_numbers in (tree_numbers[:_FIRST_TREES], tree_numbers[_FIRST_TREES:]):
+        if not len(some_tree_numbers):
             return
-        columns = list(_tree_columns(block, rules, eligible, some_trees))
-        for key, alike in _trees_by_key(columns, some_trees.tolist()):
+        columns = list(_tree_columns(block, rules, eligible, some_tree_numbers))
+        for key, alike in _trees_by_key(columns, some_tree_numbers.tolist()):
             rules.effort.pause()
             problem = _problem(rules, key)
-            if rules.sharing:
+            if rules.sharing_providers:
                 yield from _trees_by_reach(block, block_number, rules, problem, alike)
             else:
                 yield AlikeTrees(block_number, alike, problem)
 
 
 def _trees_by_key(
-    columns: list[_TreeColumn], trees: list[int]
+    columns: list[_TreeColumn], tree_numbers: list[int]
 ) -> Iterable[tuple[_ProblemKey, list[int]]]:
     """The trees by what tells their problems apart."""
     # Usually neighbours are hosts of one kind: then no work for single trees is needed.
     common = [column.common_piece() for column in columns]
     key = tuple(piece for piece in common if piece is not None)
     if len(key) == len(columns):
-        return ((key, trees),)
+        return ((key, tree_numbers),)
     together: dict[_ProblemKey, list[int]] = {}
     keys = zip(*[column.pieces() for column in columns], strict=True)
-    for key, tree in zip(keys, trees, strict=True):
-        together.setdefault(key, []).append(tree)
+    for key, tree_number in zip(keys, tree_numbers, strict=True):
+        together.setdefault(key, []).append(tree_number)
     return together.items()
 
 
 def _tree_columns(
-    block: Block, rules: Rules, eligible: list[IndexColumn], trees: IndexColumn
+    block: Block, rules: Rules, eligible: list[IndexColumn], tree_numbers: IndexColumn
 ) -> Iterator[_TreeColumn]:
     """Everything that tells problems apart; `_problem` reads it in the same order."""
-    starts, ends = block.starts[trees], block.starts[trees + 1]
-    are_neighbours = trees[-1] - trees[0] == len(trees) - 1
-    # The first few trees have a small share of the providers: the rest need no look.
+    starts, ends = block.starts[tree_numbers], block.starts[tree_numbers + 1]
+    are_neighbours = tree_numbers[-1] - tree_numbers[0] == len(tree_numbers) - 1
+    # The first few trees have a small share of the providers, so only that share is cut out.
     near: list[IndexColumn] = []
     bounds: list[tuple[IntColumn, IntColumn]] = []
     for indexes in eligible:
         if are_neighbours:
             # Each tree ends where the next one starts.
-            edges = indexes.searchsorted(block.starts[trees[0] : trees[-1] + 2])
+            edges = indexes.searchsorted(block.starts[tree_numbers[0] : tree_numbers[-1] + 2])
             begins, stops = edges[:-1], edges[1:]
         else:
             begins, stops = indexes.searchsorted(starts), indexes.searchsorted(ends)
@@ -191,45 +191,47 @@ def _tree_columns(
         near.append(indexes[first : stops[-1]])
         bounds.append((begins - first, stops - first))
     for requirement_index, indexes in enumerate(near):
-        yield _TreeColumn(indexes - block.starts[block.trees[indexes]], *bounds[requirement_index])
+        yield _TreeColumn(
+            indexes - block.starts[block.tree_numbers[indexes]], *bounds[requirement_index]
+        )
     for contested, requirement_index in rules.contested_requirement_indexes:
         yield _TreeColumn(
-            _rooms(block, near[requirement_index], contested), *bounds[requirement_index]
+            _usable_rooms(block, near[requirement_index], contested), *bounds[requirement_index]
         )
     for requirement_index in rules.unsuffixed_requirement_indexes:
-        for column in rules.trait_choice_columns(block.traits[near[requirement_index]]):
+        for column in rules.trait_choice_columns(block.trait_set_numbers[near[requirement_index]]):
             yield _TreeColumn(column, *bounds[requirement_index])
     if rules.plan.same_subtrees:
         begin, end = int(starts[0]), int(ends[-1])
         parents = block.parents[begin:end]
-        offsets = np.where(parents < 0, -1, parents - block.starts[block.trees[begin:end]])
+        offsets = np.where(parents < 0, -1, parents - block.starts[block.tree_numbers[begin:end]])
         yield _TreeColumn(
             offsets, (starts - begin).astype(np.int64), (ends - begin).astype(np.int64)
         )
 
 
-def _rooms(block: Block, indexes: IndexColumn, contested: ContestedClass) -> IntColumn:
+def _usable_rooms(block: Block, indexes: IndexColumn, contested: ContestedClass) -> IntColumn:
     inventory = block.inventories.get(contested.class_id)
     if inventory is None:
         return np.empty(0, np.int64)
     room: IntColumn = inventory.room[np.searchsorted(inventory.indexes, indexes)]
-    useful: IntColumn = np.minimum(room, contested.total) // contested.unit * contested.unit
-    return useful
+    usable: IntColumn = np.minimum(room, contested.total) // contested.unit * contested.unit
+    return usable
 
 
 def _problem(rules: Rules, key: _ProblemKey) -> Problem:
     # Not by numpy, which takes almost twice as long for columns as short as these.
     columns = map(_integers, key)
     providers = tuple([next(columns) for _ in rules.plan.requirements])
-    rooms = tuple([next(columns) for _ in rules.contested_requirement_indexes])
-    trait_choices = tuple(
+    usable_rooms = tuple([next(columns) for _ in rules.contested_requirement_indexes])
+    met_trait_choices = tuple(
         [
             rules.joined_trait_choices([next(columns) for _ in rules.trait_choice_words])
             for _ in rules.unsuffixed_requirement_indexes
         ]
     )
     parents = next(columns) if rules.plan.same_subtrees else ()
-    return Problem(providers, rooms, trait_choices, parents)
+    return Problem(providers, usable_rooms, met_trait_choices, parents)
 
 
 def _integers(piece: bytes) -> tuple[int, ...]:
@@ -237,20 +239,22 @@ def _integers(piece: bytes) -> tuple[int, ...]:
 
 
 def _trees_by_reach(
-    block: Block, block_number: int, rules: Rules, problem: Problem, trees: list[int]
+    block: Block, block_number: int, rules: Rules, problem: Problem, tree_numbers: list[int]
 ) -> Iterator[AlikeTrees]:
     """The trees again, those together that the same sharing providers reach."""
     together: dict[Reach, list[int]] = {}
-    for tree in trees:
-        reach = rules.sharing.reach(TreeRef(block_number, tree), int(block.tree_aggregates[tree]))
-        together.setdefault(reach, []).append(tree)
-    for reach, reached_trees in together.items():
-        yield AlikeTrees(block_number, reached_trees, _with_sharing(problem, rules, reach))
+    for tree_number in tree_numbers:
+        reach = rules.sharing_providers.reach(
+            TreeRef(block_number, tree_number), int(block.tree_aggregate_set_numbers[tree_number])
+        )
+        together.setdefault(reach, []).append(tree_number)
+    for reach, reached in together.items():
+        yield AlikeTrees(block_number, reached, _with_sharing(problem, rules, reach))
 
 
 def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
     """The problem with the sharing providers that reach the tree."""
-    providers = rules.sharing.providers
+    providers = rules.sharing_providers.providers
     return Problem(
         tuple(
             own + tuple(~sharing_number for sharing_number in reach[requirement_index])
@@ -259,21 +263,21 @@ def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
         tuple(
             own
             + tuple(
-                rules.sharing_room(sharing_number, contested)
+                rules.usable_sharing_room(sharing_number, contested)
                 for sharing_number in reach[requirement_index]
             )
             for own, (contested, requirement_index) in zip(
-                problem.rooms, rules.contested_requirement_indexes, strict=True
+                problem.usable_rooms, rules.contested_requirement_indexes, strict=True
             )
         ),
         tuple(
             own
             + tuple(
-                rules.trait_choices_of(providers[sharing_number].trait_set)
+                rules.trait_choices_of(providers[sharing_number].trait_set_number)
                 for sharing_number in reach[requirement_index]
             )
             for own, requirement_index in zip(
-                problem.trait_choices, rules.unsuffixed_requirement_indexes, strict=True
+                problem.met_trait_choices, rules.unsuffixed_requirement_indexes, strict=True
             )
         ),
         problem.parents,

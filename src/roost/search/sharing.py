@@ -29,13 +29,13 @@ class SharingProvider:
     ref: ProviderRef
     own_tree: TreeRef
     uuid: bytes
-    trait_set: int
+    trait_set_number: int
     aggregates: frozenset[str]
     requirement_indexes: frozenset[int]
 
 
 class SharingProviders:
-    """All sharing providers that a plan can use; a sharing number is an index into them."""
+    """All sharing providers that a plan can use; a sharing number is a position among them."""
 
     def __init__(self, forest: Forest, plan: Plan, pause: Callable[[], None]) -> None:
         self._forest = forest
@@ -68,11 +68,11 @@ class SharingProviders:
             found = self._above[sharing_number] = self._find_above(self.providers[sharing_number])
         return found
 
-    def reach(self, tree: TreeRef, aggregate_set: int) -> Reach:
+    def reach(self, tree: TreeRef, aggregate_set_number: int) -> Reach:
         """The sharing providers that reach a tree whose providers are in these aggregates."""
-        found = self._reach.get(aggregate_set)
+        found = self._reach.get(aggregate_set_number)
         if found is None:
-            found = self._reach[aggregate_set] = self._find_reach(aggregate_set)
+            found = self._reach[aggregate_set_number] = self._find_reach(aggregate_set_number)
         if tree in self.own_trees:
             # In its own tree a sharing provider is a provider like any other.
             return tuple(
@@ -105,8 +105,8 @@ class SharingProviders:
                 aggregates |= provider.aggregates
         return self._forest.aggregate_sets.with_any(aggregates) if aggregates else None
 
-    def _find_reach(self, aggregate_set: int) -> Reach:
-        aggregates = self._forest.aggregate_sets[aggregate_set]
+    def _find_reach(self, aggregate_set_number: int) -> Reach:
+        aggregates = self._forest.aggregate_sets[aggregate_set_number]
         reaching = [
             (sharing_number, provider)
             for sharing_number, provider in enumerate(self.providers)
@@ -126,7 +126,7 @@ def _sharing_providers(
     forest: Forest, plan: Plan, pause: Callable[[], None]
 ) -> Iterator[SharingProvider]:
     by_block: dict[int, list[int]] = {}
-    for block_number, index in forest.sharing:
+    for block_number, index in forest.sharing_refs:
         by_block.setdefault(block_number, []).append(index)
     for block_number, indexes in by_block.items():
         pause()
@@ -146,20 +146,20 @@ def _of_block(
         requirement_indexes = frozenset(
             requirement_index for requirement_index, found in enumerate(eligible) if index in found
         )
-        aggregates = forest.aggregate_sets[int(block.aggregates[index])]
+        aggregates = forest.aggregate_sets[int(block.aggregate_set_numbers[index])]
         if requirement_indexes and aggregates:
             yield SharingProvider(
                 ProviderRef(block_number, index),
-                TreeRef(block_number, int(block.trees[index])),
+                TreeRef(block_number, int(block.tree_numbers[index])),
                 block.uuids[index],
-                int(block.traits[index]),
+                int(block.trait_set_numbers[index]),
                 aggregates,
                 requirement_indexes,
             )
 
 
 def _eligible(plan: Plan, requirement_index: int, block: Block, block_number: int) -> set[int]:
-    if plan.anchor is not None and plan.requirements[requirement_index].conditions.unsuffixed:
+    if plan.only_anchor is not None and plan.requirements[requirement_index].conditions.unsuffixed:
         # in_tree of the unsuffixed group excludes providers of other trees.
         return set()
     found = eligible_indexes(plan, requirement_index, block, block_number, as_sharing=True)

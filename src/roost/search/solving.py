@@ -19,7 +19,7 @@ from roost.search.batches import Solution
 from roost.search.constraints import constraints_of
 from roost.search.feasibility import may_have_solution
 from roost.search.interchangeability import Interchangeability
-from roost.search.problem import Problem
+from roost.search.problem import LocalProvider, Problem
 from roost.search.rules import Rules
 
 # A solution; `None` if the solver has found none yet and would have to go on.
@@ -39,7 +39,12 @@ _TRIES_PER_SLOT = 2
 def solve(rules: Rules, problem: Problem) -> Iterator[Step]:
     """All solutions, each once, as far as the effort suffices."""
     if rules.slots_are_independent or _every_combination_fits(rules, problem):
-        return product(*[problem.providers[index] for index in rules.requirement_index_by_slot])
+        return product(
+            *[
+                problem.providers[requirement_index]
+                for requirement_index in rules.requirement_index_by_slot
+            ]
+        )
     if rules.one_provider_per_tree and not problem.has_sharing:
         everywhere = set(problem.providers[0]).intersection(*problem.providers[1:])
         single = (rules.from_one_provider(problem, provider) for provider in sorted(everywhere))
@@ -66,7 +71,7 @@ def _every_combination_fits(rules: Rules, problem: Problem) -> bool:
         if min(rooms, default=0) < contested.total:
             return False
     always = 0
-    for choices in problem.trait_choices:
+    for choices in problem.met_trait_choices:
         common = rules.all_trait_choices
         for bits in choices:
             common &= bits
@@ -80,7 +85,10 @@ class _Solver:
     def __init__(self, rules: Rules, problem: Problem, units: int) -> None:
         self._rules = rules
         self._effort = rules.effort
-        self._eligible = [problem.providers[index] for index in rules.requirement_index_by_slot]
+        self._eligible = [
+            problem.providers[requirement_index]
+            for requirement_index in rules.requirement_index_by_slot
+        ]
         # The slot with the fewest providers comes first, so that dead ends show early.
         self._order = sorted(range(len(self._eligible)), key=lambda slot: len(self._eligible[slot]))
         self._constraints = constraints_of(rules, problem, self._order)
@@ -89,10 +97,11 @@ class _Solver:
         self._dead: set[Hashable] = set()
         # Moves into a branch, or out of one, since the last solution.
         self._idle_moves = 0
-        # The units of one try; those spent since the last solution, and how many of these are the
-        # usual price of a solution.
+        # The units of one try.
         self._try_units = 2 + len(rules.plan.same_subtrees) // 8
+        # The units spent since the last solution.
         self._units = units
+        # How many of these are the usual price of a solution.
         self._units_free = units + _TRIES_PER_SLOT * len(self._order) * self._try_units
 
     def steps(self) -> Iterator[Step]:
@@ -160,7 +169,7 @@ class _Solver:
             ):
                 self._dead.add(state)
 
-    def _take(self, depth: int, slot: int, provider: int) -> bool:
+    def _take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
         """Choose the provider for the slot, if all constraints hold."""
         for position, constraint in enumerate(self._constraints):
             if not constraint.take(depth, slot, provider):
@@ -169,7 +178,7 @@ class _Solver:
                 return False
         return True
 
-    def _release(self, slot: int, provider: int) -> None:
+    def _release(self, slot: int, provider: LocalProvider) -> None:
         for constraint in self._constraints:
             constraint.release(slot, provider)
 
@@ -182,7 +191,7 @@ class _Solver:
 
         States with interchangeable providers are equal.
         """
-        held: dict[int, list[Hashable]] = {}
+        held: dict[LocalProvider, list[Hashable]] = {}
         for constraint in self._constraints:
             for provider, fact in constraint.held():
                 held.setdefault(provider, []).append(fact)

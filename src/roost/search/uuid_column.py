@@ -33,7 +33,7 @@ class UuidColumn:
         regular = all(len(uuid) == UUID_LENGTH for uuid in uuids)
         self._packed = b"".join(uuids) if regular else b""
         self._odd = None if regular else list(uuids)
-        # Sorted, so that a search for a uuid passes over this column in a microsecond: to look at
+        # Sorted, so that a search for a uuid skips this column in a microsecond: to look at
         # all uuids takes eighty.
         self._fingerprints = _sorted_fingerprints(self._packed)
 
@@ -72,7 +72,7 @@ class UuidColumn:
         position = bisect_left(self._fingerprints, fingerprint)
         return position < len(self._fingerprints) and self._fingerprints[position] == fingerprint
 
-    def kept(self, indexes: npt.NDArray[np.integer]) -> UuidColumn:
+    def selected(self, indexes: npt.NDArray[np.integer]) -> UuidColumn:
         """Only the uuids at these indexes."""
         return UuidColumn([self[index] for index in indexes.tolist()])
 

@@ -23,43 +23,43 @@ _ROUNDS_LEFT_OUT = 64
 
 def in_any_order(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch]:
     """All solutions of all trees; holds none of them."""
-    for block_number, trees, problem in scanned:
-        for solution in solve(rules, problem):
+    for block_number, tree_numbers, problem in scanned:
+        for step in solve(rules, problem):
             rules.effort.pause()
-            if solution is not None:
-                yield Batch(block_number, trees, solution)
+            if step is not None:
+                yield Batch(block_number, tree_numbers, step)
 
 
 def depth_first(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch]:
     """All candidates of one tree before the next; those that take long come last."""
     hard: list[tuple[int, list[int], Iterator[Step]]] = []
-    for block_number, trees, problem in scanned:
+    for block_number, tree_numbers, problem in scanned:
         steps = solve(rules, problem)
         found: list[Solution] = []
-        for solution in steps:
-            if solution is None:
+        for step in steps:
+            if step is None:
                 # Solutions that are not held are worked out again for each further tree.
                 are_held = len(found) <= _SOLUTIONS_HELD_MAX
-                hard.append((block_number, trees if are_held else trees[:1], steps))
+                hard.append((block_number, tree_numbers if are_held else tree_numbers[:1], steps))
                 break
             if len(found) <= _SOLUTIONS_HELD_MAX:
-                found.append(solution)
-            yield Batch(block_number, trees[:1], solution)
-        for tree in trees[1:]:
+                found.append(step)
+            yield Batch(block_number, tree_numbers[:1], step)
+        for tree_number in tree_numbers[1:]:
             again = found if len(found) <= _SOLUTIONS_HELD_MAX else solve(rules, problem)
-            for solution in again:
-                if solution is not None:
-                    yield Batch(block_number, [tree], solution)
-    for block_number, trees, steps in hard:
-        for solution in steps:
-            if solution is not None:
-                yield Batch(block_number, trees, solution)
+            for step in again:
+                if step is not None:
+                    yield Batch(block_number, [tree_number], step)
+    for block_number, tree_numbers, steps in hard:
+        for step in steps:
+            if step is not None:
+                yield Batch(block_number, tree_numbers, step)
 
 
 def breadth_first(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch]:
     """One candidate of each tree in every round, so that a limit keeps as many trees as it can."""
     known: dict[Problem, _PosedProblem] = {}
-    for block_number, trees, problem in scanned:
+    for block_number, tree_numbers, problem in scanned:
         posed = known.get(problem)
         if posed is None:
             posed = _PosedProblem(solve(rules, problem))
@@ -70,8 +70,8 @@ def breadth_first(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch
                 # Of a problem that cannot be held, the walk returns the first solution only.
                 rules.effort.gave_up = True
         if posed.first is not None:
-            yield Batch(block_number, trees, posed.first)
-        posed.trees.append((block_number, trees))
+            yield Batch(block_number, tree_numbers, posed.first)
+        posed.trees.append((block_number, tree_numbers))
     waiting = [posed for posed in known.values() if not posed.ended]
     known.clear()
     round_number = 1
@@ -79,8 +79,8 @@ def breadth_first(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch
         for posed in waiting:
             solution = posed.next() if posed.due <= round_number else None
             if solution is not None:
-                for block_number, trees in posed.trees:
-                    yield Batch(block_number, trees, solution)
+                for block_number, tree_numbers in posed.trees:
+                    yield Batch(block_number, tree_numbers, solution)
             elif posed.due <= round_number:
                 posed.wait(round_number)
         waiting = [posed for posed in waiting if not posed.ended]
@@ -97,7 +97,7 @@ class _PosedProblem:
     # The round in which it is tried again, and how many rounds it left out before.
     due: int = 0
     left_out: int = 0
-    # The block number and the trees of each `AlikeTrees` that pose it.
+    # The block number and the tree numbers of each `AlikeTrees` that pose it.
     trees: list[tuple[int, list[int]]] = field(default_factory=list)
 
     def next(self) -> Solution | None:

@@ -14,7 +14,7 @@ class Budget:
         self.taken = 0
 
     def take(self, amount: int) -> bool:
-        """Take the amount if as much is left; return whether it was."""
+        """Take the amount if the budget has it; return whether it had."""
         with self._lock:
             if self.taken + amount > self._maximum:
                 return False

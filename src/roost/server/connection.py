@@ -95,7 +95,7 @@ class Connection:
         self._parser = httptools.HttpRequestParser(self)
         self._incoming: Incoming | None = None
         self._body_began = False
-        # Bytes since the parser last reported progress: of a header without an end, for example.
+        # Bytes since the parser last reported progress, for example of a header that does not end.
         self._unparsed_bytes = 0
         self._has_progressed = False
         self._owes_continue = False

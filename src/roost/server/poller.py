@@ -378,7 +378,7 @@ class Poller:
         elif connection.state is not State.READING:
             self._close(connection)
         elif connection.has_unread_bytes:
-            # All threads are busy, so the client is not to blame.
+            # The request has come, but no thread was free to read it: the client is not late.
             return
         elif connection.is_idle:
             if connection.is_new:

@@ -18,11 +18,11 @@ def list_candidates(
     query: CandidateQuery,
     order: CandidateOrder,
     pause: Callable[[], None],
-    work: KeptWork | None = None,
+    kept_work: KeptWork | None = None,
 ) -> FoundCandidates:
     """The candidates for a query; raise `Invalid` if a name in it does not exist."""
     check_names(forest.vocabulary, query)
-    return find_candidates(forest, query, order, pause=pause, work=work)
+    return find_candidates(forest, query, order, pause=pause, kept_work=kept_work)
 
 
 def check_names(vocabulary: Vocabulary, query: CandidateQuery) -> None:

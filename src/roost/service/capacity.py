@@ -20,17 +20,15 @@ def check_capacity(
     claims: Sequence[Claim],
     class_ids: Mapping[str, int],
     provider_ids: Mapping[str, int],
-    held: Sequence[AllocationRow],
+    held: Amounts,
     found: InventoryUsages,
 ) -> Amounts:
-    """Raise a conflict unless all claims fit together; return the usage after them.
+    """Raise a conflict unless all claims fit together; return the amounts that they ask for.
 
     The claims replace the allocations in `held`. The caller has read the inventories in `found`
-    under the locks of all providers, and all classes exist. The usage is of all inventories in
-    `found` that the claims change.
+    under the locks of all providers, and all classes exist.
     """
     asked = _asked(claims, class_ids, provider_ids)
-    before = _held(held)
     if asked:
         _check_inventories(claims, class_ids, provider_ids, found)
     for claim in claims:
@@ -40,10 +38,18 @@ def check_capacity(
                 if key not in found:
                     raise _without_inventory(name, uuid)
                 _check_amount(found[key].inventory, uuid, amount)
-                _check_room(found[key], uuid, asked[key], before.get(key, 0))
+                _check_remaining(found[key], uuid, asked[key], held.get(key, 0))
+    return asked
+
+
+def usages_after(asked: Amounts, held: Amounts, found: InventoryUsages) -> Amounts:
+    """Returns the new usage of each inventory in `found` that the claims change.
+
+    `asked` has the amounts of the claims, which replace the allocations in `held`.
+    """
     return {
-        key: found[key].used - before.get(key, 0) + asked.get(key, 0)
-        for key in {**before, **asked}
+        key: found[key].used - held.get(key, 0) + asked.get(key, 0)
+        for key in {**held, **asked}
         if key in found
     }
 
@@ -59,7 +65,8 @@ def _asked(
     return asked
 
 
-def _held(held: Sequence[AllocationRow]) -> Amounts:
+def amounts_of(held: Sequence[AllocationRow]) -> Amounts:
+    """What these allocations hold of each inventory."""
     amounts: dict[tuple[int, int], int] = defaultdict(int)
     for row in held:
         amounts[row.provider_id, row.class_id] += row.used
@@ -94,7 +101,7 @@ def _check_amount(inventory: Inventory, uuid: str, amount: int) -> None:
         )
 
 
-def _check_room(found: InventoryUsage, uuid: str, asked: int, held_before: int) -> None:
+def _check_remaining(found: InventoryUsage, uuid: str, asked: int, held_before: int) -> None:
     inventory = found.inventory
     used_by_others = found.used - held_before
     # Consumers may hold more than the capacity after an inventory became smaller. Then a claim

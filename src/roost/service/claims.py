@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from roost.model.consumers import AnyGeneration, Claim
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.service.capacity import Amounts, check_capacity
+from roost.service.capacity import Amounts, amounts_of, check_capacity, usages_after
 from roost.service.errors import (
     Conflict,
     ConflictCause,
@@ -59,7 +59,7 @@ def delete_allocations(connection: Connection, consumer: str) -> LastBatch:
     rows, inventories = lock_and_read(connection, scope)
     if not rows.held:
         raise NotFound(f"No allocations for consumer '{consumer}'")
-    usages = check_capacity([], {}, {}, rows.held, inventories)
+    usages = usages_after({}, amounts_of(rows.held), inventories)
     touched = _providers_of(rows.held)
     return LastBatch(
         [
@@ -154,7 +154,9 @@ def settle_claims(
         if name not in classes:
             raise UnknownResourceClass(name)
     provider_ids = {uuid: id_ for uuid, (id_, _) in rows.providers.items()}
-    usages = check_capacity(claims, classes, provider_ids, held, inventories)
+    held_before = amounts_of(held)
+    asked = check_capacity(claims, classes, provider_ids, held_before, inventories)
+    usages = usages_after(asked, held_before, inventories)
     consumers.insert_missing_names(connection, prepared.scope.names, rows.names)
     moved = {provider_ids[uuid]: uuid for uuid in prepared.provider_uuids if uuid in provider_ids}
     return [

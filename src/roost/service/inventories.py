@@ -55,7 +55,7 @@ def add_inventory(
     """Add an inventory of a class that the provider does not have yet."""
     provider = get_locked_provider(connection, uuid)
     prefix = f"Unable to create inventory for resource provider {uuid}: "
-    _check_capacity(provider, [inventory], may_reserve_all, prefix)
+    _check_reserved(provider, [inventory], may_reserve_all, prefix)
     try:
         class_ids = hold_classes(connection, [inventory.resource_class])
     except UnknownResourceClass as unknown:
@@ -82,7 +82,7 @@ def replace_inventories(
     """Give the provider exactly these inventories."""
     provider = get_locked_provider(connection, uuid)
     _check_generation(provider, generation)
-    _check_capacity(
+    _check_reserved(
         provider,
         wanted,
         may_reserve_all,
@@ -112,7 +112,7 @@ def replace_inventory(
     provider = get_locked_provider(connection, uuid)
     _check_generation(provider, generation)
     prefix = f"Unable to update inventory for resource provider {uuid}: "
-    _check_capacity(provider, [inventory], may_reserve_all, prefix)
+    _check_reserved(provider, [inventory], may_reserve_all, prefix)
     name = inventory.resource_class
     class_ids = vocabulary.hold_resource_classes(connection, [name])
     if name not in class_ids:
@@ -215,7 +215,7 @@ def _check_generation(provider: Provider, generation: int) -> None:
         )
 
 
-def _check_capacity(
+def _check_reserved(
     provider: Provider, wanted: Iterable[Inventory], may_reserve_all: bool, prefix: str
 ) -> None:
     """Refuse inventories without capacity.

@@ -73,8 +73,8 @@ def _read(connection: Connection, ids: IntColumn) -> list[Provider]:
 def _selected_ids(connection: Connection, forest: Forest, wanted: ProviderFilter) -> IntColumn:
     """The sorted ids of the providers that pass the filter.
 
-    Unknown traits and classes are errors, except behind a part of the filter that no provider of
-    the whole cloud passes. The reference stops at such a part and answers with an empty list.
+    An unknown trait or class is an error, unless no provider passes an earlier part of the filter.
+    The reference stops at such a part and answers with an empty list.
     """
     if wanted.in_tree and providers.find_provider(connection, wanted.in_tree) is None:
         return _NO_IDS

@@ -30,7 +30,7 @@ def create_resource_class(connection: Connection, name: str) -> None:
 
 
 def ensure_resource_class(connection: Connection, name: str) -> bool:
-    """Create the custom class if it does not exist; whether it was created."""
+    """Create the custom class if it does not exist; return whether it was created."""
     if vocabulary.find_resource_class(connection, name) is not None:
         return False
     vocabulary.insert_resource_class(connection, name)

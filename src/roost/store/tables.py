@@ -208,7 +208,8 @@ roost_changes = Table(
     # After a claim, the new usages of the provider, so that readers need not sum allocations up.
     Column("usages", sa.String(255)),
     Index("roost_changes_transaction_id_idx", "transaction_id"),
-    # Without it, SQLite would use ids again, and readers remember the highest id they have seen.
+    # Without it, SQLite would give ids out again, and readers that ask for higher ids would miss
+    # these rows.
     sqlite_autoincrement=True,
 )
 

@@ -81,7 +81,8 @@ class WriteGate:
             while True:
                 arrived = time.monotonic_ns()
                 is_inside = alone and _lock_bytes(file, 0, arrived)
-                # A writer may have locked this byte just now: then the next moment is free.
+                # A writer may have locked this byte just now. Then the thread tries the byte of the
+                # next moment.
                 if is_inside or _lock_bytes(file, arrived, arrived):
                     break
             waiter = _Waiter(file, arrived, is_inside)

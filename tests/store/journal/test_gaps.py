@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from roost.store.journal import gaps as gaps_module
 from roost.store.journal.gaps import (
-    BLOCK_LENGTH,
+    RUN_LENGTH,
     Gap,
     Gaps,
-    IdBlock,
+    IdRun,
     gaps_after,
-    gaps_in_blocks,
+    gaps_in_runs,
     is_missing,
     windows,
     without,
 )
 
 # Few ids, so that some are next to each other, in several blocks.
-IDS = st.frozensets(st.integers(1, 3 * BLOCK_LENGTH)).map(sorted)
+IDS = st.frozensets(st.integers(1, 3 * RUN_LENGTH)).map(sorted)
 
 
 def members(ranges: Iterable[tuple[int, int]]) -> set[int]:
@@ -59,7 +59,7 @@ def test_ids_that_appear_are_no_longer_missing(ids: list[int], found: list[int])
 @given(IDS)
 def test_an_id_is_missing_if_a_gap_contains_it(ids: list[int]) -> None:
     gaps = tuple(gaps_after(0, ids, 1.0))
-    everything = range(4 * BLOCK_LENGTH)
+    everything = range(4 * RUN_LENGTH)
     assert {id_ for id_ in everything if is_missing(gaps, id_)} == missing(gaps)
 
 
@@ -88,21 +88,21 @@ def test_gaps_that_are_far_apart_share_no_range() -> None:
 
 
 @given(IDS, st.integers(0, 10))
-def test_blocks_have_the_same_gaps_as_their_ids(ids: list[int], after: int) -> None:
+def test_runs_have_the_same_gaps_as_their_ids(ids: list[int], after: int) -> None:
     ids = [id_ for id_ in ids if id_ > after]
     bits: dict[int, int] = {}
     for id_ in ids:
-        index, bit = divmod(id_, BLOCK_LENGTH)
+        index, bit = divmod(id_, RUN_LENGTH)
         bits[index] = bits.get(index, 0) | 1 << bit
-    blocks = [IdBlock(index, bits[index], age=float(index)) for index in sorted(bits)]
-    gaps = list(gaps_in_blocks(after, blocks, now=100.0))
+    runs = [IdRun(index, bits[index], age=float(index)) for index in sorted(bits)]
+    gaps = list(gaps_in_runs(after, runs, now=100.0))
     expected = list(gaps_after(after, ids, 0.0))
     assert [(gap.first, gap.last) for gap in gaps] == [(gap.first, gap.last) for gap in expected]
-    assert all(gap.noted == 100.0 - (gap.last + 1) // BLOCK_LENGTH for gap in gaps)
+    assert all(gap.noted == 100.0 - (gap.last + 1) // RUN_LENGTH for gap in gaps)
 
 
-def test_full_blocks_have_no_gaps() -> None:
-    full = (1 << BLOCK_LENGTH) - 1
-    blocks = [IdBlock(1, full, 0.0), IdBlock(2, full, 0.0), IdBlock(4, full, 0.0)]
-    gaps = list(gaps_in_blocks(BLOCK_LENGTH - 1, blocks, now=0.0))
-    assert gaps == [Gap(3 * BLOCK_LENGTH, 4 * BLOCK_LENGTH - 1, 0.0)]
+def test_full_runs_have_no_gaps() -> None:
+    full = (1 << RUN_LENGTH) - 1
+    runs = [IdRun(1, full, 0.0), IdRun(2, full, 0.0), IdRun(4, full, 0.0)]
+    gaps = list(gaps_in_runs(RUN_LENGTH - 1, runs, now=0.0))
+    assert gaps == [Gap(3 * RUN_LENGTH, 4 * RUN_LENGTH - 1, 0.0)]

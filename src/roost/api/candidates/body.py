@@ -16,7 +16,7 @@ from operator import attrgetter
 import numpy as np
 
 from roost.api.candidates.kept_body import BodyWriter, KeptBody, Part, Pieces, with_commas
-from roost.api.candidates.summaries import summaries
+from roost.api.candidates.summaries import ShownFields, single_summaries, tree_summaries
 from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.candidates.template import Template, Templates
 from roost.api.microversions import Microversion
@@ -73,8 +73,7 @@ def _body(found: FoundCandidates, version: Microversion, cache: SummaryCache) ->
     templates = _templates(found, version)
     yield from _separated(_candidates(found.forest, found.batches, templates, allocated))
     yield [b'],"provider_summaries":{']
-    shown = summaries(found.forest, allocated.by_block(), _requested(found), version, cache)
-    yield from _separated(shown)
+    yield from _separated(_summaries(found, version, allocated, cache))
     yield [b"}}"]
 
 
@@ -108,13 +107,37 @@ def _summary_parts(
     cache: SummaryCache,
 ) -> Iterator[Part]:
     """A part for each block."""
-    forest, requested = found.forest, _requested(found)
-    for block_number, allocated_here in allocated.by_block():
+    for block_number, marked in allocated.by_block():
         yield Part(
-            ("summaries", forest.blocks[block_number].token, 0),
-            allocated_here.tobytes(),
-            partial(summaries, forest, [(block_number, allocated_here)], requested, version, cache),
+            ("summaries", found.forest.blocks[block_number].token, 0),
+            marked.tobytes(),
+            partial(_block_summaries, found, version, block_number, marked, cache),
         )
+
+
+def _summaries(
+    found: FoundCandidates,
+    version: Microversion,
+    allocated: _AllocatedProviders,
+    cache: SummaryCache,
+) -> Iterator[Pieces]:
+    for block_number, marked in allocated.by_block():
+        yield from _block_summaries(found, version, block_number, marked, cache)
+
+
+def _block_summaries(
+    found: FoundCandidates,
+    version: Microversion,
+    block_number: int,
+    marked: IntColumn,
+    cache: SummaryCache,
+) -> Iterator[Pieces]:
+    """The summaries of what `_AllocatedProviders` has marked in a block."""
+    forest, block = found.forest, found.forest.blocks[block_number]
+    if version >= (1, 29):
+        return tree_summaries(forest, block, marked, cache)
+    shown = ShownFields.of(version, _requested(found))
+    return single_summaries(forest, block, marked, shown, cache)
 
 
 def _candidates(
@@ -127,7 +150,7 @@ def _candidates(
         template = templates.of(batch.solution)
         if allocated is not None:
             allocated.add(batch, template)
-        yield [template.filled(forest.blocks[batch.block_number], batch.trees)]
+        yield [template.filled(forest.blocks[batch.block_number], batch.tree_numbers)]
 
 
 def _templates(found: FoundCandidates, version: Microversion) -> Templates:
@@ -145,8 +168,8 @@ class _AllocatedProviders:
     def __init__(self, found: FoundCandidates, *, nested: bool) -> None:
         self._found = found
         self._nested = nested
-        # By block number, a mark for each tree or provider of the block. A mark takes one byte,
-        # because a slow client makes an answer hold all marks for a long time.
+        # By block number, a mark for each tree or provider of the block. A slow client makes an
+        # answer hold all marks for long, so a mark takes one byte.
         self._marks: dict[int, BoolColumn] = {}
 
     def add(self, batch: Batch, template: Template) -> None:
@@ -154,15 +177,17 @@ class _AllocatedProviders:
         marks = self._of(batch.block_number)
         if self._nested:
             if template.offsets:
-                marks[selection(batch.trees)] = True
+                marks[selection(batch.tree_numbers)] = True
         else:
-            starts = self._found.forest.blocks[batch.block_number].roots[selection(batch.trees)]
+            starts = self._found.forest.blocks[batch.block_number].roots[
+                selection(batch.tree_numbers)
+            ]
             for offset in template.offsets:
                 marks[starts + offset] = True
         for sharing_number in template.sharing_numbers:
             provider = self._found.sharing_providers[sharing_number]
             self._of(provider.own_tree.block_number)[
-                provider.own_tree.tree if self._nested else provider.ref.provider_index
+                provider.own_tree.tree_number if self._nested else provider.ref.provider_index
             ] = True
 
     def by_block(self) -> Iterator[tuple[int, IntColumn]]:

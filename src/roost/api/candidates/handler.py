@@ -23,7 +23,7 @@ from roost.service.candidates import list_candidates
 # An answer with more candidates, some megabytes, is sent piece by piece.
 _CANDIDATES_AT_ONCE_MAX = 4000
 # The same for the number of candidates times the slots of each.
-_CHOICES_AT_ONCE_MAX = 32_000
+_FILLED_SLOTS_AT_ONCE_MAX = 32_000
 
 # Neither the parsed form of a longer query string nor the work on it is remembered.
 _SHORT_QUERY = 2000
@@ -99,7 +99,7 @@ def _is_large(found: FoundCandidates) -> bool:
     return (
         found.count is None
         or found.count > _CANDIDATES_AT_ONCE_MAX
-        or found.count * len(found.slots) > _CHOICES_AT_ONCE_MAX
+        or found.count * len(found.slots) > _FILLED_SLOTS_AT_ONCE_MAX
     )
 
 

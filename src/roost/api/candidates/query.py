@@ -239,7 +239,7 @@ def _check_resources(groups: Sequence[RequestGroup]) -> None:
 
 
 def _check_conflicts(groups: Sequence[RequestGroup]) -> None:
-    """No group may require a trait, or one of several traits, and forbid all of them."""
+    """Refuse a group that forbids a trait it requires, or all traits of which it requires one."""
     conflicts: list[str] = []
     for group in groups:
         traits = group.traits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,82 +22,75 @@ _PROVIDERS_TOGETHER = 2000
 # pass over the whole columns is cheaper.
 _SINGLE_TREES_MAX = 8
 
-_IN_TREE = (
+_PROVIDER_OF_TREE = (
     b'"%b":{"resources":{%b},"traits":%b,"parent_provider_uuid":%b,"root_provider_uuid":"%b"}'
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _ShownFields:
+class ShownFields:
     """The fields that a version shows of a single provider."""
 
     with_traits: bool
     # The resource classes to show; `None` for all of them.
     classes: Collection[str] | None
 
+    @classmethod
+    def of(cls, version: Microversion, requested: Collection[str]) -> ShownFields:
+        """The fields that this version shows after a request for these resource classes."""
+        return cls(
+            with_traits=version >= (1, 17), classes=None if version >= (1, 27) else requested
+        )
 
-def summaries(
-    forest: Forest,
-    allocated: Iterable[tuple[int, IntColumn]],
-    requested: Collection[str],
-    version: Microversion,
-    cache: SummaryCache,
+
+def tree_summaries(
+    forest: Forest, block: Block, tree_numbers: IntColumn, cache: SummaryCache
 ) -> Iterator[list[Piece]]:
-    """The entries of the object `provider_summaries`, some at a time.
-
-    `allocated` has, for each block, the numbers of trees from 1.29 on, and the indexes of
-    providers before.
-    """
-    if version >= (1, 29):
-        for block_number, trees in allocated:
-            yield from _trees_of_block(forest, forest.blocks[block_number], trees, cache)
-        return
-    shown = _ShownFields(
-        with_traits=version >= (1, 17),
-        classes=None if version >= (1, 27) else requested,
-    )
-    traits = cache.trait_lists(forest)
-    for block_number, indexes in allocated:
-        for index in indexes.tolist():
-            yield [_provider(forest, forest.blocks[block_number], index, shown, traits)]
-
-
-def _trees_of_block(
-    forest: Forest, block: Block, trees: IntColumn, cache: SummaryCache
-) -> Iterator[list[Piece]]:
+    """From 1.29 on: the entries of `provider_summaries` for these trees, some at a time."""
     together = max(1, _PROVIDERS_TOGETHER * block.tree_count // len(block))
-    for first in range(0, len(trees), together):
-        several = trees[first : first + together]
-        versions = block.tree_versions[several].tolist()
-        texts = cache.find(versions)
+    for first in range(0, len(tree_numbers), together):
+        several = tree_numbers[first : first + together]
+        tree_versions = block.tree_versions[several].tolist()
+        texts = cache.find(tree_versions)
         if None in texts:
-            missing = [index for index, text in enumerate(texts) if text is None]
+            missing = [position for position, text in enumerate(texts) if text is None]
             traits = cache.trait_lists(forest)
             rendered = list(_render_trees(forest, block, several[missing].tolist(), traits))
-            for index, text in zip(missing, rendered, strict=True):
-                texts[index] = text
-            missing_versions = [versions[index] for index in missing]
+            for position, text in zip(missing, rendered, strict=True):
+                texts[position] = text
+            missing_versions = [tree_versions[position] for position in missing]
             cache.keep(forest, dict(zip(missing_versions, rendered, strict=True)))
         yield cast("list[Piece]", texts)
 
 
+def single_summaries(
+    forest: Forest, block: Block, indexes: IntColumn, shown: ShownFields, cache: SummaryCache
+) -> Iterator[list[Piece]]:
+    """Before 1.29: the entries of `provider_summaries` for the providers at these indexes."""
+    traits = cache.trait_lists(forest)
+    for index in indexes.tolist():
+        yield [_provider(forest, block, index, shown, traits)]
+
+
 def _render_trees(
-    forest: Forest, block: Block, trees: list[int], trait_lists: TraitLists
+    forest: Forest, block: Block, tree_numbers: list[int], trait_lists: TraitLists
 ) -> Iterator[bytes]:
-    whole = _Resources(forest, block, 0, len(block)) if len(trees) > _SINGLE_TREES_MAX else None
-    for tree in trees:
-        start, end = block.starts[tree : tree + 2].tolist()
+    whole = (
+        _Resources(forest, block, 0, len(block)) if len(tree_numbers) > _SINGLE_TREES_MAX else None
+    )
+    for tree_number in tree_numbers:
+        start, end = block.starts[tree_number : tree_number + 2].tolist()
         resources = whole or _Resources(forest, block, start, end)
         uuids = [block.uuids[index] for index in range(start, end)]
         parents = (block.parents[start:end] - start).tolist()
-        traits = block.traits[start:end].tolist()
+        trait_set_numbers = block.trait_set_numbers[start:end].tolist()
         yield b",".join(
             [
-                _IN_TREE
+                _PROVIDER_OF_TREE
                 % (
                     uuid,
                     resources.of(start + offset),
-                    trait_lists.of(traits[offset]),
+                    trait_lists.of(trait_set_numbers[offset]),
                     b"null" if parents[offset] < 0 else b'"%b"' % uuids[parents[offset]],
                     uuids[0],
                 )
@@ -107,14 +100,14 @@ def _render_trees(
 
 
 def _provider(
-    forest: Forest, block: Block, index: int, shown: _ShownFields, trait_lists: TraitLists
+    forest: Forest, block: Block, index: int, shown: ShownFields, trait_lists: TraitLists
 ) -> bytes:
     """One provider, as versions before 1.29 show it."""
     uuid = block.uuids[index]
     resources = _Resources(forest, block, index, index + 1, shown.classes).of(index)
     if not shown.with_traits:
         return b'"%b":{"resources":{%b}}' % (uuid, resources)
-    traits = trait_lists.of(int(block.traits[index]))
+    traits = trait_lists.of(int(block.trait_set_numbers[index]))
     return b'"%b":{"resources":{%b},"traits":%b}' % (uuid, resources, traits)
 
 
@@ -136,12 +129,12 @@ class _Resources:
             # A database that another service filled may have inventory of a class that is gone.
             if name is None or (classes is not None and name not in classes):
                 continue
-            first, last = np.searchsorted(inventory.indexes, (start, end)).tolist()
+            first_row, end_row = np.searchsorted(inventory.indexes, (start, end)).tolist()
             text = b'"%s":{"capacity":%%d,"used":%%d}' % name.encode()
             for index, capacity, used in zip(
-                inventory.indexes[first:last].tolist(),
-                inventory.capacity[first:last].tolist(),
-                inventory.used[first:last].tolist(),
+                inventory.indexes[first_row:end_row].tolist(),
+                inventory.capacity[first_row:end_row].tolist(),
+                inventory.used[first_row:end_row].tolist(),
                 strict=True,
             ):
                 self._pieces[index - start].append(text % (capacity, used))

@@ -30,9 +30,9 @@ class SummaryCache:
         self._trait_lists: TraitLists | None = None
         self._lock = threading.Lock()
 
-    def find(self, versions: Iterable[int]) -> list[bytes | None]:
+    def find(self, tree_versions: Iterable[int]) -> list[bytes | None]:
         """The summary of each of these versions; `None` for a version that is not in the cache."""
-        return list(map(self._trees.get, versions))
+        return list(map(self._trees.get, tree_versions))
 
     def keep(self, forest: Forest, trees: Mapping[int, bytes]) -> None:
         """Remember the summaries of trees of this forest, by version."""

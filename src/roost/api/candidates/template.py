@@ -13,6 +13,7 @@ from roost.search.batches import Solution, selection, solution_key
 from roost.search.block import Block
 from roost.search.columns import IndexColumn
 from roost.search.plan import Slot
+from roost.search.problem import LocalProvider
 from roost.search.uuid_column import UUID_LENGTH, ByteMatrix
 
 # From this number of trees on, writing uuids into all records at once is faster: 20 trees take
@@ -37,13 +38,12 @@ class Template:
     def __init__(
         self,
         text: bytes,
-        holes: Sequence[int],
-        allocated: Sequence[int],
+        holes: Sequence[LocalProvider],
+        allocated: Sequence[LocalProvider],
         sharing_uuids: Sequence[bytes],
     ) -> None:
         self._text = text
-        # The provider of each hole: one of the tree, by offset, or a sharing provider, by
-        # `~sharing_number`.
+        # The provider of each hole.
         self._holes = holes
         self._sharing_uuids = sharing_uuids
         self.offsets = [provider for provider in allocated if provider >= 0]
@@ -54,12 +54,12 @@ class Template:
         """About how many bytes the template takes, with its solution and allocations."""
         return 2 * len(self._text) + 40 * len(self._holes) + 500
 
-    def filled(self, block: Block, trees: list[int]) -> Piece:
+    def filled(self, block: Block, tree_numbers: list[int]) -> Piece:
         """The candidates of these trees of a block, with commas between them."""
-        if len(trees) >= _STAMPED_MIN:
+        if len(tree_numbers) >= _STAMPED_MIN:
             matrix = block.uuids.matrix
             if matrix is not None and self._sharing_is_regular():
-                return self._stamped(matrix, block.roots[selection(trees)])
+                return self._stamped(matrix, block.roots[selection(tree_numbers)])
         uuids, sharing_uuids = block.uuids, self._sharing_uuids
         text, holes = self._text, self._holes
         return b",".join(
@@ -71,7 +71,7 @@ class Template:
                         for provider in holes
                     ]
                 )
-                for start in map(block.starts.item, trees)
+                for start in map(block.starts.item, tree_numbers)
             ]
         )
 
@@ -108,11 +108,11 @@ class Templates:
         self._sharing_uuids = sharing_uuids
         self._as_mapping = version >= (1, 12)
         self._with_mappings = version >= (1, 34)
-        self._unsuffixed = [index for index, slot in enumerate(slots) if not slot.suffix]
-        self._suffixed = [index for index, slot in enumerate(slots) if slot.suffix]
+        self._unsuffixed = [slot for slot, its in enumerate(slots) if not its.suffix]
+        self._suffixed = [slot for slot, its in enumerate(slots) if its.suffix]
         # A suffixed group has one provider, so this text is the same in all candidates.
         self._suffixed_mappings = b",".join(
-            b'%b:["%b"]' % (orjson.dumps(slots[index].suffix), _HOLE) for index in self._suffixed
+            b'%b:["%b"]' % (orjson.dumps(slots[slot].suffix), _HOLE) for slot in self._suffixed
         )
         # The allocation of a provider, by the slots that it fills.
         self._allocations: dict[tuple[int, ...], bytes] = {}
@@ -133,7 +133,7 @@ class Templates:
         return found
 
     def _make(self, solution: Solution) -> Template:
-        filled: dict[int, list[int]] = {}
+        filled: dict[LocalProvider, list[int]] = {}
         for slot, provider in enumerate(solution):
             if self._slots[slot].resources:
                 filled.setdefault(provider, []).append(slot)

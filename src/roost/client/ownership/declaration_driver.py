@@ -26,7 +26,7 @@ class DeclarationDriver:
     """Edits a tree by the three-way merge, and keeps the ownership record true.
 
     Each report needs a driver of its own. `uuid` is the provider of the host. `kept` has lines
-    about parts of the declaration that were left out before.
+    about parts of the declaration that the reporter left out.
     """
 
     def __init__(

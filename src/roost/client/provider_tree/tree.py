@@ -120,7 +120,7 @@ class ProviderTree:
     # -- adding and removing providers
 
     def new_root(self, name: str, uuid: str, generation: int | None = None) -> str:
-        """Add a root; ValueError if the uuid is the uuid or the name of a provider."""
+        """Add a root; ValueError if a provider already has this uuid, or has it as its name."""
         with self.lock:
             self._demand_unknown(uuid)
             self._forest.add(ProviderNode(uuid, name, generation))

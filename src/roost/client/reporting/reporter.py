@@ -34,7 +34,7 @@ from roost.model.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
 
-REDRIVEN = (ResourceProviderUpdateConflict, PlacementReshapeConflict, WriteLost)
+REPORTED_AGAIN = (ResourceProviderUpdateConflict, PlacementReshapeConflict, WriteLost)
 """After these errors the reporter reads the tree, calls the driver and flushes again."""
 
 FlushFailed = Callable[[ProviderTree, Exception], None]
@@ -103,8 +103,9 @@ class Reporter:
             try:
                 tree, allocations = self._drive(driver, nodename, uuid, reshape)
                 return self._flush(uuid, tree, allocations, failed)
-            except REDRIVEN as error:
+            except REPORTED_AGAIN as error:
                 LOG.info("%s: attempt %d of %d: %s", nodename, attempt, self._attempts, error)
+                # After a failed write the flush has done so; after other conflicts nothing has.
                 self._invalidate(uuid, error)
                 if attempt == self._attempts:
                     raise

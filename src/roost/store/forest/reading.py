@@ -133,14 +133,17 @@ def _values(provider_ids: Collection[int]) -> list[dict[str, list[int]]]:
 
 
 def _of_known(columns: Columns, known: BoolColumn) -> Columns:
-    """Only rows of known providers: no foreign key deletes the inventories of a deleted one."""
+    """The rows of known providers only.
+
+    The inventories of a deleted provider may remain, because no foreign key deletes them.
+    """
     provider_ids = columns.integers[0]
-    kept = provider_ids < len(known)
-    kept[kept] = known[provider_ids[kept]]
-    if kept.all():
+    selected = provider_ids < len(known)
+    selected[selected] = known[provider_ids[selected]]
+    if selected.all():
         return columns
-    last = [value for value, is_kept in zip(columns.last, kept, strict=True) if is_kept]
-    return Columns(columns.integers[:, kept], last)
+    last = [value for value, is_known in zip(columns.last, selected, strict=True) if is_known]
+    return Columns(columns.integers[:, selected], last)
 
 
 def _forest_rows(parts: Sequence[Columns]) -> ForestRows:

@@ -15,8 +15,8 @@ NEAR = 32
 # With many more ranges, a statement takes longer to parse than to execute.
 WINDOWS_MAX = 200
 
-BLOCK_LENGTH = 64
-_FULL = (1 << BLOCK_LENGTH) - 1
+RUN_LENGTH = 64
+_FULL = (1 << RUN_LENGTH) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class IdBlock:
-    """Which of the ids from `index * BLOCK_LENGTH` on there are, lowest bit first."""
+class IdRun:
+    """Which of the ids from `index * RUN_LENGTH` on there are, lowest bit first."""
 
     index: int
     bits: int
@@ -62,19 +62,19 @@ def gaps_after(last: int, ids: Iterable[int], noted: float) -> Iterator[Gap]:
         last = id_
 
 
-def gaps_in_blocks(after: int, blocks: Iterable[IdBlock], now: float) -> Iterator[Gap]:
-    """The gaps between `after` and the highest id of ascending blocks.
+def gaps_in_runs(after: int, runs: Iterable[IdRun], now: float) -> Iterator[Gap]:
+    """The gaps between `after` and the highest id of ascending runs.
 
     A gap is as old as the rows after it.
     """
     last = after
-    for block in blocks:
-        start = block.index * BLOCK_LENGTH
-        if block.bits == _FULL and start == last + 1:
-            last += BLOCK_LENGTH
+    for run in runs:
+        start = run.index * RUN_LENGTH
+        if run.bits == _FULL and start == last + 1:
+            last += RUN_LENGTH
             continue
-        ids = [start + bit for bit in range(BLOCK_LENGTH) if block.bits >> bit & 1]
-        yield from gaps_after(last, ids, now - block.age)
+        ids = [start + bit for bit in range(RUN_LENGTH) if run.bits >> bit & 1]
+        yield from gaps_after(last, ids, now - run.age)
         last = ids[-1]
 
 

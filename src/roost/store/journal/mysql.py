@@ -32,13 +32,13 @@ from roost.store.errors import mysql_code_of
 from roost.store.journal.by_id import Answer, IdPosition
 from roost.store.journal.epochs import has_triggers
 from roost.store.journal.gaps import (
-    BLOCK_LENGTH,
+    RUN_LENGTH,
     Gap,
     Gaps,
-    IdBlock,
+    IdRun,
     Windows,
     gaps_after,
-    gaps_in_blocks,
+    gaps_in_runs,
     is_missing,
     windows,
     without,
@@ -56,13 +56,13 @@ from roost.store.journal.rows import (
     untold,
 )
 
-# For how long a reader looks for a missing id at least.
+# The least time for which a reader looks for a missing id.
 SECONDS_MIN = 30.0
 SECONDS_MIN_IN_CLUSTER = 180.0
 # How far the clocks of two hosts may differ.
 _CLOCK_DIFFERENCE_SECONDS = 30
-# With more gaps than that, reading all tables again is faster. A reader that starts keeps half of
-# them at most, the newest, so that it can continue.
+# With more gaps than this, a reader reads all tables again, which is faster. A reader that starts
+# keeps only the newest half of this number.
 GAPS_MAX = 50_000
 _GAPS_PER_PROBE = 200
 # MariaDB and MySQL each have an error code for a row that another transaction holds.
@@ -90,10 +90,10 @@ _START = _SELECT.format(
 )
 _RECENT = f"SELECT id {_BY_ID} ORDER BY id DESC LIMIT {RECENT_MAX}"
 # Fetching a million ids one by one would take most of the time that a reader needs to start.
-_BLOCKS = (
-    f"SELECT id DIV {BLOCK_LENGTH}, BIT_OR(1 << (id & {BLOCK_LENGTH - 1})),"
+_RUNS = (
+    f"SELECT id DIV {RUN_LENGTH}, BIT_OR(1 << (id & {RUN_LENGTH - 1})),"
     f" TIMESTAMPDIFF(SECOND, MAX(created_at), UTC_TIMESTAMP()) {_BY_ID}"
-    f" GROUP BY id DIV {BLOCK_LENGTH} ORDER BY NULL"
+    f" GROUP BY id DIV {RUN_LENGTH} ORDER BY NULL"
 )
 
 
@@ -115,9 +115,9 @@ class MysqlPosition(IdPosition):
         The ids that are missing now belong to the position: a transaction may commit them later.
         """
         answer = Answer.at_start(connection, _START)
-        blocks = sorted(_id_blocks(connection), key=lambda block: block.index)
+        runs = sorted(_id_runs(connection), key=lambda run: run.index)
         now = clock()
-        gaps = gaps_in_blocks(int(answer.pruned or 0), blocks, now)
+        gaps = gaps_in_runs(int(answer.pruned or 0), runs, now)
         in_cluster = is_cluster(connection)
         if in_cluster:
             # Ids ascend in steps in a cluster: most are missing, nearly all of them for ever.
@@ -251,9 +251,9 @@ def is_cluster(connection: Connection) -> bool:
     return any(value == "ON" for _, value in found)
 
 
-def _id_blocks(connection: Connection) -> Iterator[IdBlock]:
-    for index, bits, age in connection.exec_driver_sql(_BLOCKS):
-        yield IdBlock(int(index), int(bits), max(0, int(age) - _CLOCK_DIFFERENCE_SECONDS))
+def _id_runs(connection: Connection) -> Iterator[IdRun]:
+    for index, bits, age in connection.exec_driver_sql(_RUNS):
+        yield IdRun(int(index), int(bits), max(0, int(age) - _CLOCK_DIFFERENCE_SECONDS))
 
 
 def _locking(gap: Gap) -> str:
