@@ -107,4 +107,7 @@ def _entry_text(entry: AccountEntry) -> str:
     if entry.requirement_index is None:
         return f"{entry.stage} left {entry.tree_count} trees"
     groups = ", ".join(repr(suffix) for suffix in entry.suffixes)
-    return f"{entry.stage} of group {groups} left {entry.provider_count} providers in {entry.tree_count} trees"
+    return (
+        f"{entry.stage} of group {groups} left {entry.provider_count} providers in "
+        f"{entry.tree_count} trees"
+    )

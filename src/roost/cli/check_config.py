@@ -18,7 +18,7 @@ from roost.api.policy import Policy
 from roost.api.policy_review import open_writes
 from roost.cli.options import configuration_options
 from roost.cli.terminal import plain
-from roost.configuration.concerns import Concern, Kind, Severity, exit_status
+from roost.configuration.concerns import Concern, ConcernKind, Severity, exit_status
 from roost.configuration.config_file import read_config_file
 from roost.configuration.dangers import dangers, keystone_options
 from roost.configuration.in_force import OptionInForce, options_in_force
@@ -84,7 +84,7 @@ def check_config(
         if connect:
             concerns += [*_database(settings), *_keystone(settings)]
     except OperatorError as error:
-        concerns.append(_failure(Kind.UNUSABLE, error))
+        concerns.append(_failure(ConcernKind.UNUSABLE, error))
     status = exit_status(concerns, strict=strict)
     if as_json:
         click.echo(json.dumps(_plain(options, concerns, status), default=str))
@@ -93,7 +93,7 @@ def check_config(
     sys.exit(status)
 
 
-def _failure(kind: Kind, error: OperatorError) -> Concern:
+def _failure(kind: ConcernKind, error: OperatorError) -> Concern:
     return Concern(kind, Severity.FAILURE, error.explanation)
 
 
@@ -102,18 +102,18 @@ def _unusable(settings: Settings) -> Iterator[Concern]:
     try:
         check_strategy(replace(settings, auth_strategy=settings.auth_strategy or "noauth2"))
     except OperatorError as error:
-        yield _failure(Kind.UNUSABLE, error)
+        yield _failure(ConcernKind.UNUSABLE, error)
     try:
         policy = Policy(settings.oslo)
     except OperatorError as error:
-        yield _failure(Kind.UNUSABLE, error)
+        yield _failure(ConcernKind.UNUSABLE, error)
         return
     for text in open_writes(policy):
-        yield Concern(Kind.DANGEROUS, Severity.WARNING, text)
+        yield Concern(ConcernKind.DANGEROUS, Severity.WARNING, text)
     wanted = settings.oslo.oslo_policy.policy_file
     if wanted != "policy.yaml" and not settings.oslo.find_file(wanted):
         text = f"[oslo_policy]policy_file = {wanted} does not exist: the defaults hold. Create it."
-        yield Concern(Kind.DANGEROUS, Severity.WARNING, text)
+        yield Concern(ConcernKind.DANGEROUS, Severity.WARNING, text)
 
 
 def _database(settings: Settings) -> Iterator[Concern]:
@@ -126,22 +126,24 @@ def _database(settings: Settings) -> Iterator[Concern]:
                 state = inspect_schema(database).state
             where = shown_url(database.url)
     except OperatorError as error:
-        yield _failure(Kind.CONNECTION, error)
+        yield _failure(ConcernKind.CONNECTION, error)
         return
     if state is SchemaState.CURRENT:
-        yield Concern(Kind.CONNECTION, Severity.OK, f"{where} answers; its schema is current.")
+        yield Concern(
+            ConcernKind.CONNECTION, Severity.OK, f"{where} answers; its schema is current."
+        )
     elif state is SchemaState.EMPTY:
         text = f"{where} is empty; the first start makes its tables."
-        yield Concern(Kind.CONNECTION, Severity.OK, text)
+        yield Concern(ConcernKind.CONNECTION, Severity.OK, text)
     elif state is SchemaState.OLDER and settings.upgrade_schema:
         text = f"{where} has an older schema; the next start upgrades it."
-        yield Concern(Kind.CONNECTION, Severity.OK, text)
+        yield Concern(ConcernKind.CONNECTION, Severity.OK, text)
     elif state is SchemaState.OLDER:
         text = f"{where} has an older schema, so the start is refused. Say: {SYNC_COMMAND}"
-        yield Concern(Kind.CONNECTION, Severity.FAILURE, text)
+        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text)
     else:
         text = f"{where} has a schema of a newer Roost, or of another program."
-        yield Concern(Kind.CONNECTION, Severity.FAILURE, text)
+        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text)
 
 
 def _keystone(settings: Settings) -> Iterator[Concern]:
@@ -157,15 +159,15 @@ def _keystone(settings: Settings) -> Iterator[Concern]:
         status = pool.request("GET", url, retries=False, redirect=False).status
     except (urllib3.exceptions.HTTPError, OSError) as error:
         text = f"Keystone at {url} does not answer: {error}. Check auth_url and the network."
-        yield Concern(Kind.CONNECTION, Severity.FAILURE, text)
+        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text)
         return
     finally:
         pool.clear()
     if status >= 400:
         text = f"{url} answers {status}, which Keystone would not. Check auth_url."
-        yield Concern(Kind.CONNECTION, Severity.FAILURE, text)
+        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text)
     else:
-        yield Concern(Kind.CONNECTION, Severity.OK, f"Keystone at {url} answers.")
+        yield Concern(ConcernKind.CONNECTION, Severity.OK, f"Keystone at {url} answers.")
 
 
 def _plain(options: list[OptionInForce], concerns: list[Concern], status: int) -> dict[str, object]:

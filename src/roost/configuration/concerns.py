@@ -15,7 +15,7 @@ class Severity(StrEnum):
     FAILURE = "failure"
 
 
-class Kind(StrEnum):
+class ConcernKind(StrEnum):
     """What a concern is about."""
 
     UNKNOWN = "unknown"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 class Concern:
     """One thing to look at: what it is, and what to do."""
 
-    kind: Kind
+    kind: ConcernKind
     severity: Severity
     message: str
 
@@ -38,7 +38,7 @@ class Concern:
 def exit_status(concerns: list[Concern], *, strict: bool) -> int:
     """0: nothing to mend, 1: warnings, 2: the configuration cannot be used.
 
-    >>> note = Concern(Kind.IGNORED, Severity.NOTE, "")
+    >>> note = Concern(ConcernKind.IGNORED, Severity.NOTE, "")
     >>> exit_status([note], strict=False), exit_status([note], strict=True)
     (0, 1)
     """

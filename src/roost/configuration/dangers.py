@@ -13,7 +13,7 @@ from oslo_config import cfg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from roost.configuration.concerns import Concern, Kind, Severity
+from roost.configuration.concerns import Concern, ConcernKind, Severity
 from roost.configuration.config_file import ConfigFile, read_config_file
 from roost.configuration.options import LIMITS
 from roost.configuration.settings import Settings
@@ -40,7 +40,7 @@ def dangers(settings: Settings, environment: Mapping[str, str] = os.environ) -> 
         *_web(settings),
         *_limits(settings),
     ]
-    return [Concern(Kind.DANGEROUS, Severity.WARNING, text) for text in texts]
+    return [Concern(ConcernKind.DANGEROUS, Severity.WARNING, text) for text in texts]
 
 
 def _identity(settings: Settings) -> Iterator[str]:

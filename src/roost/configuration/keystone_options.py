@@ -18,6 +18,7 @@ _VARIABLES = f"OS_{GROUP.upper()}__"
 def register_keystone_options(conf: Any) -> list[tuple[str, str]]:
     """Register the options that this configuration can set. Returns their groups and names."""
     try:
+        # The extra `keystone` brings these packages, and may not be installed.
         from keystoneauth1 import loading  # noqa: PLC0415
         from keystonemiddleware import auth_token  # noqa: PLC0415
     except ModuleNotFoundError:
@@ -50,6 +51,7 @@ def known_keystone_options(
     if GROUP not in groups and not of_variables:
         return {}
     try:
+        # The extra `keystone` brings these packages, and may not be installed.
         from keystoneauth1 import loading  # noqa: PLC0415
         from keystonemiddleware import auth_token  # noqa: PLC0415
     except ModuleNotFoundError:
@@ -66,6 +68,7 @@ def known_keystone_options(
 
 def _plugin_options(auth_type: str) -> list[cfg.Opt]:
     """The options of a way to log in; none if keystoneauth does not know it."""
+    # The extra `keystone` brings this package, and may not be installed.
     from keystoneauth1 import exceptions, loading  # noqa: PLC0415
 
     try:

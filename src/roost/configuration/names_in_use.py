@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from roost.configuration.concerns import Concern, Kind, Severity
+from roost.configuration.concerns import Concern, ConcernKind, Severity
 from roost.configuration.config_file import read_config_file
 from roost.configuration.settings import Settings, options_without_effect
 from roost.configuration.unknown_names import all_options, unknown_names
@@ -14,10 +14,10 @@ from roost.configuration.unknown_names import all_options, unknown_names
 def name_concerns(settings: Settings) -> Iterator[Concern]:
     """A concern for each name that has no effect, or that a later version may not know."""
     for sentence in unknown_names(settings.config_files, os.environ):
-        yield Concern(Kind.UNKNOWN, Severity.WARNING, sentence)
+        yield Concern(ConcernKind.UNKNOWN, Severity.WARNING, sentence)
     for name in options_without_effect(settings):
         text = f"{name} is an option of the reference that has no effect in Roost. Remove it."
-        yield Concern(Kind.IGNORED, Severity.NOTE, text)
+        yield Concern(ConcernKind.IGNORED, Severity.NOTE, text)
     yield from _deprecated(settings)
 
 
@@ -41,4 +41,4 @@ def _deprecated(settings: Settings) -> Iterator[Concern]:
                 text = f"{where}: [{group}]{name} is deprecated by its library. Remove it."
             else:
                 continue
-            yield Concern(Kind.DEPRECATED, Severity.NOTE, text)
+            yield Concern(ConcernKind.DEPRECATED, Severity.NOTE, text)

@@ -104,12 +104,6 @@ class Poller:
             self._await_arrivals(arrivals)
         self._finish(arrivals)
 
-    def reload_certificates(self) -> None:
-        """Read the files of all certificates again. The server does so by itself if they change."""
-        for listener in self._listeners:
-            if listener.certificates is not None:
-                listener.certificates.reload()
-
     def is_stopping(self) -> bool:
         """Whether the server finishes its work and takes no more."""
         return self._stopping

@@ -112,7 +112,7 @@ class _Failed(Exception):
         self.reason = reason
 
 
-class _Middleware(AuthProtocol):  # type: ignore[misc]
+class _Middleware(AuthProtocol):  # type: ignore[misc]  # its package has no types
     """The middleware, with two differences: it tells why it fails, and shares its look-ups.
 
     Access rules concern a method and a path. So they are no part of a look-up that requests share.

@@ -24,10 +24,10 @@ from roost.client.drivers.linux.files import Directory, Files, FileUnreadable
 from roost.client.drivers.machine.values import MachineUnreadable
 from roost.client.errors import NotConfigured
 
-Kind = Literal["=", "->", "!", "/"]
+LineMark = Literal["=", "->", "!", "/"]
 
 _LINE = re.compile(r"(?P<path>/\S+?)(?:(?P<bare>/)| (?P<kind>=|->|!)(?: (?P<text>.*))?)")
-_KINDS: dict[str | None, Kind] = {"=": "=", "->": "->", "!": "!", None: "/"}
+_KINDS: dict[str | None, LineMark] = {"=": "=", "->": "->", "!": "!", None: "/"}
 _INDENT = "    "
 
 
@@ -35,7 +35,7 @@ _INDENT = "    "
 class CapturedPath:
     """The content at one path: a text, a link, a reason or just a name."""
 
-    kind: Kind
+    kind: LineMark
     text: str = ""
 
 
@@ -67,7 +67,7 @@ class Capture(Files):
         """Whether `other` is a path below `path`."""
         return other.startswith(f"{path}/")
 
-    def _look_up(self, path: str, kind: Kind) -> str | None:
+    def _look_up(self, path: str, kind: LineMark) -> str | None:
         entry = self.entries.get(path)
         if entry is None:
             return None
