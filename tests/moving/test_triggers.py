@@ -19,6 +19,7 @@ from roost.cli.main import cli
 from roost.store import tables
 from roost.store.database import Database
 from roost.store.errors import DatabaseUnusable
+from roost.store.journal.writing import recording_usages
 from roost.store.triggers.installation import install_triggers, remove_triggers, trigger_status
 from support.api_client import ApiClient
 from support.moving.shared_database import MakeApi, SharedDatabase
@@ -208,6 +209,31 @@ def test_both_services_write_at_once_and_agree(triggers: SharedDatabase, make_ap
     for consumer in consumers:
         reference.delete(f"/allocations/{consumer}")
     assert reference.delete(f"/resource_providers/{uuid}").status == 204
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+def test_readers_believe_no_sums_while_other_programs_write(
+    database: Database, api: ApiClient, untouched: None
+) -> None:
+    """A release of the reference takes no lock, so sums of a concurrent claim may be wrong."""
+    uuid = provider_uuid("summed")
+    install_triggers(database)
+    put_provider(api, uuid)
+    assert len(placed(api)) == 1
+
+    def record_wrong_sums(connection: Connection) -> None:
+        query = sa.select(tables.resource_providers.c.id)
+        provider_id = connection.scalars(query).one()
+        for text, parameters in recording_usages(connection, [(provider_id, uuid, {0: 8})]):
+            connection.exec_driver_sql(text, parameters)
+
+    database.write(record_wrong_sums)
+    assert len(placed(api)) == 1
+    remove_triggers(database)
+    assert len(placed(api)) == 1
+    database.write(record_wrong_sums)
+    # Without triggers, only Roost writes, and its sums are right.
+    assert placed(api) == []
 
 
 def usage(api: ApiClient, uuid: str) -> int:

@@ -225,7 +225,7 @@ def test_a_start_upgrades_if_the_operator_allows_it(database: Database, revision
     assert inspect_schema(database).state is SchemaState.CURRENT
 
 
-def test_a_start_on_a_current_database_sends_three_statements(database: Database) -> None:
+def test_a_start_on_a_current_database_sends_four_statements(database: Database) -> None:
     sync_schema(database)
     statements: list[str] = []
 
@@ -235,7 +235,7 @@ def test_a_start_on_a_current_database_sends_three_statements(database: Database
     for engine in (database.engine, database.reader):
         sa.event.listen(engine, "after_cursor_execute", note)
     prepare_schema(database, upgrade=False)
-    assert len(statements) == 3
+    assert len(statements) == 4
 
 
 def test_tables_of_another_application_are_refused(database: Database) -> None:

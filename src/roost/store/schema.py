@@ -17,7 +17,7 @@ from roost.store.errors import SYNC_COMMAND, DatabaseUnusable, WriteRefused
 from roost.store.migrations.compatibility import lets_this_version_serve
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.tables import metadata
-from roost.store.transfer.progress_mark import read_mark
+from roost.store.transfer.progress_mark import stored_mark
 from roost.store.watchdog import opening_watched
 
 LOG = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ def prepare_schema(
     elif status.state is not SchemaState.CURRENT:
         LOG.info("Preparing the schema of %s: %s", shown_url(database.url), _difference(status))
         sync_schema(database)
-    if database.read(read_mark) is not None:
+    if database.read(stored_mark) is not None:
         raise DatabaseUnusable(
             f"An import into {shown_url(database.url)} has not finished. Finish it with the same "
             "`roost db import` command, or name another database."

@@ -29,8 +29,11 @@ class ProgressMark:
 
 def read_mark(connection: Connection) -> ProgressMark | None:
     """The mark; `None` if no import is unfinished, or the database has no tables of Roost."""
-    if not sa.inspect(connection).has_table(roost_meta.name):
-        return None
+    return stored_mark(connection) if sa.inspect(connection).has_table(roost_meta.name) else None
+
+
+def stored_mark(connection: Connection) -> ProgressMark | None:
+    """The mark in a database that has the tables of Roost."""
     query = sa.select(roost_meta.c.value).where(roost_meta.c.name == _NAME)
     text: str | None = connection.scalar(query)
     if text is None:
@@ -44,7 +47,7 @@ def set_mark(connection: Connection, mark: ProgressMark) -> None:
     changed = connection.execute(
         sa.update(roost_meta).where(roost_meta.c.name == _NAME).values(value=mark.text())
     )
-    if not changed.rowcount and read_mark(connection) is None:
+    if not changed.rowcount and stored_mark(connection) is None:
         connection.execute(sa.insert(roost_meta).values(name=_NAME, value=mark.text()))
 
 
