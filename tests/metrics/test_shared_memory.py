@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
@@ -116,6 +117,22 @@ def test_threads_lose_no_count() -> None:
     assert family(CLAIMS.name).samples["claimed",] == [20_000.0]
 
 
+def test_a_fork_of_which_python_does_not_hear_is_noticed() -> None:
+    """uwsgi forks its workers like this, after it has loaded the application."""
+    CLAIMS.count(("claimed",))
+    fork = ctypes.PyDLL(None).fork
+    for _ in range(2):
+        child = fork()
+        if not child:
+            TALLY.ensure()
+            CONFLICTS.count(("capacity",))
+            os._exit(0)
+        os.waitpid(child, 0)
+    CONFLICTS.count(("amount",))
+    assert family(CLAIMS.name).samples == {("claimed",): [1.0]}
+    assert family(CONFLICTS.name).samples == {("capacity",): [2.0], ("amount",): [1.0]}
+
+
 def test_a_fork_while_another_thread_counts_leaves_the_child_able_to_count() -> None:
     with TALLY.lock:
         in_child(lambda: CLAIMS.count(("claimed",)))
@@ -147,6 +164,8 @@ def test_workers_that_load_the_application_themselves_share_by_their_parent() ->
         if not child:
             work()
         counts.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    for path in Path("/dev/shm").glob(f"roost-metrics-{os.getuid()}-{os.getpid()}-*"):
+        path.unlink()
     assert counts == [1, 2]
 
 
@@ -158,7 +177,10 @@ def test_the_files_of_servers_that_have_ended_are_removed() -> None:
         SharedMemory.of_server()
 
     in_child(work)
-    assert not path.exists()
+    remains = list(Path("/dev/shm").glob(f"roost-metrics-{os.getuid()}-{os.getpid()}-*"))
+    assert path not in remains
+    for own in remains:
+        own.unlink()
 
 
 def test_an_increment_costs_little() -> None:

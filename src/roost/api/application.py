@@ -96,6 +96,7 @@ class Application:
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
+        TALLY.ensure()
         if self._housekeeping is not None:
             self._housekeeping.ensure()
         if self._prefix:

@@ -53,8 +53,8 @@ def shortens(formatter: object) -> bool:
 class JsonLineFormatter(JSONFormatter):
     """Formats a record with fields by itself, and every other record as oslo.log does.
 
-    oslo.log makes a context, copies its values and asks for the time zone. That takes 120
-    microseconds for each line; the short way takes 7.
+    oslo.log makes a context, copies its values and asks for the time zone. That takes 38
+    microseconds for each line; the short way takes 8.
     """
 
     def __init__(self, datefmt: str | None) -> None:

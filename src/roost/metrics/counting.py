@@ -35,6 +35,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self._process_id = os.getpid()
         self._memory: SharedMemory | None = None
         self._slot: ProcessSlot | None = None
         # The values of this process; places are indexes into it.
@@ -72,6 +73,11 @@ class Tally:
             self._memory = SharedMemory.anonymous()
             self._forget_slot()
 
+    def ensure(self) -> None:
+        """Notice a fork. uwsgi forks without telling Python."""
+        if self._process_id != os.getpid():
+            self._leave_to_parent()
+
     def remembered(self) -> dict[Any, Any]:
         """A dictionary for places, which is emptied when the slot of this process changes."""
         places: dict[Any, Any] = {}
@@ -83,6 +89,7 @@ class Tally:
         self._metrics.append(metric)
 
     def _leave_to_parent(self) -> None:
+        self._process_id = os.getpid()
         # Another thread of the parent may have held the lock at the fork.
         self.lock = threading.Lock()
         self._forget_slot()
