@@ -22,7 +22,7 @@ PROVIDER = "c0ffee00-0000-0000-0000-000000000001"
 CONSUMER = "c0ffee00-0000-0000-0000-00000000c001"
 SYSTEM = {"system": {"all": True}}
 DOMAIN = {"domain": {"id": "default"}}
-GUARDED = [route for route in ROUTES if route.path not in ("", "/")]
+GUARDED = [route for route in ROUTES if route.rule is not None]
 INVALID = ("none", "empty", "garbage", "expired", "revoked")
 # Without the routes of Roost alone.
 COMMON = [route for route in GUARDED if not route.path.startswith("/roost/")]

@@ -11,7 +11,7 @@ from roost.cli.tree.show import show
 
 @click.group()
 def tree() -> None:
-    """Look at trees of resource providers, and declare them in files."""
+    """Look at trees of providers, and declare them in files."""
 
 
 tree.add_command(show)
