@@ -68,11 +68,8 @@ class Poller:
         self._evicted = 0
         self._deeds = Deeds()
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
-        self._server: Environ = {
-            "wsgi.url_scheme": "http",
-            "SERVER_SOFTWARE": "Roost",
-            "roost.is_stopping": self.is_stopping,
-        }
+        self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
+        self._server["roost.is_stopping"] = self.is_stopping
 
     def run(self) -> None:
         """Serve until SIGTERM, then let requests in flight finish."""
@@ -88,9 +85,9 @@ class Poller:
             arrivals.register(self._listener, select.EPOLLIN)
             while not self._stopping:
                 self._turn(arrivals, wakened)
-            # Clients still get answers, while a proxy learns that it shall ask another server.
-            drained_at = time.monotonic() + self._limits.drain_seconds
-            while time.monotonic() < drained_at:
+            # Meanwhile a proxy learns that it shall ask another server.
+            ends_at = time.monotonic() + self._limits.drain_seconds
+            while time.monotonic() < ends_at:
                 self._turn(arrivals, wakened)
         self._finish()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import DBAPIError, InterfaceError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 
 from roost.model.errors import OperatorError
 
@@ -122,3 +122,10 @@ def sqlstate_of(error: DBAPIError) -> str | None:
 def mysql_code_of(error: DBAPIError) -> object:
     """The code of an error of MySQL or MariaDB; anything else for other databases."""
     return next(iter(getattr(error.orig, "args", ())), None)
+
+
+def retry_cause(error: Exception) -> str:
+    """Why a write that met this error runs again, in one word."""
+    if isinstance(error, ConnectionLost):
+        return "connection"
+    return "race" if isinstance(error, (Retry, IntegrityError)) else "lock"
