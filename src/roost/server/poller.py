@@ -80,11 +80,8 @@ class Poller:
         self._evicted = 0
         self._deeds = Deeds()
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
-        self._server: Environ = {
-            "wsgi.url_scheme": "http",
-            "SERVER_SOFTWARE": "Roost",
-            "roost.is_stopping": self.is_stopping,
-        }
+        self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
+        self._server["roost.is_stopping"] = self.is_stopping
 
     def run(self) -> None:
         """Serve until SIGTERM, then let requests in flight finish."""

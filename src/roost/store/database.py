@@ -29,6 +29,7 @@ from roost.store.errors import (
     is_transient,
     leaves_outcome_open,
     reason_of,
+    retry_cause,
 )
 from roost.store.pymysql_connections import use_sparing_connections
 from roost.store.sessions import Doorway, Session, raise_translated
@@ -60,8 +61,6 @@ WAIT_SECONDS = 5
 _PROBE_SECONDS = 2
 SILENCE_SECONDS = 30
 
-# Why a write runs again, as a label of metrics.
-_RACE, _CONNECTION, _LOCK = ("race",), ("connection",), ("lock",)
 _BACKOFF_SECONDS_MAX = 0.25
 # The bound for a write with all its attempts. Without it, writes that wait for each other could
 # occupy all threads.
@@ -115,7 +114,10 @@ class Database:
             for engine in (self.engine, self.reader)
         )
         self.followers = Doorway(self.follower, 0, 0, kept_max=1)
-        self.availability = Availability(lambda: self.probe(_select_one), options.wait_seconds)
+        self.availability = Availability(
+            lambda: self.probe(lambda new: new.exec_driver_sql("SELECT 1").close()),
+            options.wait_seconds,
+        )
         for engine in (self.engine, self.reader, self.follower):
             self.availability.guard(engine)
         self.gate = (
@@ -161,17 +163,13 @@ class Database:
                     break
             try:
                 return self._write(deadline, lambda connection: work(connection, *args, **kwargs))
-            except (Retry, IntegrityError) as error:
+            except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
-                RETRIES.count(_RACE)
-            except ConnectionLost as error:
-                last = error
-                RETRIES.count(_CONNECTION)
             except DBAPIError as error:
                 if not is_transient(error):
                     raise
                 last = error
-                RETRIES.count(_LOCK)
+            RETRIES.count((retry_cause(last),))
         if isinstance(last, ConnectionLost):
             raise last
         assert last is not None, "there is at least one attempt"
@@ -267,10 +265,6 @@ class Database:
                 raise
             # The server has rolled the transaction back: it said so by its error.
             raise WriteRefused(reason_of(error)) from error
-
-
-def _select_one(connection: Connection) -> None:
-    connection.exec_driver_sql("SELECT 1").close()
 
 
 def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> Engine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 
 from roost.model.errors import OperatorError
 
@@ -141,3 +141,10 @@ def sqlstate_of(error: DBAPIError) -> str | None:
 def mysql_code_of(error: DBAPIError) -> object:
     """The code of an error of MySQL or MariaDB; anything else for other databases."""
     return next(iter(getattr(error.orig, "args", ())), None)
+
+
+def retry_cause(error: Exception) -> str:
+    """Why a write that met this error runs again, in one word."""
+    if isinstance(error, ConnectionLost):
+        return "connection"
+    return "race" if isinstance(error, (Retry, IntegrityError)) else "lock"
