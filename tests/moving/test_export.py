@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -300,6 +301,23 @@ def test_an_export_that_fails_leaves_no_file(
     assert export(database, file, "--overwrite").status == 1
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.glob("cloud*")] == ["cloud.jsonl"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_only_the_owner_reads_an_export_whatever_file_is_in_the_way(
+    cloud: ApiClient, database: Database, tmp_path: Path
+) -> None:
+    readable = tmp_path / "readable.jsonl.partial"
+    readable.touch()
+    readable.chmod(0o666)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "linked.jsonl.partial").symlink_to(victim)
+    for name in ("readable.jsonl", "linked.jsonl"):
+        assert export(database, tmp_path / name).status == 0
+        assert stat.S_IMODE((tmp_path / name).lstat().st_mode) == 0o600
+        assert not (tmp_path / name).is_symlink()
+    assert victim.read_text() == "precious"
 
 
 def failing(*_arguments: Any) -> bytes:

@@ -396,9 +396,9 @@ def test_triggers_work_in_a_schema_other_than_the_first_of_the_search_path(
 ) -> None:
     url = f"{database_url}?options=-csearch_path%3D%22The-Cloud%22"
     both = f"{database_url}?options=-csearch_path%3Dpublic%2C%22The-Cloud%22"
-    with closing(Database(DatabaseOptions(url=database_url))) as plain:
-        with plain.engine.begin() as connection:
-            connection.exec_driver_sql('CREATE SCHEMA "The-Cloud"')
+    plain = Database(DatabaseOptions(url=database_url))
+    with closing(plain), plain.engine.begin() as connection:
+        connection.exec_driver_sql('CREATE SCHEMA "The-Cloud"')
     with closing(Database(DatabaseOptions(url=url))) as database:
         sync_schema(database)
         with closing(Database(DatabaseOptions(url=both))) as another:
