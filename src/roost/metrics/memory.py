@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.metrics.processes import command_line, start_ticks
+from roost.metrics.processes import command_line, process_namespace, start_ticks
 
 _LOG = logging.getLogger(__name__)
 
@@ -191,8 +191,16 @@ def _padded(length: int) -> int:
 _FILE_PREFIX = "roost-metrics-"
 
 
+def _own_prefix() -> str:
+    """The beginning of the names of this user and of this namespace of process ids.
+
+    Containers may share the directory. Each container gives the same ids to other processes.
+    """
+    return f"{_FILE_PREFIX}{os.getuid()}-{process_namespace()}-"
+
+
 def _file_name(process_id: int) -> str:
-    return f"{_FILE_PREFIX}{os.getuid()}-{process_id}-{start_ticks(process_id)}"
+    return f"{_own_prefix()}{process_id}-{start_ticks(process_id)}"
 
 
 def _open_private(path: Path) -> int:
@@ -207,8 +215,9 @@ def _open_private(path: Path) -> int:
 
 
 def _remove_remains(directory: Path) -> None:
-    """Remove the files of servers of this user that have ended."""
-    for path in directory.glob(f"{_FILE_PREFIX}{os.getuid()}-*-*"):
-        process_id = path.name.split("-")[3]
+    """Remove the files of servers of this user that have ended, in this namespace."""
+    prefix = _own_prefix()
+    for path in directory.glob(f"{prefix}*-*"):
+        process_id = path.name.removeprefix(prefix).split("-")[0]
         if process_id.isdigit() and path.name != _file_name(int(process_id)):
             path.unlink(missing_ok=True)
