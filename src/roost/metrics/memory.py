@@ -57,6 +57,8 @@ class ProcessSlot:
         self.number = number
         # Every word of the slot, as a number with a fraction.
         self.values = memoryview(memory).cast("d")
+        # Keys that found no room.
+        self.lost = 0
         self._memory = memory
         self._words = memoryview(memory).cast("q")
         self.places = {key: place for key, place, _ in _entries(memory, self._words[_END_WORD])}
@@ -77,6 +79,7 @@ class ProcessSlot:
         first = begin + _ENTRY.size + _padded(len(key))
         end = first + width * _WORD
         if end > SLOT_BYTES:
+            self.lost += 1
             self.places[key] = place = _HEADER.size // _WORD
             return place
         _ENTRY.pack_into(self._memory, begin, len(key), width)
