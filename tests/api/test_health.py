@@ -10,7 +10,9 @@ from sqlalchemy import Connection, text, update
 
 from roost.api import readiness
 from roost.api.application import Application
+from roost.configuration.limit_log import LINES_MAX, LimitLog
 from roost.store.database import Database
+from roost.store.errors import DatabaseAway
 from roost.store.migrations import compatibility
 from roost.store.migrations.histories import ROOST
 from roost.store.tables import roost_meta
@@ -34,6 +36,35 @@ def test_a_process_is_ready_when_database_schema_and_forest_are(api: ApiClient) 
     checks = answer.json["checks"]
     assert list(checks) == ["serving", "database", "schema", "forest"]
     assert all(check["ok"] for check in checks.values())
+
+
+@pytest.mark.parametrize(
+    ("failing", "sentence"),
+    [
+        ("_schema", "The database does not answer; the log says why."),
+        ("_forest", "The forest cannot be brought up to date; the log says why."),
+    ],
+)
+def test_the_answer_does_not_tell_where_the_database_is(
+    *,
+    api: ApiClient,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    failing: str,
+    sentence: str,
+) -> None:
+    said = 'connection to server at "192.0.2.7", port 5432 failed for user "placement"'
+
+    def fail(_self: readiness.ReadinessCheck) -> list[readiness.Check]:
+        raise DatabaseAway(said)
+
+    monkeypatch.setattr(readiness, "LIMIT_LOG", LimitLog())
+    monkeypatch.setattr(readiness.ReadinessCheck, failing, fail)
+    answers = [api.get("/readyz") for _ in range(20)]
+    assert {answer.status for answer in answers} == {503}
+    assert list(answers[0].json["checks"].values())[-1]["text"] == sentence
+    assert b"192.0.2.7" not in answers[0].body
+    assert 0 < sum(said in record.getMessage() for record in caplog.records) <= LINES_MAX
 
 
 def set_revision(connection: Connection, revision: str) -> str:

@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from roost.api import scrapes
 from roost.api.application import Application
+from roost.api.routes import ROUTES
 from roost.configuration.settings import ConfigurationError, WatchSettings
+from roost.metrics.catalogue import CONFLICTS
 from roost.metrics.counting import TALLY
+from roost.metrics.memory import SLOT_BYTES
 from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for
 
@@ -26,8 +30,10 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @pytest.fixture(autouse=True)
-def _own_memory() -> Iterator[None]:
+def _own_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     TALLY.open_own()
+    # Each scrape is made anew.
+    monkeypatch.setattr(scrapes, "_KEPT_SECONDS_MAX", -1.0)
     yield
     TALLY.open_own()
 
@@ -87,9 +93,9 @@ def test_requests_are_counted_by_route_method_version_and_status(api: ApiClient)
     for version in ("1.39", "1.10"):
         labels = {"route": route, "method": "GET", "version": version, "status": "404"}
         assert value(samples, name, **labels) == 1
-    labels = {"route": "unknown", "method": "GET", "version": "1.39", "status": "404"}
+    labels = {"route": "unknown", "method": "GET", "version": "-", "status": "404"}
     assert value(samples, name, **labels) == 1
-    labels = {"route": "/traits", "method": "other", "version": "1.39", "status": "405"}
+    labels = {"route": "/traits", "method": "other", "version": "-", "status": "405"}
     assert value(samples, name, **labels) == 1
     labels = {"route": "unknown", "method": "GET", "version": "-", "status": "401"}
     assert value(samples, name, **labels) == 1
@@ -101,6 +107,53 @@ def test_requests_are_counted_by_route_method_version_and_status(api: ApiClient)
     assert buckets == sorted(buckets)
     assert buckets[-1] == 2
     assert value(samples, "roost_request_duration_seconds_sum", route=route, method="GET") > 0
+
+
+METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "BREW")
+
+
+@pytest.mark.parametrize("token", [None, "a:member"])
+def test_a_client_without_a_role_cannot_enlarge_a_scrape(api: ApiClient, token: str | None) -> None:
+    """Whatever versions, methods and paths it tries."""
+    client = replace(api, token=token)
+    scrape(api)
+    before = len(scrape(api))
+    for minor in range(0, 40, 13):
+        for path in sorted({route.path for route in ROUTES}):
+            for method in METHODS:
+                client.at(f"1.{minor}").request(method, path.replace("{uuid}", HOST))
+    samples = scrape(api)
+    versions = {dict(labels).get("version") for name, labels in samples if "requests" in name}
+    assert versions <= {None, "-"}
+    assert len(samples) - before < 400
+
+
+def test_clients_share_a_scrape_for_a_multiple_of_its_cost(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scrapes, "_KEPT_TIMES", 1e9)
+    monkeypatch.setattr(scrapes, "_KEPT_SECONDS_MAX", 60.0)
+    first = api.get("/metrics").body
+    assert api.get("/metrics").body == first
+    made: list[bytes] = []
+    shared = scrapes.SharedScrape()
+    monkeypatch.setattr(scrapes, "_KEPT_SECONDS_MAX", 0.0)
+    for _ in range(3):
+        shared.text(lambda: made.append(b"") or b"")
+    assert len(made) == 3
+
+
+def test_series_without_room_are_counted_and_logged_once(
+    api: ApiClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    scrape(api)
+    count = SLOT_BYTES // 500
+    for number in range(count):
+        CONFLICTS.count((f"{number:0500}",))
+    for _ in range(2):
+        lost = value(scrape(api), "roost_metrics_lost_series_total")
+        assert 0 < lost < count
+    assert sum("is full" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_no_provider_and_no_raw_path_is_named(api: ApiClient) -> None:

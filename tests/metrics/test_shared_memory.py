@@ -18,6 +18,7 @@ from roost.metrics.collecting import counted_families
 from roost.metrics.counting import TALLY
 from roost.metrics.exposition import Family, render
 from roost.metrics.memory import SLOT_BYTES, SharedMemory
+from roost.metrics.processes import process_namespace
 
 # Later versions of Python warn of forks, because other threads may hold locks.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -164,23 +165,47 @@ def test_workers_that_load_the_application_themselves_share_by_their_parent() ->
         if not child:
             work()
         counts.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    for path in Path("/dev/shm").glob(f"roost-metrics-{os.getuid()}-{os.getpid()}-*"):
+    for path in Path("/dev/shm").glob(
+        f"roost-metrics-{os.getuid()}-{process_namespace()}-{os.getpid()}-*"
+    ):
         path.unlink()
     assert counts == [1, 2]
 
 
 def test_the_files_of_servers_that_have_ended_are_removed() -> None:
-    path = Path(f"/dev/shm/roost-metrics-{os.getuid()}-{os.getpid()}-1")
+    path = Path(f"/dev/shm/roost-metrics-{os.getuid()}-{process_namespace()}-{os.getpid()}-1")
     path.touch()
 
     def work() -> None:
         SharedMemory.of_server()
 
     in_child(work)
-    remains = list(Path("/dev/shm").glob(f"roost-metrics-{os.getuid()}-{os.getpid()}-*"))
+    remains = list(
+        Path("/dev/shm").glob(f"roost-metrics-{os.getuid()}-{process_namespace()}-{os.getpid()}-*")
+    )
     assert path not in remains
     for own in remains:
         own.unlink()
+
+
+def test_the_file_of_a_server_in_another_container_stays() -> None:
+    """Containers with one `/dev/shm` give the same process ids to different processes."""
+    another = process_namespace() + 1
+    path = Path(f"/dev/shm/roost-metrics-{os.getuid()}-{another}-{os.getpid()}-1")
+    path.touch()
+
+    def work() -> None:
+        SharedMemory.of_server()
+
+    try:
+        in_child(work)
+        assert path.exists()
+    finally:
+        path.unlink(missing_ok=True)
+        for own in Path("/dev/shm").glob(
+            f"roost-metrics-{os.getuid()}-{process_namespace()}-{os.getpid()}-*"
+        ):
+            own.unlink()
 
 
 def test_an_increment_costs_little() -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import sqlalchemy as sa
 
 from databases import KINDS, Databases
 from roost.moving import importing
-from roost.moving.export_format import ExportUnusable
+from roost.moving.export_format import ExportUnusable, new_digests, trailer_line
 from roost.store.checks import check_database
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
@@ -225,6 +226,84 @@ def test_a_damaged_export_is_refused_before_anything_is_written(
         assert not target.exists(), what
 
 
+# The table, the column, the wrong value, and what the sentence says.
+HOSTILE = [
+    ("resource_providers", "id", "one", "'one', and needs a whole number"),
+    ("resource_providers", "id", 2**63, "9223372036854775808, and needs a whole number"),
+    ("resource_providers", "generation", True, "True, and needs a whole number"),
+    ("resource_providers", "created_at", 5, "5, and needs a time"),
+    ("resource_providers", "created_at", "2026-13-01T00:00:00", "needs a time"),
+    ("resource_providers", "uuid", None, "None, and needs a text"),
+    ("resource_providers", "name", "n" * 201, "at most 200 characters"),
+    ("resource_providers", "name", "a\0b", "without NUL"),
+    ("resource_providers", "parent_provider_id", 999_999, "999999, and no provider has this id"),
+    ("resource_providers", "root_provider_id", 999_999, "999999, and no provider has this id"),
+    ("inventories", "total", "abc", "'abc', and needs a whole number"),
+    ("inventories", "total", {}, "{}, and needs a whole number"),
+    ("inventories", "total", -1, "-1, and needs a whole number"),
+    ("inventories", "allocation_ratio", 1e300, "1e+300, and needs a number"),
+]
+
+
+def set_values(file: Path, table: str, changes: dict[int, dict[str, Any]]) -> int:
+    """Change rows of a table, with the right trailer; return the line of the first row."""
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    columns = lines[0]["tables"][table]["columns"]
+    begin = lines.index({"table": table}) + 1
+    for row, values in changes.items():
+        for column, value in values.items():
+            lines[begin + row][columns.index(column)] = value
+    digests, digest = new_digests(), None
+    for line in lines[1:-1]:
+        if isinstance(line, dict):
+            digest = digests[line["table"]]
+        else:
+            assert digest is not None
+            digest.add(hostile_line(line))
+    trailer = json.loads(trailer_line(digests))
+    file.write_bytes(b"".join(map(hostile_line, [*lines[:-1], trailer])))
+    return begin + 1
+
+
+def hostile_line(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_value_that_no_database_can_hold_is_named_before_anything_is_written(
+    cloud: ApiClient, database: Database, tmp_path: Path
+) -> None:
+    good, bad, target = tmp_path / "good.jsonl", tmp_path / "bad.jsonl", tmp_path / "target.sqlite"
+    export(database, good)
+    for table, column, value, sentence in HOSTILE:
+        bad.write_bytes(good.read_bytes())
+        line = set_values(bad, table, {0: {column: value}})
+        outcome = import_(f"sqlite:///{target}", bad)
+        said = " ".join(outcome.err.split())
+        assert (outcome.status, target.exists()) == (1, False), column
+        assert "Traceback" not in said
+        assert f"line {line}: the column {column} of {table} is " in said
+        assert sentence in said
+    set_values(good, "inventories", {})
+    assert import_(f"sqlite:///{target}", good).status == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_providers_that_are_their_own_ancestors_are_refused(
+    cloud: ApiClient, database: Database, tmp_path: Path
+) -> None:
+    file, target = tmp_path / "cloud.jsonl", tmp_path / "target.sqlite"
+    export(database, file)
+    line = set_values(
+        file, "resource_providers", {0: {"parent_provider_id": 2}, 1: {"parent_provider_id": 1}}
+    )
+    outcome = import_(f"sqlite:///{target}", file)
+    said = " ".join(outcome.err.split())
+    assert (outcome.status, target.exists()) == (1, False)
+    assert f"line {line}: the column parent_provider_id of resource_providers is 2" in said
+    assert "its own ancestor" in said
+
+
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_a_damaged_stream_leaves_a_database_that_no_service_uses(
     cloud: ApiClient, database: Database, tmp_path: Path, opened: Opened
@@ -302,6 +381,23 @@ def test_an_export_that_fails_leaves_no_file(
     assert [path.name for path in tmp_path.glob("cloud*")] == ["cloud.jsonl"]
 
 
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_only_the_owner_reads_an_export_whatever_file_is_in_the_way(
+    cloud: ApiClient, database: Database, tmp_path: Path
+) -> None:
+    readable = tmp_path / "readable.jsonl.partial"
+    readable.touch()
+    readable.chmod(0o666)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "linked.jsonl.partial").symlink_to(victim)
+    for name in ("readable.jsonl", "linked.jsonl"):
+        assert export(database, tmp_path / name).status == 0
+        assert stat.S_IMODE((tmp_path / name).lstat().st_mode) == 0o600
+        assert not (tmp_path / name).is_symlink()
+    assert victim.read_text() == "precious"
+
+
 def failing(*_arguments: Any) -> bytes:
     raise ExportUnusable("for this test")
 
@@ -366,17 +462,12 @@ def test_a_placement_database_with_rows_is_refused_before_it_is_adopted(
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("target_url", ["postgresql", "mariadb"], indirect=True)
-@pytest.mark.parametrize("parent", [1, 999_999])
 def test_rows_that_the_target_refuses_are_explained(
-    *, cloud: ApiClient, database: Database, target_url: str, tmp_path: Path, parent: int
+    *, cloud: ApiClient, database: Database, target_url: str, tmp_path: Path
 ) -> None:
     """SQLite keeps no foreign keys, and the servers do."""
     with database.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE resource_providers SET id = id + 100")
-        connection.exec_driver_sql(
-            "UPDATE resource_providers SET root_provider_id = root_provider_id + 100,"
-            f" parent_provider_id = {parent}"
-        )
+        connection.exec_driver_sql("UPDATE resource_provider_traits SET trait_id = trait_id + 9000")
     file = tmp_path / "cloud.jsonl"
     export(database, file)
     refused = import_(target_url, file)

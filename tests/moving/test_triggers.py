@@ -17,9 +17,10 @@ from sqlalchemy import Connection
 
 from roost.cli.main import cli
 from roost.store import tables
-from roost.store.database import Database
+from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
 from roost.store.journal.writing import recording_usages
+from roost.store.schema import sync_schema
 from roost.store.triggers.installation import install_triggers, remove_triggers, trigger_status
 from support.api_client import ApiClient
 from support.moving.shared_database import MakeApi, SharedDatabase
@@ -306,14 +307,14 @@ def test_the_commands_install_tell_and_remove(database: Database, untouched: Non
     remove_one(database)
     incomplete = run("status", "--db", url)
     assert incomplete.exit_code == 2
-    assert "roost_journal_v1_traits_insert" in incomplete.output
+    assert "roost_journal_v2_traits_insert" in incomplete.output
     assert "DROP TRIGGER" in run("remove", "--dry-run", "--db", url).output
     assert run("remove", "--db", url).exit_code == 0
     assert run("status", "--db", url).exit_code == 1
 
 
 def remove_one(database: Database) -> None:
-    name = "roost_journal_v1_traits_insert"
+    name = "roost_journal_v2_traits_insert"
     on_table = " ON traits" if database.engine.dialect.name == "postgresql" else ""
     with database.engine.begin() as connection:
         connection.exec_driver_sql(f"DROP TRIGGER {name}{on_table}")
@@ -329,6 +330,90 @@ def test_a_sync_completes_triggers_that_are_not_complete(
     assert "triggers" in outcome.output
     assert database.read(trigger_status).is_complete
     remove_triggers(database)
+
+
+def make_older_form(database: Database) -> None:
+    """Give a trigger and its function the names and the form of the first version."""
+    with database.engine.begin() as connection:
+        for statement in (
+            "ALTER FUNCTION roost_journal_v2_traits() RENAME TO roost_journal_v1_traits",
+            "ALTER FUNCTION roost_journal_v1_traits() RESET search_path",
+            "ALTER TRIGGER roost_journal_v2_traits_insert ON traits"
+            " RENAME TO roost_journal_v1_traits_insert",
+        ):
+            connection.exec_driver_sql(statement)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_triggers_of_the_older_form_are_outdated_and_a_sync_replaces_them(
+    database: Database, untouched: None
+) -> None:
+    install_triggers(database)
+    make_older_form(database)
+    told = json.loads(run("status", "--json", "--db", database.options.url).output)
+    assert told["outdated"] == ["roost_journal_v1_traits_insert"]
+    outcome = CliRunner().invoke(cli, ["db", "sync", "--db", database.options.url])
+    assert outcome.exit_code == 0, outcome.output
+    assert database.read(trigger_status).is_complete
+    functions = sa.text("SELECT proname FROM pg_proc WHERE proname LIKE 'roost_journal_v1%'")
+    assert database.read(lambda connection: connection.scalars(functions).all()) == []
+
+
+# A schema of the intruder with an operator that records the rights under which it runs.
+INTRUSION = (
+    "CREATE TABLE intrusion.seen (name text)",
+    "CREATE FUNCTION intrusion.differs(integer, integer) RETURNS boolean LANGUAGE sql AS"
+    " 'INSERT INTO intrusion.seen VALUES (current_user); SELECT true'",
+    "CREATE OPERATOR intrusion.<> (leftarg = integer, rightarg = integer,"
+    " function = intrusion.differs)",
+)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_writer_cannot_use_the_rights_of_the_owner_of_the_triggers(
+    database: Database, untouched: None, make_api: MakeApi
+) -> None:
+    put_provider(make_api(database), provider_uuid("intruded"))
+    install_triggers(database)
+    with database.engine.connect() as connection, connection.begin() as transaction:
+        connection.exec_driver_sql("CREATE SCHEMA intrusion")
+        for statement in INTRUSION:
+            connection.exec_driver_sql(statement)
+        connection.exec_driver_sql("SET LOCAL search_path = intrusion, pg_catalog, public")
+        connection.exec_driver_sql("SET LOCAL application_name = 'another'")
+        changed = connection.exec_driver_sql("UPDATE public.inventories SET total = total + 1")
+        assert changed.rowcount
+        assert connection.exec_driver_sql("SELECT name FROM intrusion.seen").all() == []
+        attachable = "SELECT has_function_privilege('public', oid, 'EXECUTE') FROM pg_proc"
+        rights = connection.exec_driver_sql(f"{attachable} WHERE proname LIKE 'roost_journal_%%'")
+        assert set(rights.scalars()) == {False}
+        transaction.rollback()
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_triggers_work_in_a_schema_other_than_the_first_of_the_search_path(
+    database_url: str,
+) -> None:
+    url = f"{database_url}?options=-csearch_path%3D%22The-Cloud%22"
+    both = f"{database_url}?options=-csearch_path%3Dpublic%2C%22The-Cloud%22"
+    plain = Database(DatabaseOptions(url=database_url))
+    with closing(plain), plain.engine.begin() as connection:
+        connection.exec_driver_sql('CREATE SCHEMA "The-Cloud"')
+    with closing(Database(DatabaseOptions(url=url))) as database:
+        sync_schema(database)
+        with closing(Database(DatabaseOptions(url=both))) as another:
+            install_triggers(another)
+        assert database.read(trigger_status).is_complete
+        before = journal_length(database)
+        with database.engine.begin() as connection:
+            connection.exec_driver_sql("SET LOCAL application_name = 'another'")
+            connection.exec_driver_sql("SET LOCAL search_path = pg_catalog")
+            connection.exec_driver_sql(
+                "INSERT INTO \"The-Cloud\".traits (name) VALUES ('CUSTOM_ELSEWHERE')"
+            )
+        assert journal_length(database) == before + 1
+        remove_triggers(database)
+        assert database.read(trigger_status).is_absent
 
 
 def test_a_database_that_is_not_adopted_has_no_journal_for_triggers(database_url: str) -> None:

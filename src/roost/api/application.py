@@ -28,7 +28,7 @@ from roost.api.microversions import (
     negotiate,
 )
 from roost.api.mounting import OUTSIDE, mount
-from roost.api.observation import ObservedStream
+from roost.api.observation import OPEN_VERSION, ObservedStream
 from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
 from roost.api.requests import Request, is_length
@@ -199,6 +199,9 @@ class Application:
                 else route.target_project(request)
             )
             self._policy.authorize(route.rule, request.caller, target)
+            request.version_label = request.version_text
+        else:
+            request.version_label = OPEN_VERSION
         return route.handler(self._services, request)
 
 

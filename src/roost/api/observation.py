@@ -28,8 +28,12 @@ from roost.metrics.catalogue import (
 from roost.metrics.counting import TALLY
 from roost.metrics.stages import CURRENT, STAGE_NAMES
 
+# The version of an open route, and of a request that was refused before its handler.
+OPEN_VERSION = "-"
 # Clients choose methods, so the labels are these and `other`.
 _METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"})
+# Route and method in the histogram, for requests that were refused before their handler.
+_REFUSED = ("unknown", "other")
 _SUM_OFFSET = DURATION.width - 1
 
 
@@ -44,7 +48,7 @@ class _Places(NamedTuple):
 
 
 # By route, method, version and status. One look for all numbers saves a microsecond.
-_PLACES: dict[tuple[str, str, str, int], _Places] = TALLY.remembered()
+_PLACES: dict[tuple[str, str, str | None, int], _Places] = TALLY.remembered()
 _SOURCE_PLACES: dict[str, tuple[int, int]] = TALLY.remembered()
 
 
@@ -131,7 +135,7 @@ class ObservedStream:
 
 def _count(request: Request, status: int, size: int, seconds: float) -> None:
     """Add one request to the metrics, under one lock."""
-    labels = request.route, request.method, request.version_text, status
+    labels = request.route, request.method, request.version_label, status
     bucket = bisect_left(DURATION.bounds, seconds)
     with TALLY.lock:
         places = _PLACES.get(labels)
@@ -162,17 +166,19 @@ def _candidate_places(source: str) -> tuple[int, int]:
     return places
 
 
-def _find_places(route: str, method: str, version: str, status: int) -> _Places:
-    known = method if method in _METHODS else "other"
+def _find_places(route: str, method: str, version: str | None, status: int) -> _Places:
+    """The places for these labels; only clients that the policy admits choose a version."""
+    # A route has few methods, and answers all further ones with 405.
+    known = method if method in _METHODS and status != 405 else "other"
     TALLY.slot.mark_as_serving()
     places = _Places(
-        REQUESTS.place((route, known, version, str(status))),
-        DURATION.place((route, known)),
+        REQUESTS.place((route, known, version or OPEN_VERSION, str(status))),
+        DURATION.place((route, known) if version is not None else _REFUSED),
         RESPONSE_BYTES.place(()),
         tuple(
             (STAGE_SECONDS.place((name,)), STAGE_REQUESTS.place((name,))) for name in STAGE_NAMES
         ),
     )
-    if known == method:
+    if method in _METHODS:
         _PLACES[route, method, version, status] = places
     return places

@@ -6,9 +6,10 @@ import threading
 import time
 from dataclasses import dataclass
 
+from roost.configuration.limit_log import LIMIT_LOG
 from roost.replica.replica import Replica
 from roost.store.database import Database
-from roost.store.errors import reason_of
+from roost.store.driver_errors import reason
 from roost.store.schema import read_status
 
 # Any client may ask, so all clients of this time share one answer.
@@ -39,6 +40,11 @@ class Readiness:
         return all(check.ok for check in self.checks)
 
 
+# What any client may know about a check that raises an error.
+_FAILURES = {
+    "database": "The database does not answer; the log says why.",
+    "forest": "The forest cannot be brought up to date; the log says why.",
+}
 _STOPPING = Readiness((Check("serving", False, "The server stops. Send requests to another one."),))
 _BUSY = Readiness(
     (Check("database", False, f"Checks have been under way for {_WAIT_SECONDS:.0f} seconds."),)
@@ -77,7 +83,10 @@ class ReadinessCheck:
             try:
                 found = work()
             except Exception as error:
-                found = [Check(name, False, f"{reason_of(error)}")]
+                found = [Check(name, False, _FAILURES[name])]
+                # The reason names the address and the user of the database.
+                why = reason(error, self._database.url)
+                LIMIT_LOG.warn(f"readiness of {name}", f"/readyz: {_FAILURES[name]} {why}")
             seconds = time.monotonic() - began
             checks += [Check(one.name, one.ok, one.text, seconds) for one in found]
             if not all(one.ok for one in found):

@@ -61,6 +61,7 @@ class Request:
         "times",
         "trace",
         "version",
+        "version_label",
         "version_text",
     )
 
@@ -83,6 +84,8 @@ class Request:
         self.version: Microversion = MIN_VERSION
         # The version as the log names it; a dash until client and server have agreed on one.
         self.version_text = "-"
+        # The version as metrics name it; `None` until the policy has admitted the request.
+        self.version_label: str | None = None
         self.caller = _UNKNOWN_CALLER
         self.has_written = False
         # The variable parts of the path, by name.

@@ -11,6 +11,7 @@ from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.observation import Observation
 from roost.api.readiness import ReadinessCheck
 from roost.api.requests import Request
+from roost.api.scrapes import SharedScrape
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import POOL_CONNECTIONS
 from roost.metrics.sampling import sample_all
@@ -34,6 +35,7 @@ class Services:
     summaries: SummaryCache
     readiness: ReadinessCheck
     observation: Observation
+    scrapes: SharedScrape
 
     @classmethod
     def on(cls, settings: Settings, database: Database) -> Services:
@@ -47,6 +49,7 @@ class Services:
             SummaryCache(),
             ReadinessCheck(database, replica),
             Observation(settings.watch),
+            SharedScrape(),
         )
 
     def forest(self) -> Forest:

@@ -101,6 +101,11 @@ HOUSEKEEPING_FAILURES = Counter(
     "roost_housekeeping_failures_total", "Chores of the housekeeping that failed.", ("chore",)
 )
 
+LOST_SERIES = Counter(
+    "roost_metrics_lost_series_total",
+    "Series that a worker does not show, because its memory for metrics is full.",
+)
+
 # Gauges whose value is the smallest of all processes that have one, not the sum.
 SMALLEST = frozenset({LAST_LOOK.name})
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.metrics.processes import command_line, start_ticks
+from roost.metrics.processes import command_line, process_namespace, start_ticks
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,6 +57,8 @@ class ProcessSlot:
         self.number = number
         # Every word of the slot, as a number with a fraction.
         self.values = memoryview(memory).cast("d")
+        # Keys that found no room.
+        self.lost = 0
         self._memory = memory
         self._words = memoryview(memory).cast("q")
         self.places = {key: place for key, place, _ in _entries(memory, self._words[_END_WORD])}
@@ -77,6 +79,7 @@ class ProcessSlot:
         first = begin + _ENTRY.size + _padded(len(key))
         end = first + width * _WORD
         if end > SLOT_BYTES:
+            self.lost += 1
             self.places[key] = place = _HEADER.size // _WORD
             return place
         _ENTRY.pack_into(self._memory, begin, len(key), width)
@@ -191,8 +194,16 @@ def _padded(length: int) -> int:
 _FILE_PREFIX = "roost-metrics-"
 
 
+def _own_prefix() -> str:
+    """The beginning of the names of this user and of this namespace of process ids.
+
+    Containers may share the directory. Each container gives the same ids to other processes.
+    """
+    return f"{_FILE_PREFIX}{os.getuid()}-{process_namespace()}-"
+
+
 def _file_name(process_id: int) -> str:
-    return f"{_FILE_PREFIX}{os.getuid()}-{process_id}-{start_ticks(process_id)}"
+    return f"{_own_prefix()}{process_id}-{start_ticks(process_id)}"
 
 
 def _open_private(path: Path) -> int:
@@ -207,8 +218,9 @@ def _open_private(path: Path) -> int:
 
 
 def _remove_remains(directory: Path) -> None:
-    """Remove the files of servers of this user that have ended."""
-    for path in directory.glob(f"{_FILE_PREFIX}{os.getuid()}-*-*"):
-        process_id = path.name.split("-")[3]
+    """Remove the files of servers of this user that have ended, in this namespace."""
+    prefix = _own_prefix()
+    for path in directory.glob(f"{prefix}*-*"):
+        process_id = path.name.removeprefix(prefix).split("-")[0]
         if process_id.isdigit() and path.name != _file_name(int(process_id)):
             path.unlink(missing_ok=True)

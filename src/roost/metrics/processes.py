@@ -31,6 +31,14 @@ def start_ticks(process_id: int) -> int | None:
     return None if fields is None or fields[0] in b"ZX" else int(fields[19])
 
 
+def process_namespace() -> int:
+    """The number of the namespace in which process ids of this process hold; 0 if not known."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
 def process_facts(process_id: int) -> ProcessFacts | None:
     """What the process has used; `None` if there is no such process."""
     fields = _fields(process_id)

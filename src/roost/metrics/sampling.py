@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from roost.metrics.catalogue import ACCEPTED, CONNECTIONS, EVICTED, REFUSED, THREADS
+from roost.metrics.catalogue import (
+    ACCEPTED,
+    CONNECTIONS,
+    EVICTED,
+    LOST_SERIES,
+    REFUSED,
+    THREADS,
+)
 from roost.metrics.counting import TALLY
+from roost.metrics.memory import ProcessSlot
+
+_LOG = logging.getLogger(__name__)
 
 Sampler = Callable[[], None]
 
@@ -24,8 +35,38 @@ def add_sampler(sampler: Sampler) -> None:
 def sample_all() -> None:
     """Set all gauges of this process."""
     with _SAMPLING:
+        _LOST.sample()
         for sampler in _SAMPLERS:
             sampler()
+
+
+class _LostSeries:
+    """Counts series that found no room in the slot of this process, and logs the first."""
+
+    def __init__(self) -> None:
+        self._slot: ProcessSlot | None = None
+        self._lost = 0
+
+    def sample(self) -> None:
+        """Count what is new."""
+        with TALLY.lock:
+            slot = TALLY.slot
+            # The first sampling takes a place, long before the slot is full.
+            place = LOST_SERIES.place(())
+            if slot is not self._slot:
+                self._slot, self._lost = slot, 0
+            is_first = slot.lost > 0 and self._lost == 0
+            TALLY.values[place] += slot.lost - self._lost
+            self._lost = slot.lost
+        if is_first:
+            _LOG.warning(
+                "The memory for metrics of this worker is full, so some series are not shown. "
+                "The metric %s counts them. A client with a role may use very many versions.",
+                LOST_SERIES.name,
+            )
+
+
+_LOST = _LostSeries()
 
 
 class ServerReport(Protocol):

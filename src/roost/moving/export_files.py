@@ -32,9 +32,8 @@ def writing(name: str, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     if path.exists() and not overwrite:
         raise ExportUnusable(f"The file {path} exists. Name another, or add --overwrite.")
     partial = path.with_name(path.name + PARTIAL)
+    descriptor = _create_private(partial)
     try:
-        # An export has the names of all projects: only its owner may read it.
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "wb", _BUFFER_BYTES) as file:
             if path.suffix == ".gz":
                 # Without a time, so that equal databases have equal files.
@@ -49,6 +48,21 @@ def writing(name: str, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
         with suppress(FileNotFoundError):
             partial.unlink()
         raise
+
+
+def _create_private(path: Path) -> int:
+    """A new file. An export has the names of all projects: only its owner may read it.
+
+    A file that is there may have another mode, or be a link to a file of another user.
+    """
+    path.unlink(missing_ok=True)
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        raise ExportUnusable(
+            f"Another program makes the file {path} at the same time. Name a file in a directory "
+            "where only you can write."
+        ) from None
 
 
 @contextmanager

@@ -11,6 +11,8 @@ import orjson
 
 from roost.moving.export_files import lines_of
 from roost.moving.export_format import ExportUnusable, new_digests, read_header
+from roost.moving.row_checks import AncestorCheck, RowCheck
+from roost.store.tables import resource_providers
 from roost.store.transfer.layout import LAYOUT, TransferTable
 from roost.store.transfer.progress_mark import ProgressMark
 
@@ -57,16 +59,22 @@ class ExportReader:
     def rows(self) -> Iterator[ExportedRow]:
         """All rows, table by table; `ExportUnusable` if a line is not what the format says."""
         line = self._next()
+        ancestors = AncestorCheck()
         for part in LAYOUT:
             if line is None or self._value(line) != {"table": part.name}:
                 raise self._wrong(f"the rows of {part.name} do not begin here")
-            digest = self.digests[part.name]
+            digest, check = self.digests[part.name], RowCheck(part)
             while (line := self._next()) is not None and line.startswith(b"["):
                 values = self._value(line)
-                if len(values) != len(part.columns):
-                    raise self._wrong(f"a row of {part.name} has {len(part.columns)} values")
+                fault = check.fault(values)
+                if fault is not None:
+                    raise self._wrong(fault)
+                if part.table is resource_providers:
+                    ancestors.add(values, self.line_number)
                 digest.add(line)
                 yield ExportedRow(part, values, line)
+            if part.table is resource_providers and (found := ancestors.fault()) is not None:
+                raise self._wrong(found[1], found[0])
         self._check_trailer(line)
 
     def _check_trailer(self, line: bytes | None) -> None:
@@ -100,7 +108,8 @@ class ExportReader:
         except ValueError:
             raise self._wrong("the line is no JSON") from None
 
-    def _wrong(self, reason: str) -> ExportUnusable:
+    def _wrong(self, reason: str, line: int | None = None) -> ExportUnusable:
         return ExportUnusable(
-            f"The export is damaged at line {self.line_number}: {reason}. Make the export again."
+            f"The export is damaged at line {line or self.line_number}: {reason}. Let `roost db "
+            "check` look at the source, and make the export again."
         )

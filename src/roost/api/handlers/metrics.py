@@ -22,16 +22,20 @@ SumsByLabels: TypeAlias = Mapping[Labels, Mapping[str, ClassSums]]
 
 def scrape(services: Services, _request: Request) -> Response:
     """All metrics. A scrape asks no database, so it answers while the database is away."""
-    watch = services.settings.watch
-    if not watch.metrics:
+    if not services.settings.watch.metrics:
         raise HttpError(404)
+    headers = [("content-type", CONTENT_TYPE), ("cache-control", "no-store")]
+    return Response(200, services.scrapes.text(lambda: _text(services)), headers)
+
+
+def _text(services: Services) -> bytes:
+    watch = services.settings.watch
     services.sample()
     families = [*counted_families(), _build()]
     forest = services.replica.latest
     if forest is not None:
         families += [_providers(forest), *_capacity_families(forest, watch)]
-    headers = [("content-type", CONTENT_TYPE), ("cache-control", "no-store")]
-    return Response(200, render(families), headers)
+    return render(families)
 
 
 def _build() -> Family:

@@ -76,20 +76,23 @@ def trigger_status(connection: Connection) -> TriggerStatus:
 
 def installing(connection: Connection) -> list[str]:
     """The statements that install the triggers, in their order."""
-    module = _module(connection)
-    status = trigger_status(connection)
-    # Triggers of this version as well: SQL of the same name may be an earlier draft.
-    statements = [module.removal(table, name) for table, name in sorted(status.found)]
+    # Triggers of this version go first as well: SQL of the same name may be an earlier draft.
+    statements = removing(connection)
     if connection.dialect.name == "postgresql":
-        return [*statements, *postgresql.creations(_schema(connection))]
-    return [*statements, *module.creations()]
+        schema = str(connection.scalar(sa.text(postgresql.SCHEMA)))
+        return [*statements, *postgresql.creations(schema)]
+    return [*statements, *_module(connection).creations()]
 
 
 def removing(connection: Connection) -> list[str]:
     """The statements that remove all triggers, in their order."""
     module = _module(connection)
     found = sorted(trigger_status(connection).found)
-    return [*(module.removal(table, name) for table, name in found), *module.cleanup()]
+    statements = [module.removal(table, name) for table, name in found]
+    if connection.dialect.name == "postgresql":
+        functions = connection.scalars(sa.text(postgresql.FUNCTIONS))
+        statements += [postgresql.function_removal(signature) for signature in functions]
+    return statements
 
 
 def install_triggers(database: Database) -> None:
@@ -140,7 +143,3 @@ def _changing(database: Database) -> Iterator[Connection]:
 
 def _module(connection: Connection) -> ModuleType:
     return _MODULES[connection.dialect.name]
-
-
-def _schema(connection: Connection) -> str:
-    return str(connection.scalar(sa.select(sa.func.current_schema())))

@@ -28,11 +28,6 @@ def removal(_table: str, name: str) -> str:
     return f"DROP TRIGGER IF EXISTS {name}"
 
 
-def cleanup() -> Iterator[str]:
-    """The statements that remove what is left after the triggers."""
-    return iter(())
-
-
 def _trigger(watched: WatchedTable, event: TableEvent) -> str:
     return (
         f"CREATE TRIGGER {watched.trigger_name(event)} AFTER {event.upper()} ON"

@@ -41,11 +41,6 @@ def removal(_table: str, name: str) -> str:
     return f"DROP TRIGGER IF EXISTS {name}"
 
 
-def cleanup() -> Iterator[str]:
-    """The statements that remove what is left after the triggers."""
-    return iter(())
-
-
 def _trigger(watched: WatchedTable, event: TableEvent) -> str:
     changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in watched.columns)
     condition = f" WHEN {changed}" if event is TableEvent.UPDATE else ""

@@ -21,7 +21,7 @@ from roost.store.tables import (
 
 PREFIX = "roost_journal_"
 # The version is a part of every name. A change of the SQL needs another version.
-_VERSION = "v1"
+_VERSION = "v2"
 
 
 class TableEvent(StrEnum):
