@@ -84,6 +84,46 @@ def test_scheme_and_host_are_those_of_the_client(headers: dict[str, str], url: s
 
 
 @pytest.mark.parametrize(
+    ("headers", "address", "url"),
+    [
+        ({"x_forwarded_for": "192.0.2.1"}, "192.0.2.1", "http://roost.example"),
+        ({"x_forwarded_for": "nonsense"}, "127.0.0.1", "http://roost.example"),
+        ({"x_forwarded_for": "192.0.2.1," * 2000}, "127.0.0.1", "http://roost.example"),
+        ({"x_forwarded_proto": "https"}, "127.0.0.1", "https://roost.example"),
+        # No field of `Forwarded` says a prefix, so both headers may come from one proxy.
+        ({"x_forwarded_prefix": "/placement"}, "198.51.100.9", "https://evil.example"),
+        ({}, "198.51.100.9", "https://evil.example"),
+    ],
+)
+def test_forwarded_counts_only_without_x_forwarded_headers(
+    headers: dict[str, str], address: str, url: str
+) -> None:
+    """Proxies that write `X-Forwarded-*` let the `Forwarded` of their clients pass."""
+    environ = seen(forwarded="for=198.51.100.9;proto=https;host=evil.example", **headers)
+    assert environ["REMOTE_ADDR"] == address
+    assert f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}" == url
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_headers_beyond_8_kilobytes_do_not_count(name: str) -> None:
+    value = {
+        "FORWARDED": "for=192.0.2.1;proto=https;host=cloud.example",
+        "X_FORWARDED_FOR": "192.0.2.1",
+        "X_FORWARDED_PROTO": "https",
+        "X_FORWARDED_HOST": "cloud.example",
+        "X_FORWARDED_PREFIX": "/cloud",
+    }[name]
+    unchanged = seen()
+
+    def differs(length: int) -> bool:
+        header = value.rjust(length, ",")
+        return seen(**{name: header}) != unchanged | {f"HTTP_{name}": header}
+
+    assert differs(8192)
+    assert not differs(8193)
+
+
+@pytest.mark.parametrize(
     ("prefix", "mounted"),
     [
         ("/placement", "/placement"),

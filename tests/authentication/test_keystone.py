@@ -283,6 +283,18 @@ def test_access_rules_are_checked_for_each_request(
     assert identity.validations == 3
 
 
+def test_a_prefix_in_a_header_does_not_widen_access_rules(
+    identity: IdentityStub, configured: Configured
+) -> None:
+    proxies = "[oslo_middleware]\nenable_proxy_headers_parsing = true\n"
+    api = configured(f"{identity.section}service_type = placement\n{proxies}")
+    identity.add("restricted", "admin", **RULES)
+    restricted = replace(api, token="restricted")
+    pretended = {"x_forwarded_prefix": "/traits"}
+    assert restricted.get("/resource_classes", **pretended).status == 401
+    assert restricted.get("/traits/HW_CPU_X86_AVX", **pretended).status == 204
+
+
 # The cache.
 
 

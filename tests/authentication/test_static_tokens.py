@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +14,13 @@ from typing import Any
 
 import pytest
 
+from roost.api.authentication import file_turn
+from roost.api.authentication.tokens_file import (
+    StaticToken,
+    add_token,
+    read_tokens_file,
+    remove_tokens,
+)
 from roost.configuration.settings import ConfigurationError
 from roost.store.database import Database
 from support.api_client import Answer, ApiClient, in_process_client
@@ -181,6 +190,7 @@ GOOD = {"sha256": HASH, "user": "ann", "project": "lab", "roles": ["admin"]}
     [
         ("{", "is not JSON"),
         ("[]", "is not a JSON object"),
+        ("[" * 100_000, "is nested too deeply"),
         (GOOD | {"token": "x"}, "has the unknown field 'token'"),
         (GOOD | {"sha256": "A" * 64}, "has no sha256 of 64 hexadecimal digits"),
         (GOOD | {"sha256": "abc"}, "has no sha256 of 64 hexadecimal digits"),
@@ -268,6 +278,35 @@ def test_the_file_has_no_token_and_belongs_to_its_owner_alone(file: Path) -> Non
 def test_tokens_differ(file: Path) -> None:
     assert len({create(file) for _ in range(5)}) == 5
     assert len(file.read_text().splitlines()) == 5
+
+
+def test_commands_at_the_same_time_lose_no_change(file: Path) -> None:
+    """Each round creates one token and revokes another one, in two threads."""
+    for number in range(60):
+        revoked = StaticToken(f"{number:064x}", "ann", "lab", ("admin",))
+        created = StaticToken(f"{number + 1000:064x}", "bob", "lab", ("admin",))
+        add_token(str(file), revoked)
+        with ThreadPoolExecutor(2) as pool:
+            changes = [
+                pool.submit(add_token, str(file), created),
+                pool.submit(remove_tokens, str(file), [revoked.hash]),
+            ]
+        for change in changes:
+            change.result()
+    kept = {token.hash for token in read_tokens_file(str(file)).tokens}
+    assert kept == {f"{number + 1000:064x}" for number in range(60)}
+    assert [one.name for one in file.parent.iterdir()] == [file.name]
+
+
+def test_a_command_does_not_wait_without_end_for_its_turn(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(file)
+    monkeypatch.setattr(file_turn, "WAIT_SECONDS", 0.05)
+    with open(file) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ConfigurationError, match="locked by another process"):
+            remove_tokens(str(file), [])
 
 
 def test_the_mode_and_the_comments_of_a_file_stay(file: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 OUTSIDE = "roost.outside"
 """The key that marks a request whose path is not below the prefix."""
+
+_SERVED_AT = "roost.served_at"
 
 
 def mount(environ: dict[str, Any], prefix: str) -> None:
@@ -28,3 +31,21 @@ def mount(environ: dict[str, Any], prefix: str) -> None:
         return
     environ["SCRIPT_NAME"] = mounted + prefix
     environ["PATH_INFO"] = path[len(prefix) :]
+
+
+def announce_mount(environ: dict[str, Any], announced: str) -> None:
+    """Let links begin with the mount point that a proxy announces.
+
+    >>> behind_proxy = {"SCRIPT_NAME": "/placement", "PATH_INFO": "/traits"}
+    >>> announce_mount(behind_proxy, "/cloud")
+    >>> behind_proxy["SCRIPT_NAME"], served_at(behind_proxy)
+    ('/cloud', '/placement')
+    """
+    environ.setdefault(_SERVED_AT, environ.get("SCRIPT_NAME", ""))
+    environ["SCRIPT_NAME"] = announced
+
+
+def served_at(environ: Mapping[str, Any]) -> str:
+    """The mount point at which this server got the request, whatever a header announces."""
+    at: str = environ.get(_SERVED_AT, environ.get("SCRIPT_NAME", ""))
+    return at

@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from roost.api.mounting import announce_mount
 from roost.configuration.limit_log import LIMIT_LOG
 from roost.model.proxies import TrustedProxies, address_of
 
-_KEYS = (
-    "HTTP_FORWARDED",
-    "HTTP_X_FORWARDED_FOR",
-    "HTTP_X_FORWARDED_PROTO",
-    "HTTP_X_FORWARDED_HOST",
-    "HTTP_X_FORWARDED_PREFIX",
-)
+# Each of them has a counterpart in `Forwarded`.
+_FAMILY = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")
+_KEYS = ("HTTP_FORWARDED", *_FAMILY, "HTTP_X_FORWARDED_PREFIX")
+# Proxies write a hundred bytes or so. Only clients write more.
+_CHARACTERS_MAX = 8192
 _SCHEMES = frozenset({"http", "https"})
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?\Z")
 # Two slashes at the beginning would be the address of another server.
@@ -44,14 +43,14 @@ def apply_proxy_headers(environ: dict[str, Any], trusted: TrustedProxies) -> Non
     described = elements[_described(elements, trusted)] if elements else {}
     scheme = described.get("proto", "").lower()
     host = described.get("host", "")
-    prefix: str = environ.get("HTTP_X_FORWARDED_PREFIX", "").rpartition(",")[2].strip()
+    prefix = _header(environ, "HTTP_X_FORWARDED_PREFIX").rpartition(",")[2].strip()
     address = address_of(described.get("for", ""))
     if scheme in _SCHEMES:
         environ["wsgi.url_scheme"] = scheme
     if _HOST.match(host):
         environ["HTTP_HOST"] = host
     if _PREFIX.match(prefix):
-        environ["SCRIPT_NAME"] = prefix.rstrip("/")
+        announce_mount(environ, prefix.rstrip("/"))
     if address is not None:
         environ["REMOTE_ADDR"] = str(address)
 
@@ -69,15 +68,17 @@ def _ignore(environ: dict[str, Any], peer: str) -> None:
 
 
 def _elements(environ: dict[str, Any]) -> list[Element]:
-    """What each proxy said, the nearest proxy last."""
-    forwarded = environ.get("HTTP_FORWARDED")
-    if forwarded is not None:
-        return [_element(text) for text in _split_list(forwarded)]
-    addresses = _split_list(environ.get("HTTP_X_FORWARDED_FOR", ""))
+    """What each proxy said, the nearest proxy last.
+
+    A proxy that writes `X-Forwarded-*` lets the client's `Forwarded` pass. So it counts only alone.
+    """
+    if not any(key in environ for key in _FAMILY):
+        return [_element(text) for text in _split_list(_header(environ, "HTTP_FORWARDED"))]
+    addresses = _split_list(_header(environ, "HTTP_X_FORWARDED_FOR"))
     count = max(1, len(addresses))
     elements: list[Element] = [{"for": address} for address in addresses] or [{}]
     for name, key in (("proto", "HTTP_X_FORWARDED_PROTO"), ("host", "HTTP_X_FORWARDED_HOST")):
-        values = _split_list(environ.get(key, ""))
+        values = _split_list(_header(environ, key))
         if not values:
             continue
         # A proxy that replaces the header says one value. It holds for the whole way.
@@ -85,6 +86,12 @@ def _elements(environ: dict[str, Any]) -> list[Element]:
         for element, value in zip(elements, aligned, strict=True):
             element[name] = value
     return elements
+
+
+def _header(environ: dict[str, Any], key: str) -> str:
+    """The value of a header; nothing if it is longer than any proxy writes."""
+    value: str = environ.get(key, "")
+    return value if len(value) <= _CHARACTERS_MAX else ""
 
 
 def _described(elements: list[Element], trusted: TrustedProxies) -> int:
@@ -102,14 +109,16 @@ def _split_list(header: str) -> list[str]:
     >>> _split_list('for="a,b", for=c,')
     ['for="a,b"', 'for=c']
     """
-    members = [""]
+    members: list[str] = []
+    start = 0
     quoted = False
-    for character in header:
-        quoted ^= character == '"'
-        if character == "," and not quoted:
-            members.append("")
-        else:
-            members[-1] += character
+    for index, character in enumerate(header):
+        if character == '"':
+            quoted = not quoted
+        elif character == "," and not quoted:
+            members.append(header[start:index])
+            start = index + 1
+    members.append(header[start:])
     return [member.strip() for member in members if member.strip()]
 
 

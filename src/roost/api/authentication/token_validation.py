@@ -16,6 +16,7 @@ from keystonemiddleware.auth_token import AuthProtocol, InvalidToken, ServiceErr
 
 from roost.api.authentication.refusals import IdentityUnavailable
 from roost.api.authentication.token_cache import KnownToken
+from roost.api.mounting import served_at
 from roost.api.requests import Caller
 
 # Nothing answered, or not in time.
@@ -69,10 +70,13 @@ class TokenValidation:
         return _known_token(asked) if _ACCEPTED in asked else None
 
     def allows(self, token: KnownToken, environ: Mapping[str, Any], with_service: bool) -> bool:
-        """Whether the access rules of an application credential allow this request."""
+        """Whether the access rules of an application credential allow this request.
+
+        A client may choose what a proxy announces, so the path is the one that this server got.
+        """
         question = SimpleNamespace(
             method=environ["REQUEST_METHOD"],
-            path=webob.Request(dict(environ)).path,
+            path=webob.Request({**environ, "SCRIPT_NAME": served_at(environ)}).path,
             service_token=with_service,
         )
         try:

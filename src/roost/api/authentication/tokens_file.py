@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from roost.api.authentication.file_turn import file_turn
 from roost.configuration.settings import ConfigurationError
 
 # Scanners for leaked secrets find tokens by such a beginning.
@@ -113,14 +114,15 @@ def read_tokens_file(path: str) -> TokensFile:
 
 def add_token(path: str, token: StaticToken) -> None:
     """Append a token. A new file is readable by its owner alone."""
-    lines = _lines(path) if os.path.exists(path) else []
-    _write(path, [*lines, token.line()])
+    with file_turn(path, create=True):
+        _write(path, [*_lines(path), token.line()])
 
 
 def remove_tokens(path: str, hashes: Iterable[str]) -> None:
     """Remove the lines of these tokens. All other lines stay as they are."""
     gone = frozenset(hashes)
-    _write(path, [line for line in _lines(path) if _hash_in(line) not in gone])
+    with file_turn(path):
+        _write(path, [line for line in _lines(path) if _hash_in(line) not in gone])
 
 
 def check_mode(path: str) -> str | None:
@@ -148,6 +150,8 @@ def _parsed(line: bytes) -> StaticToken:
         content = json.loads(line)
     except ValueError:
         raise _Fault("is not JSON") from None
+    except RecursionError:
+        raise _Fault("is nested too deeply") from None
     if not isinstance(content, dict):
         raise _Fault("is not a JSON object")
     unknown = sorted(content.keys() - _FIELDS)
@@ -215,15 +219,14 @@ def _write(path: str, lines: Sequence[str]) -> None:
     """Replace the file at once, so that no reader sees half of it. Its mode and owner stay."""
     target = Path(path).resolve()
     try:
-        status = target.stat() if target.exists() else None
+        status = target.stat()
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in lines)
-                if status is not None:
-                    os.fchmod(file.fileno(), status.st_mode & 0o7777)
-                    with suppress(PermissionError):
-                        os.fchown(file.fileno(), status.st_uid, status.st_gid)
+                os.fchmod(file.fileno(), status.st_mode & 0o7777)
+                with suppress(PermissionError):
+                    os.fchown(file.fileno(), status.st_uid, status.st_gid)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
