@@ -34,6 +34,8 @@ def sync(tmp_path: Path, content: str | bytes) -> Outcome:
         ("[placement_database]\nmax_retries = -2\n", ("max_retries",)),
         ("[placement_database]\nconnection_recycle_time = -2\n", ("connection_recycle_time",)),
         ("[cors]\nmax_age = long\n", ("max_age", "[cors]")),
+        ("[DEFAULT]\ndebug = maybe\n", ("debug", "[DEFAULT]", "maybe")),
+        ("[DEFAULT]\nuse_json = maybe\n", ("use_json", "[DEFAULT]", "maybe")),
         (
             "[oslo_policy]\nenforce_new_defaults = perhaps\n",
             ("enforce_new_defaults", "[oslo_policy]"),

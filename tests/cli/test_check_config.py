@@ -110,7 +110,7 @@ def test_secrets_are_hidden(tmp_path: Path, form: tuple[str, ...]) -> None:
             "[oslo_middleware]\nenable_proxy_headers_parsing = true\n",
             "dangerous",
             "warning",
-            "X-Forwarded",
+            "X-Forwarded-* of [roost]trusted_proxies = 127.0.0.0/8, ::1, unix.",
         ),
         ("[oslo_policy]\npolicy_file = /nowhere.yaml\n", "dangerous", "warning", "/nowhere.yaml"),
         ("[placement]\nmax_allocation_candidates = x\n", "unusable", "failure", "cannot have"),
@@ -231,6 +231,10 @@ def test_connect_tries_keystone(tmp_path: Path) -> None:
             db = ("--db", f"sqlite:///{tmp_path}/x.db")
             found = concerns(check(tmp_path, text, "--json", "--connect", *db))
             assert [one for one in found if one[1] == severity and f"Keystone at {url}" in one[2]]
+            secret = url.replace("://", "://me:geheim@")
+            said = check(tmp_path, f"{KEYSTONE}auth_url = {secret}\n", "--json", "--connect", *db)
+            assert [one for one in concerns(said) if one[1] == severity and "://***@" in one[2]]
+            assert "geheim" not in said.out + said.err
 
 
 def test_the_text_has_the_form_of_a_file_with_each_origin(tmp_path: Path) -> None:

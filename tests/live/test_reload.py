@@ -126,6 +126,7 @@ def test_the_new_log_levels_and_files_are_in_force(server: ReloadedServer) -> No
     ("bad", "why"),
     [
         ("[placement]\nmax_allocation_candidates = many\n", "max_allocation_candidates"),
+        ("[DEFAULT]\ndebug = maybe\n", "debug"),
         ("no group\n[", "line"),
         ("[DEFAULT]\nlog_file = /nowhere/at/all.log\n", "log_file"),
         ("[DEFAULT]\ndefault_log_levels = placement.requestlog=LOUD\n", "LOUD"),

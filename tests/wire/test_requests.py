@@ -93,6 +93,19 @@ def test_a_client_that_expects_100_continue_is_told_to_send_its_body(server: Liv
         assert client.answer().status == 413
 
 
+@pytest.mark.parametrize("blanks", ["  ", "\t", " \t "])
+def test_blanks_around_a_value_are_no_part_of_it(server: LiveServer, blanks: str) -> None:
+    padded = {"X-Auth-Token": f"{blanks}admin{blanks}", "Expect": f"{blanks}100-continue{blanks}"}
+    with RawClient(server.port) as client:
+        client.send(
+            request("POST", "/resource_providers", {**JSON, **padded, "Content-Length": "2"})
+        )
+        assert client.answer().status == 100
+        client.send(b"{}")
+        # The caller is the administrator, so the answer is about the body.
+        assert client.answer().status == 400
+
+
 def test_pipelined_requests_are_answered_in_their_order(
     server: LiveServer,
 ) -> None:

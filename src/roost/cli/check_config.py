@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -159,15 +160,25 @@ def _keystone(settings: Settings) -> Iterator[Concern]:
         status = pool.request("GET", url, retries=False, redirect=False).status
     except (urllib3.exceptions.HTTPError, OSError) as error:
         text = f"Keystone at {url} does not answer: {error}. Check auth_url and the network."
-        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text)
+        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, _without_password(text))
         return
     finally:
         pool.clear()
     if status >= 400:
         text = f"{url} answers {status}, which Keystone would not. Check auth_url."
-        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text)
+        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, _without_password(text))
     else:
-        yield Concern(ConcernKind.CONNECTION, Severity.OK, f"Keystone at {url} answers.")
+        text = _without_password(f"Keystone at {url} answers.")
+        yield Concern(ConcernKind.CONNECTION, Severity.OK, text)
+
+
+def _without_password(text: str) -> str:
+    """The text, whose URLs show neither user nor password.
+
+    >>> _without_password("Keystone at http://me:p@ss@k.example/v3 answers.")
+    'Keystone at http://***@k.example/v3 answers.'
+    """
+    return re.sub(r"://\S*@", "://***@", text)
 
 
 def _plain(options: list[OptionInForce], concerns: list[Concern], status: int) -> dict[str, object]:

@@ -160,9 +160,11 @@ def _log(settings: Settings) -> Iterator[str]:
 
 def _web(settings: Settings) -> Iterator[str]:
     if settings.parse_proxy_headers:
+        trusted = ", ".join(settings.oslo.roost.trusted_proxies)
         yield (
-            "[oslo_middleware]enable_proxy_headers_parsing believes X-Forwarded-* of every "
-            "client. Keep it only behind a proxy that replaces these headers."
+            "[oslo_middleware]enable_proxy_headers_parsing believes X-Forwarded-* of "
+            f"[roost]trusted_proxies = {trusted}. Keep it only if each of them is a proxy that "
+            "replaces these headers."
         )
     if settings.cors is not None and "*" in settings.cors.allowed_origins:
         yield "[cors]allowed_origin = * lets every web page use the API. Name the origins."

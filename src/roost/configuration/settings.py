@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, fields
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,8 @@ from roost.store.database import (
 
 # How `roost serve` tells its workers which files to read.
 CONFIG_FILES_VARIABLE = "ROOST_CONFIG_FILES"
+# How the library names an option whose value it refuses.
+_COMPLAINT = re.compile(r"argument --(\w+): (.*)")
 
 __all__ = [
     "CONFIG_FILES_VARIABLE",
@@ -206,20 +211,32 @@ def _parse(files: Sequence[str]) -> Any:
         conf.register_opts(policy_options, group=group)
     if not files:
         conf.set_default("enforce_new_defaults", False, group="oslo_policy")
-    try:
-        conf(
-            args=[],
-            project="placement",
-            default_config_files=list(files),
-            default_config_dirs=[],
-        )
-    except cfg.Error as error:
-        raise ConfigurationError(f"{', '.join(files)}: {error}") from error
+    _read_files(conf, files)
     _touch_all(conf)
     if _strategy(conf, files) == "keystone":
         for group, name in register_keystone_options(conf):
             _touch(conf, group, name)
     return conf
+
+
+def _read_files(conf: Any, files: Sequence[str]) -> None:
+    complaint = StringIO()
+    try:
+        with redirect_stderr(complaint):
+            conf(
+                args=[],
+                project="placement",
+                default_config_files=list(files),
+                default_config_dirs=[],
+            )
+    except cfg.Error as error:
+        raise ConfigurationError(f"{', '.join(files)}: {error}") from error
+    except SystemExit:
+        # Options of the log could stand on a command line. At a wrong value of one, the library
+        # writes a line and ends the process.
+        matched = _COMPLAINT.search(complaint.getvalue())
+        name, why = matched.groups() if matched else ("?", complaint.getvalue().strip())
+        raise ConfigurationError(_wrong_value(name, "DEFAULT", why)) from None
 
 
 def _strategy(conf: Any, files: Sequence[str]) -> str | None:
@@ -248,10 +265,14 @@ def _touch(conf: Any, group: str, name: str) -> None:
         ) from None
     except (ValueError, cfg.Error) as error:
         _, _, why = str(error).partition(" is not valid: ")
-        raise ConfigurationError(
-            f"The option {name} in [{group}] has a value that it cannot have: {why or error}. "
-            "Correct the value, or remove the option to get its default."
-        ) from None
+        raise ConfigurationError(_wrong_value(name, group, why or str(error))) from None
+
+
+def _wrong_value(name: str, group: str, why: str) -> str:
+    return (
+        f"The option {name} in [{group}] has a value that it cannot have: {why}. "
+        "Correct the value, or remove the option to get its default."
+    )
 
 
 def _limits(group: Any) -> Limits:

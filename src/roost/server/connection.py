@@ -296,7 +296,8 @@ class Connection:
         self._incoming.head_size += len(name) + len(value) + 4
         # Trailers come after the body. They must not name the sender of the request.
         if not self._body_began:
-            self._incoming.headers.append((name.lower(), value))
+            # Blanks around a value are no part of it. The parser keeps those at its end.
+            self._incoming.headers.append((name.lower(), value.strip(b" \t")))
 
     def on_headers_complete(self) -> None:
         """All headers have come."""
