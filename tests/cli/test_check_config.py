@@ -92,6 +92,26 @@ def test_secrets_are_hidden(tmp_path: Path, form: tuple[str, ...]) -> None:
     assert "geheim" not in said.out + said.err
 
 
+def test_the_options_of_keystone_are_listed_without_their_secrets(tmp_path: Path) -> None:
+    said = check(
+        tmp_path,
+        KEYSTONE + "auth_type = password\nusername = placement\npassword = geheim\n"
+        "auth_url = https://ann:geheim@k.example/v3\nmemcache_secret_key = geheim\n",
+        "--json",
+    )
+    assert "geheim" not in said.out + said.err
+    account = option(said, "keystone_authtoken", "username")
+    assert (account["value"], account["origin"]) == ("placement", f"{tmp_path}/placement.conf:5")
+    assert option(said, "keystone_authtoken", "password")["value"] == "***"
+    assert option(said, "keystone_authtoken", "memcache_secret_key")["value"] == "***"
+    assert option(said, "keystone_authtoken", "auth_url")["value"] == "https://***@k.example/v3"
+    timeout = option(said, "keystone_authtoken", "http_connect_timeout")
+    assert (timeout["value"], timeout["origin"]) == (5, "default")
+    assert not [
+        one for one in check(tmp_path, GOOD, "--json").json["options"] if "key" in one["group"]
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "severity", "words"),
     [

@@ -11,10 +11,6 @@ from keystoneauth1 import loading
 from roost.configuration.settings import ConfigurationError
 
 GROUP = "keystone_authtoken"
-# Without these, a Keystone that accepts connections and is silent would hold a look-up for ever.
-_ANSWER_SECONDS = 5
-# A connection that Keystone has closed meanwhile needs a second attempt.
-_RETRIES = 1
 _PASSWORD_TYPES = ("password", "v3password")
 
 
@@ -51,12 +47,6 @@ def check_keystone(conf: Any) -> str:
     _check_cache(group)
     name = account.get("username") or account.get("user_id") or auth_type
     return str(name)
-
-
-def set_bounds(conf: Any) -> None:
-    """Give waits an end where the operator gave none."""
-    conf.set_default("http_connect_timeout", _ANSWER_SECONDS, group=GROUP)
-    conf.set_default("http_request_max_retries", _RETRIES, group=GROUP)
 
 
 def cache_seconds(conf: Any) -> tuple[int, int]:
