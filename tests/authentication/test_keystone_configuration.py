@@ -91,7 +91,7 @@ def test_roost_serve_names_the_mistake_before_it_listens(tmp_path: Path) -> None
     path = tmp_path / "placement.conf"
     path.write_text("[api]\nauth_strategy = keystone\n" + section(auth_url=None))
     outcome = roost("serve", "--config-file", str(path), "--db", f"sqlite:///{tmp_path}/r.db")
-    assert outcome.status == 1
+    assert outcome.status == 78
     assert "needs auth_url" in outcome.err
 
 

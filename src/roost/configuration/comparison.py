@@ -40,6 +40,10 @@ def _names(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _value(conf: Any, group: str, name: str) -> object:
     """The value; `None` for an option that this configuration does not have."""
-    registered = conf if group == _LOG_GROUP else conf[group] if group in conf else ()
-    value: object = registered[name] if name in registered else None
+    if group != _LOG_GROUP and group not in conf:
+        return None
+    registered: Any = conf if group == _LOG_GROUP else conf[group]
+    if name not in registered:
+        return None
+    value: object = registered[name]
     return value
