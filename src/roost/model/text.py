@@ -29,13 +29,13 @@ def printable(text: str) -> str:
     )
 
 
-def without_user_info(text: str) -> str:
-    """The text with user and password of each address in it hidden.
+def without_user_info(text: str, mark: str = "***@") -> str:
+    """The text with a mark instead of user and password in each address.
 
     >>> without_user_info("http://ann:geheim@k.example/v3 and http://k.example/@v3")
     'http://***@k.example/v3 and http://k.example/@v3'
     """
-    return _USER_INFO.sub("://***@", text)
+    return _USER_INFO.sub(f"://{mark}", text)
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:

@@ -9,6 +9,7 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1 import loading
 
 from roost.configuration.settings import ConfigurationError
+from roost.model.text import without_user_info
 
 GROUP = "keystone_authtoken"
 _PASSWORD_TYPES = ("password", "v3password")
@@ -68,7 +69,9 @@ def authenticate_uri(conf: Any) -> str:
     """Where a client without a valid token can get one."""
     group = conf[GROUP]
     section = conf[group.auth_section or GROUP]
-    return str(group.www_authenticate_uri or section.get("auth_url") or "")
+    # Clients read this, and an `auth_url` may have a password.
+    own = without_user_info(section.get("auth_url") or "", mark="")
+    return str(group.www_authenticate_uri or own)
 
 
 def _check_account(account: Any, section: str) -> None:
