@@ -12,6 +12,7 @@ import click
 import pytest
 
 from roost.cli.main import cli
+from roost.cli.service_command import EX_CONFIG
 from roost.configuration.unknown_names import options_by_name
 from support.requirements import note_missing
 
@@ -70,6 +71,8 @@ def test_the_command_of_a_unit_is_one_that_roost_takes(unit: Path) -> None:
 def test_a_unit_tells_systemd_all_that_roost_does_at_signals(unit: Path) -> None:
     assert settings(unit, "Type") == ["notify"]
     assert settings(unit, "ExecReload") == ["/bin/kill -HUP $MAINPID"]
+    # The status after wrong options or configuration, which a restart does not mend.
+    assert settings(unit, "RestartPreventExitStatus") == [str(EX_CONFIG)]
     assert settings(unit, "ProtectSystem") == ["strict"]
     assert settings(unit, "NoNewPrivileges") == ["yes"]
 

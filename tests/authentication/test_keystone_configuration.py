@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from roost.api.authentication import check_strategy
 from roost.api.authentication.keystone_checks import cache_seconds
-from roost.configuration.settings import ConfigurationError, load_settings
+from roost.configuration.settings import ConfigurationError, Settings, load_settings
 from roost.configuration.unknown_names import unknown_names
+from roost.reloading import Reloader
 from roost.store.database import Database
 from support.api_client import Configured, settings_for
 from support.roost_command import roost
@@ -88,7 +91,7 @@ def test_roost_serve_names_the_mistake_before_it_listens(tmp_path: Path) -> None
     path = tmp_path / "placement.conf"
     path.write_text("[api]\nauth_strategy = keystone\n" + section(auth_url=None))
     outcome = roost("serve", "--config-file", str(path), "--db", f"sqlite:///{tmp_path}/r.db")
-    assert outcome.status == 1
+    assert outcome.status == 78
     assert "needs auth_url" in outcome.err
 
 
@@ -123,14 +126,66 @@ def test_waits_are_bounded_where_the_operator_sets_none(
         settings = settings_for(
             database, tmp_path, f"[api]\nauth_strategy = keystone\n{identity.section}{extra}"
         )
-        from roost.api.authentication import check_strategy  # noqa: PLC0415
-
         check_strategy(settings)
         group = settings.oslo.keystone_authtoken
         return group.http_connect_timeout, group.http_request_max_retries
 
     assert waits("") == (5, 1)
     assert waits("http_connect_timeout = 7\nhttp_request_max_retries = 4\n") == (7, 4)
+
+
+# Reload.
+
+
+ReloadLog = Callable[[str, str], str]
+
+
+@pytest.fixture
+def reload_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> ReloadLog:
+    """Returns the log of a process that starts with one configuration and reads another."""
+    # A real reload would replace the handlers of the test.
+    monkeypatch.setattr("roost.reloading.replace_logging", lambda *_: None)
+    path = tmp_path / "placement.conf"
+
+    def read() -> Settings:
+        return load_settings([str(path)])
+
+    def reload(before: str, after: str) -> str:
+        path.write_text(f"[api]\nauth_strategy = keystone\n{before}")
+        at_start = read()
+        check_strategy(at_start)
+        reloader = Reloader(at_start, read, [])
+        path.write_text(f"[api]\nauth_strategy = keystone\n{after}")
+        with caplog.at_level("INFO"):
+            assert reloader.reload_and_tell()
+        return caplog.text
+
+    return reload
+
+
+def test_a_reload_names_changes_of_the_service_account_without_values(
+    reload_log: ReloadLog,
+) -> None:
+    changed = section(password="geheim", region_name="two")
+    log = reload_log(section(), changed)
+    assert "restart: [keystone_authtoken]region_name, [keystone_authtoken]password\n" in log
+    assert "geheim" not in log
+
+
+def test_a_reload_names_changes_of_an_account_in_another_section(reload_log: ReloadLog) -> None:
+    before = section().replace("[keystone_authtoken]", "[account]")
+    after = before.replace("secret", "geheim")
+    points = "[keystone_authtoken]\nauth_section = account\n"
+    log = reload_log(before + points, after + points)
+    assert "These changes need a restart: [account]password\n" in log
+
+
+def test_a_reload_without_a_change_needs_no_restart(reload_log: ReloadLog) -> None:
+    log = reload_log(section(), section())
+    assert "The configuration was read again" in log
+    assert "restart" not in log
 
 
 # Names.

@@ -13,7 +13,7 @@ import pytest
 from roost.configuration.options import GROUPS
 from roost.configuration.unknown_names import unknown_names
 from support.roost_command import Outcome, roost
-from support.servers.live_server import LiveServer
+from support.stubs.identity_stub import IdentityStub
 
 GOOD = """\
 [DEFAULT]
@@ -90,6 +90,26 @@ def test_secrets_are_hidden(tmp_path: Path, form: tuple[str, ...]) -> None:
     said = check(tmp_path, text, *form)
     assert "h.example/p" in said.out
     assert "geheim" not in said.out + said.err
+
+
+def test_the_options_of_keystone_are_listed_without_their_secrets(tmp_path: Path) -> None:
+    said = check(
+        tmp_path,
+        KEYSTONE + "auth_type = password\nusername = placement\npassword = geheim\n"
+        "auth_url = https://ann:geheim@k.example/v3\nmemcache_secret_key = geheim\n",
+        "--json",
+    )
+    assert "geheim" not in said.out + said.err
+    account = option(said, "keystone_authtoken", "username")
+    assert (account["value"], account["origin"]) == ("placement", f"{tmp_path}/placement.conf:5")
+    assert option(said, "keystone_authtoken", "password")["value"] == "***"
+    assert option(said, "keystone_authtoken", "memcache_secret_key")["value"] == "***"
+    assert option(said, "keystone_authtoken", "auth_url")["value"] == "https://***@k.example/v3"
+    timeout = option(said, "keystone_authtoken", "http_connect_timeout")
+    assert (timeout["value"], timeout["origin"]) == (5, "default")
+    assert not [
+        one for one in check(tmp_path, GOOD, "--json").json["options"] if "key" in one["group"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -224,17 +244,80 @@ def test_connect_names_a_database_that_does_not_answer(tmp_path: Path) -> None:
     assert "geheim" not in said.out
 
 
-def test_connect_tries_keystone(tmp_path: Path) -> None:
-    with LiveServer(f"sqlite:///{tmp_path}/x.db", tmp_path, workers=1) as answering:
-        for url, severity in ((answering.url, "ok"), ("http://127.0.0.1:1", "failure")):
-            text = f"{KEYSTONE}auth_url = {url}\n"
-            db = ("--db", f"sqlite:///{tmp_path}/x.db")
-            found = concerns(check(tmp_path, text, "--json", "--connect", *db))
-            assert [one for one in found if one[1] == severity and f"Keystone at {url}" in one[2]]
-            secret = url.replace("://", "://me:geheim@")
-            said = check(tmp_path, f"{KEYSTONE}auth_url = {secret}\n", "--json", "--connect", *db)
-            assert [one for one in concerns(said) if one[1] == severity and "://***@" in one[2]]
-            assert "geheim" not in said.out + said.err
+SERVICE_TOKEN = "token of the service"
+
+
+def keystone_concerns(directory: Path, section: str) -> list[tuple[str, str]]:
+    """What `--connect` says about Keystone: severities and texts."""
+    text = f"[api]\nauth_strategy = keystone\n{section}"
+    db = f"sqlite:///{directory}/x.db"
+    roost("db", "sync", "--db", db)
+    said = check(directory, text, "--json", "--connect", "--db", db)
+    assert "secret" not in said.out.replace("_secret", "") + said.err
+    found = [one for one in concerns(said) if one[0] == "connection" and "schema" not in one[2]]
+    assert said.status == 2 or "failure" not in [one[1] for one in found]
+    return [one[1:] for one in found]
+
+
+def test_connect_logs_in_to_keystone(tmp_path: Path) -> None:
+    with IdentityStub() as identity:
+        identity.add(SERVICE_TOKEN, "service")
+        ((severity, text),) = keystone_concerns(tmp_path, identity.section)
+        assert severity == "ok"
+        assert f"Keystone at {identity.url}/v3 lets the service account placement log in" in text
+        assert identity.requests["POST /v3/auth/tokens"] == 1
+        assert identity.validations == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "broken", "words"),
+    [
+        (("password = secret", "password = secreter"), None, "refuses the service account pla"),
+        (("[keystone_authtoken]", "[keystone_authtoken]\nregion_name = two"), None, "endpoint"),
+        (("[keystone_authtoken]", "[keystone_authtoken]\ninterface = public"), None, "endpoint"),
+        (("", ""), 403, "does not let the service account placement"),
+        (("", ""), 500, "Keystone cannot be used"),
+        (("", ""), 404, "does not know the token"),
+    ],
+)
+def test_connect_names_what_keystone_refuses(
+    tmp_path: Path, change: tuple[str, str], broken: int | None, words: str
+) -> None:
+    with IdentityStub() as identity:
+        identity.add(SERVICE_TOKEN, "service")
+        identity.broken = broken
+        ((severity, text),) = keystone_concerns(tmp_path, identity.section.replace(*change, 1))
+    assert severity == "failure"
+    assert words in text
+    assert text[0].isupper()
+    assert text.endswith(".")
+
+
+def test_connect_warns_of_an_account_without_the_role_of_a_service(tmp_path: Path) -> None:
+    with IdentityStub() as identity:
+        identity.add(SERVICE_TOKEN, "member", "reader")
+        _, (severity, text) = keystone_concerns(tmp_path, identity.section)
+    assert severity == "warning"
+    assert "has the roles member, reader only" in text
+
+
+def test_connect_names_a_keystone_that_does_not_answer_without_its_password(tmp_path: Path) -> None:
+    with IdentityStub() as identity:
+        section = identity.section.replace("://", "://ann:secret@")
+    ((severity, text),) = keystone_concerns(tmp_path, section)
+    assert severity == "failure"
+    assert text.startswith("Keystone does not answer: ")
+    assert f"://***@127.0.0.1:{identity.port}" in text
+    assert text.endswith("Check auth_url and the network.")
+
+
+def test_connect_tries_no_keystone_without_auth_url(tmp_path: Path) -> None:
+    with IdentityStub() as identity:
+        section = (
+            f"[keystone_authtoken]\nauth_type = password\nwww_authenticate_uri = {identity.url}\n"
+        )
+        assert keystone_concerns(tmp_path, section) == []
+        assert not identity.requests
 
 
 def test_the_text_has_the_form_of_a_file_with_each_origin(tmp_path: Path) -> None:

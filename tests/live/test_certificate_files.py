@@ -63,14 +63,14 @@ def test_the_fault_is_named(
 @pytest.mark.parametrize("option", ["--tls-key", "--tls-client-ca"])
 def test_a_key_or_an_authority_alone_is_refused(tmp_path: Path, option: str) -> None:
     done = roost("serve", "--db", f"sqlite:///{tmp_path}/x.db", option, "some.pem")
-    assert done.status == 1
+    assert done.status == 78
     assert "--tls-cert" in done.err
     assert not (tmp_path / "x.db").exists()
 
 
 def test_the_command_names_the_file_and_touches_no_database(tmp_path: Path) -> None:
     done = roost("serve", "--db", f"sqlite:///{tmp_path}/x.db", "--tls-cert", f"{tmp_path}/no.pem")
-    assert done.status == 1
+    assert done.status == 78
     assert f"{tmp_path}/no.pem" in done.err
     assert not (tmp_path / "x.db").exists()
 

@@ -170,6 +170,15 @@ def test_changes_that_need_a_restart_are_named(server: ReloadedServer) -> None:
         assert "debug" not in line
 
 
+def test_a_reload_warns_of_no_deprecated_option_that_the_file_does_not_have(
+    server: ReloadedServer,
+) -> None:
+    server.configure("[DEFAULT]\ndebug = false\n")
+    server.hang_up()
+    assert "The configuration was read again" in server.log
+    assert "deprecated" not in server.log
+
+
 def test_no_request_is_lost_while_the_server_reloads(server: ReloadedServer) -> None:
     stop = threading.Event()
     statuses: list[set[int]] = []

@@ -17,10 +17,19 @@ from support.api_client import Answer
 from support.servers.live_server import InstalledServer, LiveServer, clean_environment
 from support.servers.preloaded_roost import start_roost
 
+# systemd starts the service again after the first, and leaves it after the second.
+FAILURE = 1
+CONFIGURATION = 78
+
 sqlite_only = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
-def serve_and_fail(*arguments: str, file_bytes: int | None = None, **environment: str) -> str:
+def serve_and_fail(
+    *arguments: str,
+    status: int = CONFIGURATION,
+    file_bytes: int | None = None,
+    **environment: str,
+) -> str:
     """The output of a server that refuses to start; `file_bytes` limits its files."""
     output, written = os.pipe()
     process = start_roost(
@@ -29,7 +38,7 @@ def serve_and_fail(*arguments: str, file_bytes: int | None = None, **environment
     os.close(written)
     with os.fdopen(output) as stream:
         said = stream.read()
-    assert process.wait() == 1, said
+    assert process.wait() == status, said
     assert "Traceback" not in said
     return said
 
@@ -159,6 +168,10 @@ def test_a_broken_policy_file_is_refused_at_start(tmp_path: Path) -> None:
     assert "policy" in serve_and_fail("--config-file", str(config_file))
 
 
+def test_a_wrong_option_of_the_command_line_ends_like_a_wrong_configuration() -> None:
+    assert "--wrokers" in serve_and_fail("--wrokers", "2")
+
+
 def test_a_missing_configuration_file_is_named(tmp_path: Path) -> None:
     assert "nowhere.conf" in serve_and_fail("--config-file", f"{tmp_path}/nowhere.conf")
 
@@ -167,6 +180,7 @@ def test_an_unreachable_database_is_named_without_its_password() -> None:
     said = serve_and_fail(
         "--db",
         "postgresql://roost:secret@127.0.0.1:1/placement",
+        status=FAILURE,
         OS_PLACEMENT_DATABASE__MAX_RETRIES="1",
     )
     assert "127.0.0.1:1/placement" in said
@@ -177,7 +191,8 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     # A second Roost would bind with SO_REUSEPORT, and the kernel would let both share the port.
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
         port = str(taken.getsockname()[1])
-        assert port in serve_and_fail("--port", port, "--db", f"sqlite:///{tmp_path}/x.db")
+        db = f"sqlite:///{tmp_path}/x.db"
+        assert port in serve_and_fail("--port", port, "--db", db, status=FAILURE)
 
 
 @sqlite_only
@@ -194,7 +209,8 @@ def test_a_signal_to_all_processes_as_a_terminal_sends_it_stops_the_server(
 
 @pytest.mark.parametrize("file_bytes", [0, 5_000, 20_000, 100_000, 200_000])
 def test_a_disk_that_is_full_at_start_is_named(tmp_path: Path, file_bytes: int) -> None:
-    said = serve_and_fail("--demo", "--db", f"sqlite:///{tmp_path}/x.db", file_bytes=file_bytes)
+    db = f"sqlite:///{tmp_path}/x.db"
+    said = serve_and_fail("--demo", "--db", db, status=FAILURE, file_bytes=file_bytes)
     assert "Make room on that disk" in said
     sentences = [line for line in said.splitlines() if line.startswith("roost: ")]
     assert len(sentences) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +14,7 @@ import click
 from roost.cli.agent_events import JsonEvents, TextEvents
 from roost.cli.agent_log import logging_to
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.terminal import echo
-from roost.cli.usage import usage_status
+from roost.cli.service_command import ServiceCommand
 from roost.client.agent.agent import Agent
 from roost.client.agent.watchdog import WatchdogTransport
 from roost.client.drivers.driver import DeclaringDriver, Driver
@@ -28,12 +26,9 @@ from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.systemd import SystemdNotifier
 
-EX_CONFIG = 78
-"""The exit status after a wrong configuration: systemd need not restart the agent."""
-
 
 @click.command(
-    cls=usage_status(EX_CONFIG),
+    cls=ServiceCommand,
     short_help="Describe this host to a placement server, and keep that true.",
     epilog="""\b
 Examples:
@@ -130,37 +125,33 @@ def agent(
     events = JsonEvents() if as_json else TextEvents()
     # The first report follows at once, so a signal for a report is not needed before it.
     hangups_ignored = _handling({signal.SIGHUP: signal.SIG_IGN})
-    try:
-        with hangups_ignored, logging_to(events), connection.open() as transport:
-            driver = load_driver(driver_name, _parse(options))
-            store = FileOwnershipStore(owner, records)
-            notifier = SystemdNotifier()
-            reporter = Reporter(WatchdogTransport(transport, notifier.alive))
-            declarative = DeclarativeReporter(reporter, owner, store, adopt=adopt)
-            reports = _HostReport(declarative, driver, name, _checked(uuid))
-            if dry_run:
-                events.report("would change", reports.preview())
-                return
-            store.prepare()
-            if once:
-                events.report("changed", reports.report())
-                return
-            running = Agent(
-                reports.report,
-                interval=interval,
-                notifier=notifier,
-                changed=lambda report: events.report("changed", report),
-                failed=lambda text: events.say("failed", text),
-                recovered=lambda text: events.say("recovered", text),
-            )
-            events.say(
-                "started",
-                f"reporting {name} to {transport} every {interval:g} seconds, as owner {owner}",
-            )
-            _run(running, reports)
-    except NotConfigured as error:
-        echo(f"roost: {error}", err=True)
-        sys.exit(EX_CONFIG)
+    with hangups_ignored, logging_to(events), connection.open() as transport:
+        driver = load_driver(driver_name, _parse(options))
+        store = FileOwnershipStore(owner, records)
+        notifier = SystemdNotifier()
+        reporter = Reporter(WatchdogTransport(transport, notifier.alive))
+        declarative = DeclarativeReporter(reporter, owner, store, adopt=adopt)
+        reports = _HostReport(declarative, driver, name, _checked(uuid))
+        if dry_run:
+            events.report("would change", reports.preview())
+            return
+        store.prepare()
+        if once:
+            events.report("changed", reports.report())
+            return
+        running = Agent(
+            reports.report,
+            interval=interval,
+            notifier=notifier,
+            changed=lambda report: events.report("changed", report),
+            failed=lambda text: events.say("failed", text),
+            recovered=lambda text: events.say("recovered", text),
+        )
+        events.say(
+            "started",
+            f"reporting {name} to {transport} every {interval:g} seconds, as owner {owner}",
+        )
+        _run(running, reports)
 
 
 class _HostReport:

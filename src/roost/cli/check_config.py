@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
 import click
-import urllib3
 from rich.console import Console
 
-from roost.api.authentication import check_strategy
+from roost.api.authentication import IdentityUnavailable, check_strategy
 from roost.api.policy import Policy
 from roost.api.policy_review import open_writes
 from roost.cli.options import configuration_options
 from roost.cli.terminal import plain
 from roost.configuration.concerns import Concern, ConcernKind, Severity, exit_status
-from roost.configuration.config_file import read_config_file
-from roost.configuration.dangers import dangers, keystone_options
+from roost.configuration.dangers import dangers
 from roost.configuration.in_force import OptionInForce, options_in_force
 from roost.configuration.listing import sample_configuration
 from roost.configuration.names_in_use import name_concerns
@@ -39,7 +35,6 @@ _COLOURS = {
     Severity.WARNING: "yellow",
     Severity.FAILURE: "red",
 }
-_KEYSTONE_SECONDS = 5.0
 
 
 @click.command(
@@ -148,37 +143,33 @@ def _database(settings: Settings) -> Iterator[Concern]:
 
 
 def _keystone(settings: Settings) -> Iterator[Concern]:
-    """Whether Keystone answers at the address that the service will use."""
+    """Whether Keystone lets the service account log in and look at tokens."""
     if settings.auth_strategy != "keystone":
         return
-    given = keystone_options([read_config_file(one) for one in settings.config_files], os.environ)
-    url = given.get("auth_url") or given.get("www_authenticate_uri")
-    if not url:
-        return
-    pool = urllib3.PoolManager(timeout=_KEYSTONE_SECONDS, ca_certs=given.get("cafile") or None)
     try:
-        status = pool.request("GET", url, retries=False, redirect=False).status
-    except (urllib3.exceptions.HTTPError, OSError) as error:
-        text = f"Keystone at {url} does not answer: {error}. Check auth_url and the network."
-        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, _without_password(text))
+        check_strategy(settings)
+    except OperatorError:
+        # The check without connections names it.
         return
-    finally:
-        pool.clear()
-    if status >= 400:
-        text = f"{url} answers {status}, which Keystone would not. Check auth_url."
-        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, _without_password(text))
-    else:
-        text = _without_password(f"Keystone at {url} answers.")
-        yield Concern(ConcernKind.CONNECTION, Severity.OK, text)
+    # The extra `keystone` brings the packages, and they are slow to import.
+    from roost.api.authentication.account_check import check_account  # noqa: PLC0415
 
-
-def _without_password(text: str) -> str:
-    """The text, whose URLs show neither user nor password.
-
-    >>> _without_password("Keystone at http://me:p@ss@k.example/v3 answers.")
-    'Keystone at http://***@k.example/v3 answers.'
-    """
-    return re.sub(r"://\S*@", "://***@", text)
+    try:
+        checked = check_account(settings)
+    except IdentityUnavailable as error:
+        text = f"{error}. Check auth_url and the network." if error.away else f"{error}."
+        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text[:1].upper() + text[1:])
+        return
+    where = f"Keystone at {checked.address}" if checked.address else "Keystone"
+    text = f"{where} lets the service account {checked.account} log in and look at tokens."
+    yield Concern(ConcernKind.CONNECTION, Severity.OK, text)
+    if not checked.may_look_at_tokens:
+        text = (
+            f"The service account {checked.account} has the roles {', '.join(checked.roles)} only. "
+            "Keystone's usual policy lets it look at its own tokens alone, so requests get 503. "
+            "Give it the role service or admin."
+        )
+        yield Concern(ConcernKind.CONNECTION, Severity.WARNING, text)
 
 
 def _plain(options: list[OptionInForce], concerns: list[Concern], status: int) -> dict[str, object]:

@@ -8,11 +8,9 @@ import sys
 from typing import NoReturn
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 import roost
-from roost.cli.terminal import plain
+from roost.cli.terminal import complain
 from roost.model.errors import OperatorError
 
 COMMANDS = {
@@ -89,18 +87,17 @@ def main() -> None:
     try:
         cli()
     except OperatorError as error:
-        _complain(error.explanation)
+        _refuse(error.explanation)
     except UnicodeEncodeError as error:
         # Python takes arguments that are not UTF-8, but cannot encode them for a server.
-        _complain(f"{error.object!r} is not UTF-8. Spell it in UTF-8.")
+        _refuse(f"{error.object!r} is not UTF-8. Spell it in UTF-8.")
     except OSError as error:
         # A full disk behind standard output, for instance.
-        _complain(str(error))
+        _refuse(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _complain(text: str) -> NoReturn:
-    sentence = Text.assemble(("roost:", "bold red"), " ", plain(text))
-    Console(stderr=True, highlight=False).print(sentence, soft_wrap=True)
+def _refuse(text: str) -> NoReturn:
+    complain(text)
     sys.exit(1)

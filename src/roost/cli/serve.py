@@ -18,6 +18,7 @@ from roost.api.authentication import check_strategy
 from roost.bootstrap import open_database
 from roost.cli.network_options import NetworkOptions, network_options
 from roost.cli.options import configuration_options, read_settings
+from roost.cli.service_command import ServiceCommand
 from roost.cli.terminal import plain
 from roost.configuration.logs import log_unknown_names, set_up_logging
 from roost.configuration.settings import (
@@ -42,6 +43,7 @@ _WORKERS_MAX = 4
 
 
 @click.command(
+    cls=ServiceCommand,
     short_help="Serve the Placement API.",
     epilog="""\b
 Examples:
@@ -52,6 +54,10 @@ Examples:
 Networks:
   roost serve --tls-cert /etc/roost/cert.pem --tls-key /etc/roost/key.pem
   roost serve --unix-socket /run/roost/roost.sock --prefix /placement
+
+\b
+Exit status: 0 told to end; 1 it failed, for instance because the database does not answer;
+78 wrong options or configuration, which trying again does not mend.
 """,
 )
 @network_options

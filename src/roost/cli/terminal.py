@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from rich.console import Console
 from rich.text import Text
 
 from roost.model.text import printable
@@ -26,3 +27,9 @@ def echo_line(text: str, *, err: bool = False) -> None:
 def plain(text: str, style: str = "") -> Text:
     """A text for rich, without markup."""
     return Text(printable_lines(text), style=style)
+
+
+def complain(text: str) -> None:
+    """Print why the command ends, as a sentence in standard error."""
+    sentence = Text.assemble(("roost:", "bold red"), " ", plain(text))
+    Console(stderr=True, highlight=False).print(sentence, soft_wrap=True)

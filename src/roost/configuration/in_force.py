@@ -11,8 +11,10 @@ from sqlalchemy.exc import ArgumentError
 
 from roost.configuration import options
 from roost.configuration.config_file import ConfigFile, read_config_file
+from roost.configuration.keystone_options import registered_keystone_options
 from roost.configuration.settings import Settings
 from roost.configuration.unknown_names import all_options
+from roost.model.text import without_user_info
 from roost.store.driver_errors import shown_url
 
 _HIDDEN = "***"
@@ -39,7 +41,8 @@ def options_in_force(settings: Settings, *, url_is_given: bool) -> list[OptionIn
     """All options, in the order of their groups; `url_is_given` on the command line."""
     files = {path: read_config_file(path) for path in settings.config_files}
     found: dict[tuple[str, str], OptionInForce] = {}
-    for group, members in all_options():
+    of_keystone = registered_keystone_options(settings.oslo)
+    for group, members in (*all_options(), *of_keystone.items()):
         for option in members:
             value = _value(settings.oslo, group, option)
             without_effect = option in options.WITHOUT_EFFECT.get(group, ())
@@ -51,6 +54,8 @@ def options_in_force(settings: Settings, *, url_is_given: bool) -> list[OptionIn
                 origin = "--db" if url_is_given else origin
             elif option.secret and value is not None:
                 value = _HIDDEN
+            elif group in of_keystone and isinstance(value, str):
+                value = without_user_info(value)
             found[group, option.dest] = OptionInForce(group, option.dest, value, origin)
     return sorted(found.values(), key=lambda one: (one.group != _DEFAULT, one.group))
 

@@ -13,27 +13,50 @@ from oslo_config import cfg
 
 GROUP = "keystone_authtoken"
 _VARIABLES = f"OS_{GROUP.upper()}__"
+# Without these, a Keystone that accepts connections and is silent would hold a look-up for ever.
+_ANSWER_SECONDS = 5
+# A connection that Keystone has closed meanwhile needs a second attempt.
+_RETRIES = 1
 
 
 def register_keystone_options(conf: Any) -> list[tuple[str, str]]:
-    """Register the options that this configuration can set. Returns their groups and names."""
+    """Register the options that this configuration can set. Returns their groups and names.
+
+    Waits get an end where the operator gives none.
+    """
     try:
         # The extra `keystone` brings these packages, and may not be installed.
         from keystoneauth1 import loading  # noqa: PLC0415
         from keystonemiddleware import auth_token  # noqa: PLC0415
     except ModuleNotFoundError:
         return []
-    registered: dict[str, list[cfg.Opt]] = dict(auth_token.list_opts())
-    for group, members in registered.items():
+    for group, members in auth_token.list_opts():
         conf.register_opts(members, group=group)
+    conf.set_default("http_connect_timeout", _ANSWER_SECONDS, group=GROUP)
+    conf.set_default("http_request_max_retries", _RETRIES, group=GROUP)
+    section = conf[GROUP].auth_section or GROUP
+    if section != GROUP:
+        conf.register_opts(loading.get_auth_common_conf_options(), group=section)
+    conf.register_opts(_plugin_options(conf[section].auth_type or "password"), group=section)
+    registered = registered_keystone_options(conf)
+    return [(group, option.dest) for group, members in registered.items() for option in members]
+
+
+def registered_keystone_options(conf: Any) -> dict[str, list[cfg.Opt]]:
+    """The options that this configuration has, by group; none without Keystone."""
+    if GROUP not in conf:
+        return {}
+    # The options are registered, so the packages of the extra `keystone` are installed.
+    from keystoneauth1 import loading  # noqa: PLC0415
+    from keystonemiddleware import auth_token  # noqa: PLC0415
+
+    registered: dict[str, list[cfg.Opt]] = dict(auth_token.list_opts())
     section = conf[GROUP].auth_section or GROUP
     if section != GROUP:
         registered[section] = loading.get_auth_common_conf_options()
-        conf.register_opts(registered[section], group=section)
     of_plugin = _plugin_options(conf[section].auth_type or "password")
-    conf.register_opts(of_plugin, group=section)
     registered[section] = [*registered[section], *of_plugin]
-    return [(group, option.dest) for group, members in registered.items() for option in members]
+    return registered
 
 
 def known_keystone_options(

@@ -14,3 +14,7 @@ class OperatorError(Exception):
 
 class ConfigurationError(OperatorError):
     """The configuration cannot be used; the text names the option and the fix."""
+
+
+class AddressUnusable(OperatorError):
+    """The server cannot listen at an address, which may be free or known a little later."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_USER_INFO = re.compile(r"://[^/\s]*@")
 
 
 def printable(text: str) -> str:
@@ -24,6 +27,15 @@ def printable(text: str) -> str:
         else character.encode("unicode_escape").decode("ascii")
         for character in text
     )
+
+
+def without_user_info(text: str, mark: str = "***@") -> str:
+    """The text with a mark instead of user and password in each address.
+
+    >>> without_user_info("http://ann:geheim@k.example/v3 and http://k.example/@v3")
+    'http://***@k.example/v3 and http://k.example/@v3'
+    """
+    return _USER_INFO.sub(f"://{mark}", text)
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:

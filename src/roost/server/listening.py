@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from roost.model.errors import ConfigurationError
+from roost.model.errors import AddressUnusable, ConfigurationError
 from roost.server.certificates import Certificates
 
 _BACKLOG = 4096
@@ -53,7 +53,7 @@ class Place(Protocol):
         """Whether only programs of this machine reach it."""
 
     def check(self) -> None:
-        """Raise `ConfigurationError` if the server cannot listen there."""
+        """Raise `AddressUnusable` or `ConfigurationError` if the server cannot listen there."""
 
     def hold(self) -> None:
         """Keep the place for this server, in the process that starts the workers."""
@@ -92,7 +92,7 @@ class TcpPlace:
             self._bind(reuse_port=False).close()
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or "that is no name of a host"
-            raise ConfigurationError(
+            raise AddressUnusable(
                 f"Roost cannot listen at {self.shown}: {why}. Choose another --host or --port."
             ) from None
 
@@ -164,7 +164,10 @@ class UnixPlace:
             refused = probe.connect_ex(self._path)
         if refused != errno.ECONNREFUSED:
             why = "another server listens there" if not refused else os.strerror(refused)
-            raise self._refusal(f"{why}. Stop that server, or choose another path")
+            raise AddressUnusable(
+                f"Roost cannot listen at the unix socket {self._path}: {why}. Stop that server, or "
+                "choose another path."
+            )
 
     def hold(self) -> None:
         """Listen, in place of a socket file that a dead server left."""

@@ -16,7 +16,6 @@ from roost.api.authentication.keystone_checks import (
     authenticate_uri,
     cache_seconds,
     check_keystone,
-    set_bounds,
 )
 from roost.api.authentication.look_ups import LookUps
 from roost.api.authentication.refusals import REFUSAL_BODY, Unauthorized
@@ -38,7 +37,6 @@ class Keystone:
     def __init__(self, settings: Settings) -> None:
         conf = settings.oslo
         account = check_keystone(conf)
-        set_bounds(conf)
         here, in_memcached = cache_seconds(conf)
         uri = authenticate_uri(conf)
         if not conf.keystone_authtoken.www_authenticate_uri:

@@ -9,12 +9,9 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1 import loading
 
 from roost.configuration.settings import ConfigurationError
+from roost.model.text import without_user_info
 
 GROUP = "keystone_authtoken"
-# Without these, a Keystone that accepts connections and is silent would hold a look-up for ever.
-_ANSWER_SECONDS = 5
-# A connection that Keystone has closed meanwhile needs a second attempt.
-_RETRIES = 1
 _PASSWORD_TYPES = ("password", "v3password")
 
 
@@ -53,12 +50,6 @@ def check_keystone(conf: Any) -> str:
     return str(name)
 
 
-def set_bounds(conf: Any) -> None:
-    """Give waits an end where the operator gave none."""
-    conf.set_default("http_connect_timeout", _ANSWER_SECONDS, group=GROUP)
-    conf.set_default("http_request_max_retries", _RETRIES, group=GROUP)
-
-
 def cache_seconds(conf: Any) -> tuple[int, int]:
     """How long this process, and how long memcached keeps a valid token; together as configured.
 
@@ -78,7 +69,9 @@ def authenticate_uri(conf: Any) -> str:
     """Where a client without a valid token can get one."""
     group = conf[GROUP]
     section = conf[group.auth_section or GROUP]
-    return str(group.www_authenticate_uri or section.get("auth_url") or "")
+    # Clients read this, and an `auth_url` may have a password.
+    own = without_user_info(section.get("auth_url") or "", mark="")
+    return str(group.www_authenticate_uri or own)
 
 
 def _check_account(account: Any, section: str) -> None:

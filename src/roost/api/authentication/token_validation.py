@@ -18,6 +18,7 @@ from roost.api.authentication.refusals import IdentityUnavailable
 from roost.api.authentication.token_cache import KnownToken
 from roost.api.mounting import served_at
 from roost.api.requests import Caller
+from roost.model.text import without_user_info
 
 # Nothing answered, or not in time.
 _AWAY = (
@@ -26,7 +27,8 @@ _AWAY = (
     keystone_errors.RequestTimeout,
 )
 _ACCEPTED = "roost.token_accepted"
-_NOT_KEPT = "roost.no_cache"
+NO_CACHE = "roost.no_cache"
+"""The value of the option `cache` with which the middleware keeps no token."""
 
 
 class TokenValidation:
@@ -37,7 +39,7 @@ class TokenValidation:
         options = {"oslo_config_config": conf, **overrides}
         if not conf.keystone_authtoken.memcached_servers:
             # The middleware takes this cache from the request, and the cache keeps nothing.
-            options["cache"] = _NOT_KEPT
+            options["cache"] = NO_CACHE
         self._middleware = _Middleware(_accept, options)
 
     def validate(
@@ -55,7 +57,7 @@ class TokenValidation:
             "SERVER_PORT": "0",
             "wsgi.url_scheme": "http",
             "HTTP_X_AUTH_TOKEN": user_token,
-            _NOT_KEPT: _NoCache(),
+            NO_CACHE: _NoCache(),
             **_negotiated(environ),
         }
         if service_token:
@@ -68,6 +70,17 @@ class TokenValidation:
         except keystone_errors.ClientException as error:
             raise self._explained(error) from error
         return _known_token(asked) if _ACCEPTED in asked else None
+
+    def validate_own(self) -> KnownToken | None:
+        """The token of the service account, after a log-in; `None` if Keystone does not know it.
+
+        `IdentityUnavailable` says why the account cannot log in, or cannot look at tokens.
+        """
+        try:
+            token = self._middleware.log_in()
+        except keystone_errors.ClientException as error:
+            raise self._explained(error) from error
+        return self.validate(token, None, {})
 
     def allows(self, token: KnownToken, environ: Mapping[str, Any], with_service: bool) -> bool:
         """Whether the access rules of an application credential allow this request.
@@ -88,7 +101,8 @@ class TokenValidation:
     def _explained(self, reason: BaseException) -> IdentityUnavailable:
         """Why Keystone cannot be asked, in words for the operator's log."""
         if isinstance(reason, _AWAY):
-            return IdentityUnavailable(f"Keystone does not answer: {reason}", away=True)
+            text = without_user_info(f"Keystone does not answer: {reason}")
+            return IdentityUnavailable(text, away=True)
         cause = reason.__context__ if isinstance(reason, ServiceError) else reason
         if isinstance(cause, keystone_errors.Unauthorized):
             return IdentityUnavailable(
@@ -105,7 +119,7 @@ class TokenValidation:
                 "the catalog has no identity endpoint of the interface and the region that "
                 f"[keystone_authtoken] names: {cause}"
             )
-        return IdentityUnavailable(f"Keystone cannot be used: {cause or reason}")
+        return IdentityUnavailable(without_user_info(f"Keystone cannot be used: {cause or reason}"))
 
 
 class _Failed(Exception):
@@ -117,10 +131,14 @@ class _Failed(Exception):
 
 
 class _Middleware(AuthProtocol):  # type: ignore[misc]  # its package has no types
-    """The middleware, with two differences: it tells why it fails, and shares its look-ups.
+    """The middleware, which also tells why it fails, shares its look-ups, and logs in at once.
 
     Access rules concern a method and a path. So they are no part of a look-up that requests share.
     """
+
+    def log_in(self) -> str:
+        """A token of the service account, with the options of all other look-ups."""
+        return str(self._auth.get_token(self._session))
 
     def fetch_token(self, token: str, **options: Any) -> Any:
         try:
