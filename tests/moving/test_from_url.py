@@ -175,6 +175,44 @@ def test_a_copy_goes_on_with_what_was_read(transport: Scripted, file: SurveyFile
     assert not [path for path in transport.asked if path.endswith("/inventories")]
 
 
+def test_a_later_run_reads_consumers_again_whose_owner_or_type_has_changed(
+    roost_source: LiveServer, transport: Scripted, file: SurveyFile
+) -> None:
+    api = roost_source.client()
+    uuid = provider_uuid("changes hands")
+    claim(api, "changes hands", "numa 1", "INSTANCE")
+    copy_server(Survey(transport), file, 4)
+    found = send(api, "GET", f"/allocations/{uuid}")
+    changed = found | {"user_id": "another user", "consumer_type": "MIGRATION"}
+    send(api, "PUT", f"/allocations/{uuid}", changed)
+    copy_server(Survey(transport), file, 4)
+    consumer = dict(file.consumers())[uuid]
+    assert (consumer.user, consumer.type, consumer.generation) == ("another user", "MIGRATION", 2)
+    send(api, "DELETE", f"/allocations/{uuid}")
+
+
+def test_a_later_run_reads_aggregates_that_an_old_client_has_set(
+    roost_source: LiveServer, transport: Scripted, file: SurveyFile
+) -> None:
+    api = roost_source.client()
+    uuid = provider_uuid("late")
+    copy_server(Survey(transport), file, 4)
+    path = f"/resource_providers/{uuid}/aggregates"
+    aggregate = provider_uuid("an aggregate")
+    # Version 1.1 changes no generation.
+    send(api.at("1.1"), "PUT", path, [aggregate])
+    copy_server(Survey(transport), file, 4)
+    assert file.provider(uuid).aggregates == [aggregate]
+    send(api.at("1.1"), "PUT", path, [])
+
+
+def test_a_work_directory_belongs_to_one_server(file: SurveyFile) -> None:
+    for _ in range(2):
+        file.require_server("http://one.example")
+    with pytest.raises(SurveyFailed, match="--work-dir"):
+        file.require_server("http://another.example")
+
+
 def test_a_server_that_changes_all_the_time_is_refused(
     roost_source: LiveServer,
     transport: Scripted,

@@ -54,10 +54,15 @@ def run(line: str) -> Outcome:
 
 
 def test_the_commands_of_the_page_work_in_their_order(commands: list[str], tmp_path: Path) -> None:
-    check, dry_run, sync, serve, export, import_, copy, install, status, remove = commands
+    configured, check, dry_run, sync, serve, export, import_, copy, *about_triggers = commands
+    install, status, remove = about_triggers
     with closing(
         Database(DatabaseOptions(url=f"sqlite:///{tmp_path}/placement.sqlite"))
     ) as database:
+        understood = run(configured)
+        # One warning comes from this test: its file admits every client.
+        assert understood.status == 1
+        assert "Set keystone." in understood.lines[-1]
         checked = run(check)
         # One warning is normal: the tables of Roost are missing.
         assert checked.status == 1
@@ -68,9 +73,12 @@ def test_the_commands_of_the_page_work_in_their_order(commands: list[str], tmp_p
         assert inspect_schema(database).roost_revision is not None
 
         options = tuple(shlex.split(serve)[2:])
-        assert options == ("--config-file", str(tmp_path / "placement.conf"))
+        assert options == (
+            *("--config-file", str(tmp_path / "placement.conf")),
+            *("--host", "0.0.0.0"),
+        )
         database.close()
-        with LiveServer(database.options.url, tmp_path, workers=1, options=options) as server:
+        with LiveServer(database.options.url, tmp_path, workers=1, options=options[:2]) as server:
             make_sample_cloud(server.client())
             answers = whole_answers(server.client())
             for line, name in ((export, ""), (import_, "imported"), (copy, "copied")):

@@ -14,11 +14,14 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from sqlalchemy import Connection
+from sqlalchemy.pool import NullPool
 
 from roost.cli.main import cli
 from roost.store import tables
+from roost.store.checks import check_database
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
+from roost.store.findings import Level
 from roost.store.journal.writing import recording_usages
 from roost.store.schema import sync_schema
 from roost.store.triggers.installation import install_triggers, remove_triggers, trigger_status
@@ -440,3 +443,30 @@ def test_a_table_that_a_transaction_holds_is_explained(
         holding.rollback()
     install_triggers(database)
     assert database.read(trigger_status).is_complete
+
+
+def test_triggers_without_their_table_are_told_and_removed(database_url: str) -> None:
+    """An operator has dropped the tables of Roost before the triggers."""
+    with closing(Database(DatabaseOptions(url=database_url))) as database:
+        sync_schema(database)
+        install_triggers(database)
+        with database.engine.begin() as connection:
+            connection.exec_driver_sql("DROP TABLE roost_changes")
+            connection.exec_driver_sql("DROP TABLE roost_meta")
+        insert = "INSERT INTO traits (name) VALUES ('CUSTOM_A')"
+        # An engine of its own, as another program has it.
+        other = sa.create_engine(database.url, poolclass=NullPool)
+        with other.connect() as connection, pytest.raises(sa.exc.DBAPIError):
+            connection.exec_driver_sql(insert)
+        finding = {found.name: found for found in database.read(check_database)}["triggers"]
+        assert finding.level is Level.FAILURE
+        assert "every write fails" in finding.message
+        assert finding.remedy == "Run: roost db triggers remove"
+        told = run("status", "--db", database_url)
+        assert told.exit_code == 2
+        assert "roost db triggers remove" in told.output
+        assert "roost db triggers remove" in str(run("install", "--db", database_url).exception)
+        assert run("remove", "--db", database_url).exit_code == 0
+        assert run("status", "--db", database_url).exit_code == 1
+        with other.connect() as connection:
+            connection.exec_driver_sql(insert)

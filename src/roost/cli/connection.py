@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from roost.client.errors import PlacementAPIConnectFailure, TransportFailed
-from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.connecting import connect
 from roost.client.transport.http import Timeouts
-from roost.client.transport.retrying import RetryPolicy
+from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 _CONNECT_ADVICE = (
     "Is the server running, and is this its address? `roost serve` starts one on this machine; "
@@ -57,7 +57,7 @@ class ConnectionSettings:
     timeout: float | None
 
     @contextmanager
-    def open(self) -> Iterator[Transport]:
+    def open(self) -> Iterator[RetryingTransport]:
         """A transport, which is closed when the context ends."""
         transport = connect(
             url=self.url,

@@ -12,7 +12,10 @@ from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import echo, echo_line
 from roost.store.driver_errors import shown_url
 from roost.store.triggers.installation import (
+    BROKEN,
     INSTALL_COMMAND,
+    REMOVE_COMMAND,
+    TriggerStatus,
     install_triggers,
     installing,
     remove_triggers,
@@ -71,20 +74,29 @@ def remove(dry_run: bool, config_files: tuple[str, ...], database_url: str | Non
 def status(as_json: bool, config_files: tuple[str, ...], database_url: str | None) -> None:
     """Tell whether the triggers are installed.
 
-    Exit status 0: all are installed, 1: none is installed, 2: some are missing or outdated.
+    Exit status 0: all are installed, 1: none is installed, 2: some are missing or outdated,
+    or have lost their table.
     """
     with open_database(read_settings(config_files, database_url), only_reads=True) as database:
         found = database.read(trigger_status)
-    word = "installed" if found.is_complete else "absent" if found.is_absent else "incomplete"
+    word = _word(found)
     if as_json:
         click.echo(
             json.dumps({"state": word, "missing": found.missing, "outdated": found.outdated})
         )
     else:
         echo_line(f"triggers: {word}")
+        if found.is_broken:
+            echo_line(f"{BROKEN}. Run: {REMOVE_COMMAND}")
         if word == "incomplete":
             echo_line(
                 f"missing: {', '.join(found.missing) or 'none'}; outdated: "
                 f"{', '.join(found.outdated) or 'none'}. Run: {INSTALL_COMMAND}"
             )
     sys.exit({"installed": 0, "absent": 1}.get(word, 2))
+
+
+def _word(found: TriggerStatus) -> str:
+    if found.is_broken:
+        return "broken"
+    return "installed" if found.is_complete else "absent" if found.is_absent else "incomplete"

@@ -99,6 +99,7 @@ def _read_server(connection: ConnectionSettings, directory: Path, concurrency: i
         _work_file(directory / _WORK_FILE) as file,
         progress_bar("reading providers") as advance,
     ):
+        file.require_server(transport.describe())
         survey = Survey(transport)
         major, minor = survey.version
         echo_line(f"the server speaks placement {major}.{minor}", err=True)

@@ -6,7 +6,7 @@ Requests are those of version 1.14 or newer, up to 1.39. Older servers have no t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -41,6 +41,8 @@ class SurveyedProvider:
     aggregates: list[str]
     # Amounts by consumer and resource class.
     allocations: Mapping[str, Mapping[str, int]]
+    # The generation of each of these consumers, from version 1.28 on.
+    consumer_generations: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,11 @@ class Survey:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.version = self._negotiate()
+
+    @property
+    def tells_consumer_generations(self) -> bool:
+        """Whether the allocations of a provider tell the generations of consumers."""
+        return self.version >= (1, 28)
 
     @property
     def losses(self) -> list[str]:
@@ -86,6 +93,15 @@ class Survey:
             if found is not None:
                 return found
         return None
+
+    def aggregates(self, uuid: str) -> list[str] | None:
+        """The aggregates of a provider; `None` if it does not exist."""
+        path = f"/resource_providers/{uuid}/aggregates"
+        answer = self._send(path)
+        if answer.status == 404:
+            return None
+        require_ok(answer, SurveyFailed, f"Cannot read {path}")
+        return sorted(answer.field("aggregates", list))
 
     def consumer(self, uuid: str) -> SurveyedConsumer | None:
         """A consumer; `None` if it has no allocations."""
@@ -130,6 +146,11 @@ class Survey:
             aggregates=sorted(parts["aggregates"]),
             allocations={
                 consumer: dict(its["resources"]) for consumer, its in parts["allocations"].items()
+            },
+            consumer_generations={
+                consumer: int(its["consumer_generation"])
+                for consumer, its in parts["allocations"].items()
+                if its.get("consumer_generation") is not None
             },
         )
 

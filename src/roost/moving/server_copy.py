@@ -2,6 +2,7 @@
 
 Most writes change the generation of their providers, and these are read again. A release of
 allocations changes none, so the amounts of providers, consumers and projects are compared too.
+A new owner or type of a consumer changes the generation of the consumer, which is compared too.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class _Copying:
         self._copied = CopiedServer()
 
     def run(self) -> CopiedServer:
+        self._doubt_earlier_run()
         for number in range(ROUNDS_MAX):
             self._copied.rounds = number + 1
             listed = self._survey.providers()
@@ -79,6 +81,21 @@ class _Copying:
             "was still new. Stop its clients for the copy, and run the same command again."
         )
 
+    def _doubt_earlier_run(self) -> None:
+        """Forget what may have changed since an earlier run without any generation.
+
+        A client that sets aggregates with a version before 1.19 changes none.
+        """
+        known = list(self._file.generations())
+        doubtful = [
+            uuid
+            for uuid, aggregates in self._in_parallel(self._survey.aggregates, known)
+            if aggregates != self._file.provider(uuid).aggregates
+        ]
+        self._file.forget_providers(doubtful)
+        if not self._survey.tells_consumer_generations:
+            self._file.forget_consumers(self._file.consumer_uuids())
+
     def _changed(self, listed: Iterable[ProviderBody]) -> list[str]:
         """The providers that are to be read; providers that are gone are forgotten."""
         known = self._file.generations()
@@ -96,13 +113,15 @@ class _Copying:
 
     def _read_consumers(self) -> set[str]:
         """Read consumers whose allocations differ; the providers that are to be read again."""
-        seen = _by_consumer(self._file)
+        seen, generations = _by_consumer(self._file)
         known = dict(self._file.consumers())
         self._file.forget_consumers(known.keys() - seen.keys())
         wanted = [
             uuid
             for uuid, held in seen.items()
-            if uuid not in known or known[uuid].allocations != held
+            if uuid not in known
+            or known[uuid].allocations != held
+            or not generations[uuid] <= {known[uuid].generation}
         ]
         dirty: set[str] = set()
         for uuid, found in self._in_parallel(self._survey.consumer, wanted):
@@ -111,7 +130,7 @@ class _Copying:
                 dirty.update(seen[uuid])
             else:
                 self._file.put_consumer(uuid, found)
-                if found.allocations != seen[uuid]:
+                if found.allocations != seen[uuid] or not generations[uuid] <= {found.generation}:
                     dirty.update(seen[uuid], found.allocations)
         return dirty
 
@@ -168,10 +187,14 @@ def _as_set(listed: Iterable[ProviderBody]) -> set[tuple[Any, ...]]:
     return {tuple(body[name] for name in PROVIDER_FIELDS) for body in listed}
 
 
-def _by_consumer(file: SurveyFile) -> dict[str, dict[str, Any]]:
-    """The allocations that providers tell, by consumer and provider."""
+def _by_consumer(file: SurveyFile) -> tuple[dict[str, dict[str, Any]], dict[str, set[int]]]:
+    """What providers tell of consumers: allocations by provider, and the generations."""
     found: dict[str, dict[str, Any]] = {}
+    generations: dict[str, set[int]] = {}
     for uuid in file.generations():
-        for consumer, held in file.provider(uuid).allocations.items():
+        provider = file.provider(uuid)
+        for consumer, held in provider.allocations.items():
             found.setdefault(consumer, {})[uuid] = dict(held)
-    return found
+            told = provider.consumer_generations.get(consumer)
+            generations.setdefault(consumer, set()).update(() if told is None else {told})
+    return found, generations

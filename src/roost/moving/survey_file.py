@@ -12,10 +12,11 @@ from pathlib import Path
 
 import orjson
 
-from roost.client.survey import SurveyedConsumer, SurveyedProvider
+from roost.client.survey import SurveyedConsumer, SurveyedProvider, SurveyFailed
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS providers (uuid TEXT PRIMARY KEY, generation INTEGER, body BLOB);
+CREATE TABLE IF NOT EXISTS servers (url TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS consumers (uuid TEXT PRIMARY KEY, project TEXT, body BLOB);
 """
 
@@ -37,6 +38,18 @@ class SurveyFile:
     def commit(self) -> None:
         """Keep what was put so far, whatever comes."""
         self._connection.commit()
+
+    def require_server(self, url: str) -> None:
+        """Record the server that is read; refuse a file with what another server has."""
+        found = self._connection.execute("SELECT url FROM servers").fetchone()
+        if found is None:
+            self._connection.execute("INSERT INTO servers VALUES (?)", (url,))
+            self._connection.commit()
+        elif found != (url,):
+            raise SurveyFailed(
+                f"The work directory has what was read from {found[0]}, and the server is {url} "
+                "now. Remove the directory, or name another with --work-dir."
+            )
 
     def generations(self) -> dict[str, int]:
         """The generation at which each provider was read."""

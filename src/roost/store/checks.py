@@ -15,7 +15,7 @@ from roost.store.findings import Finding, Level
 from roost.store.reference_checks import reference_checks
 from roost.store.row_checks import RowCheck
 from roost.store.schema import SchemaState, SchemaStatus, read_status
-from roost.store.state_checks import state_checks
+from roost.store.state_checks import check_triggers, state_checks
 from roost.store.table_checks import check_indexes, check_storage, check_tables, has_types
 from roost.store.tables import (
     allocations,
@@ -41,8 +41,8 @@ def check_database(connection: Connection) -> tuple[Finding, ...]:
         return tuple(findings)
     findings.append(check_tables(connection, revision))
     if findings[-1].level is Level.FAILURE:
-        # The queries of further checks would fail.
-        return tuple(findings)
+        # The queries of most further checks would fail.
+        return (*findings, check_triggers(connection))
     findings += [check_indexes(connection, revision), check_storage(connection)]
     with_types = has_types(revision)
     for check in (

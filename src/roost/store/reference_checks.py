@@ -89,7 +89,8 @@ def _value_checks() -> Iterator[RowCheck]:
         "capacity",
         Level.WARNING,
         _over_capacity(),
-        "resource providers that are used beyond their capacity, because an inventory shrank",
+        "resource providers that are used beyond their capacity, because an inventory shrank or "
+        "claims of the reference raced",
         "No action is necessary: they get no further claim until consumers leave.",
     )
 

@@ -13,14 +13,19 @@ from roost.store.forest.reading import read_forest
 from roost.store.tables import consumers
 from roost.store.transfer.layout import LAYOUT
 from roost.store.transfer.progress_mark import read_mark
-from roost.store.triggers.installation import INSTALL_COMMAND, trigger_status
+from roost.store.triggers.installation import (
+    BROKEN,
+    INSTALL_COMMAND,
+    REMOVE_COMMAND,
+    trigger_status,
+)
 
 
 def state_checks(connection: Connection, *, with_types: bool) -> Iterator[Finding]:
     """The findings about a database whose tables are right."""
     yield _check_untyped(connection, with_types=with_types)
     yield _check_import(connection)
-    yield _check_triggers(connection)
+    yield check_triggers(connection)
     yield _measure(connection)
 
 
@@ -46,13 +51,16 @@ def _check_import(connection: Connection) -> Finding:
     )
 
 
-def _check_triggers(connection: Connection) -> Finding:
+def check_triggers(connection: Connection) -> Finding:
+    """Whether the triggers are absent, or complete and with the table that they write to."""
     status = trigger_status(connection)
     name = "triggers"
     if status.is_absent:
         return Finding(name, Level.OK, "not installed: nothing but Roost may write while it runs")
     if status.is_complete:
         return Finding(name, Level.OK, "installed: other programs may write while Roost runs")
+    if status.is_broken:
+        return Finding(name, Level.FAILURE, BROKEN, f"Run: {REMOVE_COMMAND}")
     wrong = ", ".join(status.missing or status.outdated) or "readers do not know of them"
     return Finding(
         name,

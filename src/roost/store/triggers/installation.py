@@ -21,6 +21,7 @@ from roost.store.triggers.watching import trigger_names
 
 INSTALL_COMMAND = "roost db triggers install"
 REMOVE_COMMAND = "roost db triggers remove"
+BROKEN = f"The triggers have lost their table {roost_changes.name}, so every write fails"
 
 _MYSQL = ("mysql", "mariadb")
 _MODULES: dict[str, ModuleType] = {
@@ -41,6 +42,8 @@ class TriggerStatus:
     wanted: frozenset[tuple[str, str]]
     # Whether readers know of the triggers.
     announced: bool
+    # Whether the table exists that triggers write to.
+    has_journal: bool = True
 
     @property
     def missing(self) -> list[str]:
@@ -60,17 +63,24 @@ class TriggerStatus:
     @property
     def is_complete(self) -> bool:
         """Whether every write of another program reaches the journal."""
-        return self.found == self.wanted and self.announced
+        return self.found == self.wanted and self.announced and self.has_journal
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether triggers write to a table that does not exist, so that every write fails."""
+        return bool(self.found) and not self.has_journal
 
 
 def trigger_status(connection: Connection) -> TriggerStatus:
     """Which triggers a database has. It may be a database without the tables of Roost."""
     rows = connection.execute(sa.text(_module(connection).INSTALLED)).all()
-    known = sa.inspect(connection).has_table(roost_meta.name)
+    inspector = sa.inspect(connection)
+    known = inspector.has_table(roost_meta.name)
     return TriggerStatus(
         found=frozenset((str(table), str(name)) for table, name in rows),
         wanted=frozenset(trigger_names()),
         announced=known and has_triggers(read_epoch(connection) or ""),
+        has_journal=inspector.has_table(roost_changes.name),
     )
 
 
@@ -118,7 +128,10 @@ def remove_triggers(database: Database) -> None:
 
 
 def _require_journal(connection: Connection) -> None:
-    if not sa.inspect(connection).has_table(roost_changes.name):
+    status = trigger_status(connection)
+    if status.is_broken:
+        raise DatabaseUnusable(f"{BROKEN}. First run: {REMOVE_COMMAND}")
+    if not status.has_journal:
         raise DatabaseUnusable(
             "The database has no journal that triggers could write to. Adopt it first with: "
             f"{SYNC_COMMAND}"
