@@ -85,8 +85,11 @@ def test_a_silent_keystone_delays_an_answer_for_a_bounded_time(
     identity.add("good", "admin")
     identity.answering.clear()
     assert 0.9 < seconds_of(api, "good", 503) < 5
-    # One look-up is under way, so other requests need not wait.
-    assert seconds_of(api, "other", 503) < AT_ONCE_SECONDS
+    with asked_at_once(api, ["probe"]) as answers:
+        wait_until(lambda: identity.validations == 2)
+        # One look-up finds out whether Keystone is back, so other requests need not wait.
+        assert seconds_of(api, "other", 503) < AT_ONCE_SECONDS
+        assert answers[0].result().status == 503
     identity.answering.set()
     wait_until(lambda: ask(api, "good").status == 200)
 
@@ -108,7 +111,8 @@ def test_the_time_out_of_the_middleware_counts_as_silence(
 def test_a_silent_keystone_leaves_threads_for_other_requests(
     identity: IdentityStub, configured: Configured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look_ups, "WAITING_MAX", 4)
+    # One address gets half of the places.
+    monkeypatch.setattr(look_ups, "WAITING_MAX", 8)
     api = configured(f"{identity.section}[roost]\nkeystone_wait_seconds = 60\n")
     identity.add("known", "admin")
     assert ask(api, "known").status == 200
@@ -120,6 +124,39 @@ def test_a_silent_keystone_leaves_threads_for_other_requests(
         assert seconds_of(api, "known", 200) < AT_ONCE_SECONDS
         identity.answering.set()
         assert [answer.result().status for answer in answers] == [200] * 4
+
+
+def test_a_stuck_connection_locks_out_no_other_token(
+    identity: IdentityStub, configured: Configured
+) -> None:
+    api = configured(identity.section + WAIT)
+    identity.stuck.add(identity.add("stuck", "admin"))
+    tokens = [identity.add(f"token {number}", "admin") for number in range(5)]
+    assert seconds_of(api, "stuck", 503) > 0.9
+    # Keystone answered no token since, so the next request asks again.
+    assert ask(api, tokens[0]).status == 200
+    with asked_at_once(api, ["stuck"]) as answers:
+        wait_until(lambda: identity.validations == 3)
+        assert ask(api, tokens[1]).status == 200
+        assert answers[0].result().status == 503
+        # Keystone answered meanwhile, so even requests at the same moment are served.
+    with asked_at_once(api, tokens[2:]) as answers:
+        assert [answer.result().status for answer in answers] == [200] * 3
+    identity.stuck.clear()
+    assert ask(api, "stuck").status == 200
+
+
+def test_stuck_connections_leave_threads_for_other_tokens(
+    identity: IdentityStub, configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_ups, "LOOK_UPS_MAX", 2)
+    api = configured(identity.section + WAIT)
+    tokens = [identity.add(f"stuck {number}", "admin") for number in range(2)]
+    identity.stuck.update(tokens)
+    identity.add("good", "admin")
+    with asked_at_once(api, tokens) as answers:
+        assert [answer.result().status for answer in answers] == [503] * 2
+    assert ask(api, "good").status == 200
 
 
 def test_requests_with_one_token_share_one_question(

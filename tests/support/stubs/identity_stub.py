@@ -21,6 +21,9 @@ class IdentityStub:
         # Validations wait as long as this is not set.
         self.answering = threading.Event()
         self.answering.set()
+        # Tokens whose validations stay open until the context ends.
+        self.stuck: set[str] = set()
+        self._ending = threading.Event()
         # The status of all answers to validations, if the server is broken.
         self.broken: int | None = None
         self.port = 0
@@ -37,6 +40,7 @@ class IdentityStub:
         trace: TracebackType | None,
     ) -> None:
         self.answering.set()
+        self._ending.set()
         self.stop()
 
     def start(self) -> None:
@@ -53,6 +57,11 @@ class IdentityStub:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
+
+    def hold(self, token: str | None) -> None:
+        """Keep the validation of a stuck token open."""
+        if token in self.stuck:
+            self._ending.wait()
 
     @property
     def url(self) -> str:
@@ -124,6 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(200, {"version": version})
             return
         stub.answering.wait()
+        stub.hold(self.headers["X-Subject-Token"])
         token = stub.tokens.get(self.headers["X-Subject-Token"])
         if stub.broken is not None:
             self._reply(stub.broken, {"error": {"message": "broken"}})

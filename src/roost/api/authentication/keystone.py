@@ -10,6 +10,7 @@ import logging
 from collections.abc import Hashable
 from functools import cache
 from hashlib import sha256
+from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
 from roost.api.authentication.keystone_checks import (
@@ -24,6 +25,7 @@ from roost.api.authentication.token_validation import TokenValidation
 from roost.api.log_context import NO_REQUEST, ThreadContext
 from roost.api.requests import Caller, Request
 from roost.configuration.settings import Settings
+from roost.model.proxies import address_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -102,7 +104,7 @@ class Keystone:
 
         # Without a cache, each request asks for itself, so that a revocation counts at once.
         shared_key: Any = key if self._cache.keeps_tokens else object()
-        known = self._look_ups.find(shared_key, ask)
+        known = self._look_ups.find(shared_key, ask, _origin(request))
         if known is None:
             raise self._refusal("The token is not valid.")
         return known
@@ -119,6 +121,15 @@ def _warn_about_uri(uri: str) -> None:
         "sent to %s. Set it to the public address of Keystone.",
         uri,
     )
+
+
+def _origin(request: Request) -> str:
+    """The client whose requests share places. One client of IPv6 has a whole network of 64 bits."""
+    peer: str = request.environ.get("REMOTE_ADDR", "")
+    address = address_of(peer)
+    if isinstance(address, IPv6Address):
+        return str(IPv6Network((address, 64), strict=False))
+    return peer if address is None else str(address)
 
 
 def _may_be_token(text: str) -> bool:

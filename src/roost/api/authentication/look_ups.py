@@ -3,22 +3,30 @@
 Threads of this module talk to the server. A thread with a request waits for them, for a bounded
 time. Requests with the same key share a look-up. After a silence or a refused connection, one
 look-up at a time finds out whether the server is back. All further requests fail at once.
+
+A look-up that a request awaits in vain is overdue. It counts no more, though its thread may linger.
+So a connection that never ends blocks neither the search for an answer nor other tokens.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+import time
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from roost.api.authentication.client_queue import ClientQueue
 from roost.api.authentication.refusals import IdentityUnavailable
+from roost.configuration.limit_log import LIMIT_LOG
 
 _LOG = logging.getLogger(__name__)
 
 # As many as the connections that the session of keystoneauth keeps.
 LOOK_UPS_MAX = 10
+# With the threads of overdue look-ups.
+THREADS_MAX = 40
 # Half of the threads of a worker. The second half answers requests whose tokens are known.
 WAITING_MAX = 64
 
@@ -32,55 +40,97 @@ class LookUps(Generic[Found]):
         self._server = server
         self._wait_seconds = wait_seconds
         self._lock = threading.Lock()
+        # All look-ups by key that are not overdue.
         self._open: dict[Hashable, _LookUp[Found]] = {}
-        self._queue: deque[_LookUp[Found]] = deque()
+        self._queue: ClientQueue[_LookUp[Found]] = ClientQueue()
+        # Threads without and with an overdue look-up.
         self._threads = 0
-        self._waiting = 0
+        self._lingering = 0
+        self._waiting: Counter[str] = Counter()
         # Why the last look-up failed; `None` after one that did not.
         self._failure: IdentityUnavailable | None = None
+        # The look-up that finds out whether the server is back.
+        self._probe: _LookUp[Found] | None = None
+        self._answered = 0.0
 
-    def find(self, key: Hashable, work: Callable[[], Found]) -> Found:
-        """What the work finds; `IdentityUnavailable` if it cannot be found in time."""
-        look_up = self._join(key, work)
+    def find(self, key: Hashable, work: Callable[[], Found], client: str = "") -> Found:
+        """What the work finds; `IdentityUnavailable` if it cannot be found in time.
+
+        `client` is the address of the request. Addresses share the places and take turns.
+        """
+        look_up = self._join(key, work, client)
         try:
             in_time = look_up.ended.wait(self._wait_seconds)
         finally:
             with self._lock:
-                self._waiting -= 1
                 look_up.waiting -= 1
+                self._waiting[client] -= 1
+                if not self._waiting[client]:
+                    del self._waiting[client]
         if not in_time:
             silence = IdentityUnavailable(
                 f"{self._server} did not answer within {self._wait_seconds:g} seconds", away=True
             )
-            self._note(silence)
+            self._give_up(look_up)
+            self._note(look_up, silence)
             raise silence
         return look_up.outcome()
 
-    def _join(self, key: Hashable, work: Callable[[], Found]) -> _LookUp[Found]:
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        with self._lock:
+            return self._waiting.total()
+
+    def _join(self, key: Hashable, work: Callable[[], Found], client: str) -> _LookUp[Found]:
         """The look-up of this key, with one more request that waits for it."""
         with self._lock:
-            if self._failure is not None and self._failure.away and self._open:
+            is_away = self._failure is not None and self._failure.away
+            if is_away and self._probe is not None and not self._probe.is_over:
                 raise IdentityUnavailable(str(self._failure), away=True)
-            if self._waiting >= WAITING_MAX:
-                raise IdentityUnavailable(
-                    f"{self._waiting} requests wait for {self._server} already"
-                )
+            self._check_places(client)
             look_up = self._open.get(key)
             if look_up is None:
-                look_up = _LookUp(key, work)
-                self._open[key] = look_up
-                self._queue.append(look_up)
-                self._ensure_thread()
+                look_up = self._begin(key, work, client)
+            if is_away:
+                self._probe = look_up
             look_up.waiting += 1
-            self._waiting += 1
+            self._waiting[client] += 1
             return look_up
 
+    def _check_places(self, client: str) -> None:
+        """An address gets no more places than are left, so some are left for every other one."""
+        waiting = self._waiting.total()
+        if self._waiting[client] >= WAITING_MAX - waiting:
+            raise IdentityUnavailable(
+                f"{waiting} requests wait for {self._server} already, "
+                f"{self._waiting[client]} of them from the same address"
+            )
+
+    def _begin(self, key: Hashable, work: Callable[[], Found], client: str) -> _LookUp[Found]:
+        look_up = _LookUp(key, work)
+        self._queue.append(client, look_up)
+        self._ensure_thread()
+        if not self._threads:
+            self._queue.remove(client, look_up)
+            raise IdentityUnavailable(
+                f"no thread is free to ask {self._server}, and {self._lingering} threads wait for "
+                "overdue answers"
+            )
+        self._open[key] = look_up
+        return look_up
+
     def _ensure_thread(self) -> None:
-        if self._threads < LOOK_UPS_MAX:
-            # A daemon, so that a silent server does not delay the end of the process.
-            thread = threading.Thread(target=self._work, name="identity", daemon=True)
-            self._threads += 1
+        if self._threads >= LOOK_UPS_MAX or self._threads + self._lingering >= THREADS_MAX:
+            return
+        # A daemon, so that a silent server does not delay the end of the process.
+        thread = threading.Thread(target=self._work, name="identity", daemon=True)
+        try:
             thread.start()
+        except (RuntimeError, MemoryError) as error:
+            LIMIT_LOG.warn("threads", f"No thread for {self._server} can be started: {error}.")
+        else:
+            self._threads += 1
 
     def _work(self) -> None:
         """Carry out look-ups until none is left."""
@@ -91,19 +141,56 @@ class LookUps(Generic[Found]):
                     return
                 look_up = self._queue.popleft()
                 if not look_up.waiting:
-                    del self._open[look_up.key]
+                    self._close(look_up)
                     continue
+                look_up.has_thread = True
             look_up.carry_out()
-            self._note(look_up.failure)
+            self._note(look_up, look_up.failure)
             with self._lock:
-                del self._open[look_up.key]
+                self._close(look_up)
+                look_up.has_thread = False
+                goes_on = not look_up.is_lingering or self._return()
             look_up.ended.set()
+            if not goes_on:
+                return
 
-    def _note(self, failure: IdentityUnavailable | None) -> None:
+    def _close(self, look_up: _LookUp[Found]) -> None:
+        look_up.is_over = True
+        if self._open.get(look_up.key) is look_up:
+            del self._open[look_up.key]
+
+    def _give_up(self, look_up: _LookUp[Found]) -> None:
+        """Count an overdue look-up no more, and let another thread do what its thread would do."""
+        with self._lock:
+            self._close(look_up)
+            if look_up.has_thread and not look_up.is_lingering:
+                look_up.is_lingering = True
+                self._threads -= 1
+                self._lingering += 1
+                if self._queue:
+                    self._ensure_thread()
+
+    def _return(self) -> bool:
+        """The thread of an overdue look-up is free. Whether it goes on with other look-ups."""
+        self._lingering -= 1
+        if self._threads >= LOOK_UPS_MAX:
+            return False
+        self._threads += 1
+        return True
+
+    def _note(self, look_up: _LookUp[Found], failure: IdentityUnavailable | None) -> None:
         """Remember how the last look-up ended. Log only what is new."""
         with self._lock:
-            before, self._failure = self._failure, failure
-        if failure is not None and str(failure) != str(before):
+            before = self._failure
+            if failure is None:
+                self._answered = time.monotonic()
+            # If the server answered a look-up meanwhile, only this one is stuck.
+            is_stuck = failure is not None and failure.away and self._answered > look_up.began
+            if not is_stuck:
+                self._failure = failure
+        if is_stuck:
+            LIMIT_LOG.warn("keystone_wait_seconds", f"A token cannot be checked: {failure}.")
+        elif failure is not None and str(failure) != str(before):
             _LOG.error(
                 "Tokens cannot be checked: %s. Requests with unknown tokens are answered with 503.",
                 failure,
@@ -117,7 +204,12 @@ class _LookUp(Generic[Found]):
 
     def __init__(self, key: Hashable, work: Callable[[], Found]) -> None:
         self.key = key
+        self.began = time.monotonic()
         self.waiting = 0
+        self.has_thread = False
+        # Ended or overdue.
+        self.is_over = False
+        self.is_lingering = False
         self.ended = threading.Event()
         self.failure: IdentityUnavailable | None = None
         self._work = work
