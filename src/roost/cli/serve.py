@@ -158,7 +158,7 @@ class _Service:
             self._leave()
 
     def _work(self, link: WorkerLink) -> None:
-        # A refused reload leaves files that cannot be used. So a worker does not read them at start.
+        # After a refused reload the files cannot be used, so a new worker does not read them.
         settings = _for_worker(self._settings, self._reloader.in_force, self._prefix)
         # Only in the worker: the supervisor compares the files with its own environment.
         _fix_for_reloads(self._settings, self._prefix)
