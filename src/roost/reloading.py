@@ -41,6 +41,11 @@ class Reloader:
         self._read = read
         self._preparations = preparations
 
+    @property
+    def in_force(self) -> Settings:
+        """The settings that the last reload which worked has read; at first, those of the start."""
+        return self._in_force
+
     def reload(self) -> bool:
         """Put the new configuration into force; return whether it can be used."""
         try:

@@ -211,7 +211,28 @@ def test_a_worker_that_starts_anew_has_the_new_policy(server: ReloadedServer) ->
         assert listing_without_role(server.client()) == 200
 
 
-def test_a_closed_terminal_stops_the_server(tmp_path: Path) -> None:
+def test_a_worker_is_replaced_after_a_refused_reload(server: ReloadedServer) -> None:
+    server.configure(server.policy("other.yaml", LISTS_ARE_FOR_ALL))
+    server.hang_up()
+    server.configure("[placement]\nmax_allocation_candidates = many\n")
+    server.hang_up()
+    for worker in server.worker_ids():
+        os.kill(worker, signal.SIGKILL)
+
+    def status_of_a_new_worker() -> int | None:
+        try:
+            return listing_without_role(server.client())
+        except OSError:
+            return None
+
+    # The new workers decide by the policy in force.
+    wait_until(lambda: status_of_a_new_worker() == 200)
+
+
+@pytest.mark.parametrize("is_ignored", [False, True], ids=["usual", "nohup"])
+def test_a_closed_terminal_stops_the_server_unless_nohup_started_it(
+    tmp_path: Path, is_ignored: bool
+) -> None:
     script = Path(sys.executable).with_name("roost")
     database = f"sqlite:///{tmp_path}/x.db"
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -222,11 +243,18 @@ def test_a_closed_terminal_stops_the_server(tmp_path: Path) -> None:
         arguments = ["roost", "serve", "--port", str(port), "--workers", "1", "--db", database]
         process_id, terminal = pty.fork()
         if process_id == 0:
+            if is_ignored:
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
             os.execve(script, arguments, environment)
         assert notify.recv(100) == b"READY=1"
         os.kill(process_id, signal.SIGHUP)
         assert notify.recv(100).startswith(b"RELOADING=1")
         assert notify.recv(100) == b"READY=1"
         os.close(terminal)
+        if is_ignored:
+            # The signal of the terminal is one more wish to reload.
+            assert notify.recv(100).startswith(b"RELOADING=1")
+            assert notify.recv(100) == b"READY=1"
+            os.kill(process_id, signal.SIGTERM)
         assert notify.recv(100) == b"STOPPING=1"
         assert os.waitpid(process_id, 0)[1] == 0

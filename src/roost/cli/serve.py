@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,11 +16,12 @@ from rich.text import Text
 
 from roost.api.application import Application
 from roost.api.authentication import check_strategy
-from roost.bootstrap import open_database
+from roost.bootstrap import create_application, open_database
 from roost.cli.network_options import NetworkOptions, network_options
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.service_command import ServiceCommand
 from roost.cli.terminal import plain
+from roost.configuration.keystone_options import register_keystone_options
 from roost.configuration.logs import log_unknown_names, set_up_logging
 from roost.configuration.settings import (
     CONFIG_FILES_VARIABLE,
@@ -89,6 +91,8 @@ def serve(
 
     SIGHUP reads the policy and the options of the log again.
     """
+    # Until the supervisor can obey, the signal is kept. By default it would end the process.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     settings = read_settings(config_files, database_url)
     set_up_logging(settings)
     settings = replace(settings, auth_strategy=settings.auth_strategy or "noauth2")
@@ -124,6 +128,7 @@ class _Service:
         self.places = network.places()
         self._prefix = network.chosen_prefix(settings.network)
         self._files = network.certificate_files(settings.network)
+        self._reloader = Reloader(settings, self._read_again, [check_policy])
 
     def check_network(self) -> None:
         """Refuse places and certificates that cannot be used."""
@@ -144,11 +149,10 @@ class _Service:
 
     def run(self) -> int:
         """The exit status, after all workers have ended."""
-        reloader = Reloader(self._settings, self._read_again, [check_policy])
         supervisor = Supervisor(
             self._workers,
             self._work,
-            reloader.reload_and_tell,
+            self._reloader.reload_and_tell,
             drain_seconds=self._settings.limits.drain_seconds,
             leave=self._leave,
         )
@@ -160,10 +164,12 @@ class _Service:
             self._leave()
 
     def _work(self, link: WorkerLink) -> None:
+        # After a refused reload the files cannot be used, so a new worker does not read them.
+        settings = _for_worker(self._settings, self._reloader.in_force, self._prefix)
         # Only in the worker: the supervisor compares the files with its own environment.
-        _tell_workers(self._settings, self._prefix)
+        _fix_for_reloads(self._settings, self._prefix)
         run_worker(
-            partial(_load_application, link),
+            partial(_load_application, settings, link),
             self._settings.limits,
             self.places,
             link.tell_ready,
@@ -207,8 +213,16 @@ def _demo_line(summary: DemoSummary, database: Database) -> str:
     )
 
 
-def _tell_workers(settings: Settings, prefix: str) -> None:
-    """Put the settings into the environment, where `roost.wsgi` in each worker reads them."""
+def _for_worker(at_start: Settings, in_force: Settings, prefix: str) -> Settings:
+    """The settings of a new worker: those of the start, with what a reload puts into force."""
+    if at_start.auth_strategy == "keystone":
+        # The new files may name another strategy, which needs a restart.
+        register_keystone_options(in_force.oslo)
+    return replace(at_start, oslo=in_force.oslo, network=replace(at_start.network, prefix=prefix))
+
+
+def _fix_for_reloads(settings: Settings, prefix: str) -> None:
+    """Put into the environment what no file may change when this worker reads its files again."""
     os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
     # In a configuration a dollar sign begins the name of an option.
     os.environ["OS_PLACEMENT_DATABASE__CONNECTION"] = settings.database.url.replace("$", "$$")
@@ -216,11 +230,9 @@ def _tell_workers(settings: Settings, prefix: str) -> None:
     os.environ["OS_ROOST__PREFIX"] = prefix
 
 
-def _load_application(link: WorkerLink) -> Application:
+def _load_application(settings: Settings, link: WorkerLink) -> Application:
     """The application of a worker, which reads its configuration again when it is told to."""
-    # The import opens the database, and only workers need that.
-    from roost.wsgi import application, settings  # noqa: PLC0415
-
+    application = create_application(settings)
     reloader = Reloader(settings, load_settings, [application.prepare_reload])
 
     def reload() -> None:

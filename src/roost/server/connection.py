@@ -55,6 +55,7 @@ class Connection:
         "is_new",
         "keep_alive",
         "owner",
+        "read_at",
         "refused",
         "requests",
         "socket",
@@ -81,6 +82,8 @@ class Connection:
         self.deadline = 0.0
         # When the connection entered its present state.
         self.waits_since = 0.0
+        # When a thread last read from the socket.
+        self.read_at = 0.0
         self.unsent: list[memoryview] = []
         # The pieces of an answer that follow those in `unsent`.
         self.stream: Generator[bytes] | None = None
@@ -143,6 +146,7 @@ class Connection:
 
     def receive(self, now: float) -> bool:
         """Read the bytes that have come; return whether the client is still there."""
+        self.read_at = now
         try:
             data = self.socket.recv(_RECEIVE_BYTES)
         except BlockingIOError:

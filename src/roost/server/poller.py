@@ -368,7 +368,7 @@ class Poller:
             self._close(connection)
         elif connection.state is not State.READING:
             self._close(connection)
-        elif connection.has_unread_bytes:
+        elif connection.read_at <= connection.deadline and connection.has_unread_bytes:
             # The request has come, but no thread was free to read it: the client is not late.
             return
         elif connection.is_idle:

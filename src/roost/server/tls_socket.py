@@ -10,6 +10,8 @@ from contextlib import suppress
 
 # Plaintext that is encrypted in one go.
 _CHUNK_BYTES = 64 * 1024
+# Bytes of TLS itself, such as answers to new keys, that a client may leave unread.
+_UNREAD_MAX = 64 * 1024
 
 
 class HandshakeFailed(ConnectionError):
@@ -69,7 +71,8 @@ class TlsSocket:
     def recv(self, size: int, flags: int = 0) -> bytes:
         """Plain bytes that have come; none at the end. With flags: what the kernel has.
 
-        `BlockingIOError` if there are no bytes yet, `HandshakeFailed` if there will be none.
+        `BlockingIOError` if there are no bytes yet, `HandshakeFailed` if there will be none. The
+        server reads between answers only, so unsent bytes are those of TLS itself.
         """
         if flags or self._tls is None:
             return self._raw.recv(size, flags)
@@ -86,6 +89,8 @@ class TlsSocket:
         if not self._is_open:
             self._shake_hands(self._tls)
         plain = self._decrypted(self._tls)
+        if len(self._unsent) > _UNREAD_MAX:
+            raise ConnectionError("the client reads no answers of TLS")
         if not plain and not self._has_ended:
             raise BlockingIOError
         return plain
