@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from roost.model.text import printable
 _LOG = logging.getLogger("placement.requestlog")
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s'
 _SAFE = "/:@!$&'()*+,;=~"
+# A path that quoting leaves as it is: almost every one, and a third of the time.
+_PLAIN = re.compile(r"[A-Za-z0-9/_.:~-]*").fullmatch
 
 
 def log_request(request: Request, response: Response, size: int, seconds: float) -> None:
@@ -29,7 +32,10 @@ def log_request(request: Request, response: Response, size: int, seconds: float)
     environ = request.environ
     query = environ.get("QUERY_STRING")
     # Quoted again, so that a line feed in the path is none in the log.
-    path = request.prefix + quote(request.path.encode("latin-1"), safe=_SAFE)
+    path = request.path
+    if _PLAIN(path) is None:
+        path = quote(path.encode("latin-1"), safe=_SAFE)
+    path = request.prefix + path
     arguments = (
         environ.get("REMOTE_ADDR", "-"),
         request.method,
@@ -86,20 +92,19 @@ def _record(
     record = logging.LogRecord.__new__(logging.LogRecord)
     now = time.time()
     thread = threading.current_thread()
-    record.__dict__ = {
-        **_FIRST,
-        "args": arguments,
-        "created": now,
-        "msecs": int((now - int(now)) * 1000) + 0.0,
-        "relativeCreated": _FIRST["relativeCreated"] + (now - _FIRST["created"]) * 1000,
-        "thread": thread.ident,
-        "threadName": thread.name,
-        "process": os.getpid(),
-        # For handlers and forms that the operator chose.
-        "context": ThreadContext(request),
-        IDENTITY: identity_of(request),
-        FIELDS: fields,
-    }
+    # To copy and change takes a third of the time of `{**_FIRST, ...}`.
+    record.__dict__ = values = _FIRST.copy()
+    values["args"] = arguments
+    values["created"] = now
+    values["msecs"] = now % 1 * 1000 // 1
+    values["relativeCreated"] = (now - _LOADED) * 1000
+    values["thread"] = thread.ident
+    values["threadName"] = thread.name
+    values["process"] = os.getpid()
+    # For handlers and forms that the operator chose.
+    values["context"] = ThreadContext(request)
+    values[IDENTITY] = identity_of(request)
+    values[FIELDS] = fields
     return record
 
 
@@ -115,3 +120,5 @@ _FIRST = vars(
         log_request.__name__,
     )
 )
+# When logging was loaded, from which it counts `relativeCreated`.
+_LOADED = _FIRST["created"] - _FIRST["relativeCreated"] / 1000

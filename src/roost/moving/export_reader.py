@@ -11,7 +11,7 @@ import orjson
 
 from roost.moving.export_files import lines_of
 from roost.moving.export_format import ExportUnusable, new_digests, read_header
-from roost.moving.row_checks import AncestorCheck, RowCheck
+from roost.moving.exported_values import AncestorCheck, ValueCheck
 from roost.store.tables import resource_providers
 from roost.store.transfer.layout import LAYOUT, TransferTable
 from roost.store.transfer.progress_mark import ProgressMark
@@ -63,7 +63,7 @@ class ExportReader:
         for part in LAYOUT:
             if line is None or self._value(line) != {"table": part.name}:
                 raise self._wrong(f"the rows of {part.name} do not begin here")
-            digest, check = self.digests[part.name], RowCheck(part)
+            digest, check = self.digests[part.name], ValueCheck(part)
             while (line := self._next()) is not None and line.startswith(b"["):
                 values = self._value(line)
                 fault = check.fault(values)

@@ -31,7 +31,7 @@ class _ColumnRule(NamedTuple):
     meaning: str
 
 
-class RowCheck:
+class ValueCheck:
     """Checks the rows of a table."""
 
     def __init__(self, part: TransferTable) -> None:
@@ -109,7 +109,7 @@ def _kind(kind: sa.types.TypeEngine[Any]) -> tuple[Callable[[Any], bool], str]:
 def _is_time(value: Any) -> bool:
     try:
         # Only one spelling of a time is read back as it was written.
-        return datetime.fromisoformat(value).isoformat() == value
+        return bool(datetime.fromisoformat(value).isoformat() == value)
     except (TypeError, ValueError):
         return False
 
