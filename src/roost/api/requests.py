@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from roost.api.tracing import RequestTrace
 
 _LENGTH_DIGITS_MAX = 18
+_SAFE_IN_PATHS = "/:@!$&'()*+,;=~"
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
@@ -33,11 +34,15 @@ class Caller:
     roles: tuple[str, ...] = ()
     system_scope: str | None = None
     domain: str | None = None
+    # The domains to which the user and the project belong.
+    user_domain: str | None = None
+    project_domain: str | None = None
     # What only rules in policy files of operators ask for, such as the roles of a service token.
     attributes: tuple[tuple[str, Any], ...] = ()
 
 
 _UNKNOWN_CALLER = Caller()
+UNKNOWN_ROUTE = "unknown"
 
 
 class Request:
@@ -69,7 +74,7 @@ class Request:
         self.began = perf_counter()
         self.times = StageTimes()
         # The path of the route table, which is known after the caller is.
-        self.route = "unknown"
+        self.route = UNKNOWN_ROUTE
         # Whether a program asks this every few seconds.
         self.is_probe = False
         # What the request searched, for the account of a slow search.
@@ -106,6 +111,11 @@ class Request:
         """The path at which the application is mounted: the beginning of every link."""
         name: str = self.environ.get("SCRIPT_NAME", "")
         return quote(name.encode("latin-1")).rstrip("/") if name else ""
+
+    @property
+    def quoted_path(self) -> str:
+        """The path for a line of the log: quoted again, so that a line feed in it is none there."""
+        return self.prefix + quote(self.path.encode("latin-1"), safe=_SAFE_IN_PATHS)
 
     @property
     def global_id(self) -> str | None:
