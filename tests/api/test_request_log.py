@@ -18,7 +18,8 @@ from roost.api.application import Application
 from roost.api.candidates import handler
 from roost.configuration.log_lines import shorten_lines
 from roost.store.database import Database
-from support.api_client import ApiClient, settings_for
+from support.api_client import ApiClient, application_client, settings_for
+from support.stubs.identity_stub import IdentityStub
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -27,7 +28,8 @@ HOST = "c0ffee00-0000-0000-0000-000000000001"
 DATE_FORM = "%Y-%m-%d %H:%M:%S"
 USUAL_LINE = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ INFO placement\.requestlog "
-    r'\[\S+ req-[0-9a-f-]{36} \S+ \S+ - - - -\] - "GET /traits" status: \d+ len: \d+ '
+    r"\[\S+ req-[0-9a-f-]{36} \S+ \S+ (?P<scope>\S+ \S+ \S+ \S+)\] - "
+    r'"GET /traits" status: \d+ len: \d+ '
     r"microversion: \S+"
 )
 
@@ -71,27 +73,58 @@ class Unshortened(ContextFormatter):
 
 
 @pytest.mark.parametrize(
-    ("token", "headers"),
+    ("token", "headers", "scope"),
     [
-        ("admin", {}),
-        ("ann:lab", {"x-openstack-request-id": GLOBAL_ID}),
-        ("admin", {"openstack-system-scope": "all"}),
-        ("\x85ann:l\x9bb", {}),
-        (None, {}),
+        ("admin", {}, "- - - -"),
+        ("ann:lab", {"x-openstack-request-id": GLOBAL_ID}, "- - - -"),
+        ("admin", {"openstack-system-scope": "all"}, "- all - -"),
+        ("ann:lab", {"x-domain-id": "d\x9bm"}, r"d\x9bm - - -"),
+        ("\x85ann:l\x9bb", {}, "- - - -"),
+        (None, {}, "- - - -"),
     ],
 )
 def test_the_line_has_the_bytes_that_oslo_log_writes(
     api: ApiClient,
     configuration: Any,
     listen: Listen,
+    *,
     token: str | None,
     headers: dict[str, str],
+    scope: str,
 ) -> None:
     ours = listen(ContextFormatter(config=configuration, datefmt=DATE_FORM))
     theirs = listen(Unshortened(config=configuration, datefmt=DATE_FORM))
     replace(api, token=token).request("GET", "/traits", headers=headers)
     assert ours.getvalue() == theirs.getvalue()
-    assert USUAL_LINE.fullmatch(ours.getvalue().rstrip("\n"))
+    line = USUAL_LINE.fullmatch(ours.getvalue().rstrip("\n"))
+    assert line is not None
+    assert line["scope"] == scope
+
+
+@pytest.mark.parametrize("form", ["lines", "json"])
+def test_the_line_names_the_domains_of_the_caller(
+    database: Database, tmp_path: Path, configuration: Any, listen: Listen, form: str
+) -> None:
+    if form == "json":
+        ours, theirs = listen(JSONFormatter()), listen(UnshortenedJson())
+    else:
+        ours = listen(ContextFormatter(config=configuration, datefmt=DATE_FORM))
+        theirs = listen(Unshortened(config=configuration, datefmt=DATE_FORM))
+    with IdentityStub() as identity:
+        people = {"id": "people", "name": "People"}
+        identity.add("good", "admin", user={"id": "ann", "name": "ann", "domain": people})
+        settings = settings_for(
+            database, tmp_path, f"[api]\nauth_strategy = keystone\n{identity.section}"
+        )
+        client = application_client(Application(settings, database))
+        assert replace(client, token="good").get("/traits").status == 200
+    if form == "json":
+        assert json.loads(ours.getvalue()) == json.loads(theirs.getvalue())
+        assert json.loads(ours.getvalue())["context"]["user_domain"] == "people"
+        assert json.loads(ours.getvalue())["extra"]["project_domain"] == "default"
+    else:
+        assert ours.getvalue() == theirs.getvalue()
+        assert " ann lab - - people default] " in ours.getvalue()
 
 
 def test_the_line_has_the_form_that_the_operator_chose(
@@ -129,6 +162,10 @@ def test_a_line_in_json_has_the_fields_of_the_request(api: ApiClient, listen: Li
         "global_request_id": GLOBAL_ID,
         "user": "ann",
         "project": "lab",
+        "domain": None,
+        "system_scope": None,
+        "user_domain": None,
+        "project_domain": None,
         "remote": None,
         "method": "GET",
         "path": "/allocation_candidates",

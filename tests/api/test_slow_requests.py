@@ -81,3 +81,15 @@ def test_a_request_below_the_bound_gets_no_warning(
 ) -> None:
     client_with(database, tmp_path, seconds).get(QUERY)
     assert warnings(caplog, 0) == []
+
+
+def test_a_slow_refusal_has_its_path_without_the_query_and_the_time_of_authentication(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = replace(client_with(database, tmp_path, 1e-9), token=None)
+    with caplog.at_level(logging.WARNING):
+        assert client.get("/traits/%0aA%20B?token=geheim").status == 401
+        (said,) = warnings(caplog, 1)
+    assert 'Slow request: "GET /traits/%0AA%20B" took ' in said
+    assert "got 401; seconds by stage: authentication 0." in said
+    assert "geheim" not in said

@@ -142,8 +142,11 @@ class Application:
         try:
             if request.path not in self._open_paths:
                 began = perf_counter()
-                request.caller = self._authenticate(request)
-                request.times.end(Stage.AUTHENTICATION, began)
+                try:
+                    request.caller = self._authenticate(request)
+                finally:
+                    # A refusal may have waited for Keystone, too.
+                    request.times.end(Stage.AUTHENTICATION, began)
         except Unauthorized as error:
             return _unauthorized_response(request, error)
         except IdentityUnavailable:

@@ -212,6 +212,8 @@ class _Rules:
             "roles": list(caller.roles),
             "system_scope": caller.system_scope,
             "domain_id": caller.domain,
+            "user_domain_id": caller.user_domain,
+            "project_domain_id": caller.project_domain,
             # oslo.policy looks into lists, and not into tuples.
             **{
                 name: list(value) if isinstance(value, tuple) else value
@@ -231,7 +233,8 @@ class _Rules:
 def _size(question: _Question, decision: str | None) -> int:
     """About how many bytes a remembered decision takes."""
     _, caller, target = question
-    texts = (caller.user, caller.project, caller.system_scope, caller.domain, target, decision)
+    scope = (caller.project, caller.system_scope, caller.domain, caller.project_domain)
+    texts = (caller.user, caller.user_domain, *scope, target, decision)
     return (
         _ENTRY_BYTES
         + sys.getsizeof(caller.roles)

@@ -8,9 +8,8 @@ import re
 import threading
 import time
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-from roost.api.log_context import ThreadContext, identity_of
+from roost.api.log_context import ThreadContext, identity_fields, identity_of
 from roost.api.requests import Request
 from roost.api.responses import Response
 from roost.configuration.json_lines import FIELDS
@@ -19,9 +18,6 @@ from roost.model.text import printable
 
 _LOG = logging.getLogger("placement.requestlog")
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s'
-_SAFE = "/:@!$&'()*+,;=~"
-# A path that quoting leaves as it is: almost every one, and a third of the time.
-_PLAIN = re.compile(r"[A-Za-z0-9/_.:~-]*").fullmatch
 
 
 def log_request(request: Request, response: Response, size: int, seconds: float) -> None:
@@ -31,11 +27,7 @@ def log_request(request: Request, response: Response, size: int, seconds: float)
         return
     environ = request.environ
     query = environ.get("QUERY_STRING")
-    # Quoted again, so that a line feed in the path is none in the log.
-    path = request.path
-    if _PLAIN(path) is None:
-        path = quote(path.encode("latin-1"), safe=_SAFE)
-    path = request.prefix + path
+    path = request.quoted_path
     arguments = (
         environ.get("REMOTE_ADDR", "-"),
         request.method,
@@ -63,12 +55,11 @@ class RequestFields(NamedTuple):
     def copy(self) -> dict[str, Any]:
         """The fields as plain values."""
         request = self.request
-        environ, caller = request.environ, request.caller
+        environ = request.environ
         return {
             "request_id": request.id,
             "global_request_id": request.global_id,
-            "user": caller.user and printable(caller.user),
-            "project": caller.project and printable(caller.project),
+            **identity_fields(request.caller),
             "remote": environ.get("REMOTE_ADDR"),
             "method": request.method,
             "path": self.path,

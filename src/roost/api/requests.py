@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from roost.api.tracing import RequestTrace
 
 _LENGTH_DIGITS_MAX = 18
+_SAFE_IN_PATHS = "/:@!$&'()*+,;=~"
+# A path that quoting leaves as it is: almost every one, and a third of the time.
+_is_plain = re.compile(r"[A-Za-z0-9/_.:~-]*").fullmatch
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
@@ -33,11 +36,15 @@ class Caller:
     roles: tuple[str, ...] = ()
     system_scope: str | None = None
     domain: str | None = None
+    # The domains to which the user and the project belong.
+    user_domain: str | None = None
+    project_domain: str | None = None
     # What only rules in policy files of operators ask for, such as the roles of a service token.
     attributes: tuple[tuple[str, Any], ...] = ()
 
 
 _UNKNOWN_CALLER = Caller()
+UNKNOWN_ROUTE = "unknown"
 
 
 class Request:
@@ -70,7 +77,7 @@ class Request:
         self.began = perf_counter()
         self.times = StageTimes()
         # The path of the route table, which is known after the caller is.
-        self.route = "unknown"
+        self.route = UNKNOWN_ROUTE
         # Whether a program asks this every few seconds.
         self.is_probe = False
         # What the request searched, for the account of a slow search.
@@ -109,6 +116,14 @@ class Request:
         """The path at which the application is mounted: the beginning of every link."""
         name: str = self.environ.get("SCRIPT_NAME", "")
         return quote(name.encode("latin-1")).rstrip("/") if name else ""
+
+    @property
+    def quoted_path(self) -> str:
+        """The path for a line of the log: quoted again, so that a line feed in it is none there."""
+        path = self.path
+        if _is_plain(path) is None:
+            path = quote(path.encode("latin-1"), safe=_SAFE_IN_PATHS)
+        return self.prefix + path
 
     @property
     def global_id(self) -> str | None:

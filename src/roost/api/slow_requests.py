@@ -8,7 +8,7 @@ import threading
 from typing import NamedTuple
 
 from roost.api.log_context import line_context
-from roost.api.requests import Request
+from roost.api.requests import UNKNOWN_ROUTE, Request
 from roost.model.candidates import CandidateQuery
 from roost.model.text import printable
 from roost.search.account import Account, AccountEntry
@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 # Accounts that wait to be made. Each keeps a forest alive.
 _WAITING_MAX = 2
-_QUERY_LENGTH_MAX = 1000
+_ADDRESS_LENGTH_MAX = 1000
 
 
 class SearchAsked(NamedTuple):
@@ -46,12 +46,10 @@ class SlowRequests:
         if not self._seconds or seconds < self._seconds:
             return
         stages = ", ".join(f"{name} {spent:.3f}" for name, spent in request.times.by_name().items())
-        query = printable(request.environ.get("QUERY_STRING") or "")[:_QUERY_LENGTH_MAX]
         _LOG.warning(
-            'Slow request: "%s %s%s" took %.3f seconds and got %d; seconds by stage: %s',
-            request.method,
-            request.route,
-            f"?{query}" if query else "",
+            'Slow request: "%s %s" took %.3f seconds and got %d; seconds by stage: %s',
+            printable(request.method),
+            _address(request),
             seconds,
             status,
             stages or "none",
@@ -84,6 +82,17 @@ class SlowRequests:
                 _LOG.exception("The account of a slow search failed")
             # While the thread waits, the forest must not stay alive.
             del request, search
+
+
+def _address(request: Request) -> str:
+    """The route and the query; the path alone if no route is known, as for a refused token.
+
+    The query of a request that Roost does not know may have secrets of another service.
+    """
+    if request.route == UNKNOWN_ROUTE:
+        return request.quoted_path[:_ADDRESS_LENGTH_MAX]
+    query = printable(request.environ.get("QUERY_STRING") or "")[:_ADDRESS_LENGTH_MAX]
+    return f"{request.route}?{query}" if query else request.route
 
 
 def _write_account(request: Request, search: SearchAsked) -> None:

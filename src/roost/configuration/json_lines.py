@@ -38,6 +38,11 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
+# The fields about the caller, and those that oslo.log joins in `user_identity`.
+_IDENTITY = ("user", "project", "domain", "system_scope", "user_domain", "project_domain")
+_SHOWN = ("user", "project", "domain", "user_domain", "project_domain")
+
+
 class LineFields(Protocol):
     """The fields of a line about a request. They are made only for a form that shows them."""
 
@@ -111,13 +116,13 @@ class JsonLineFormatter(JSONFormatter):
 
 
 def _context(fields: dict[str, Any]) -> dict[str, Any]:
-    user, project = fields["user"], fields["project"]
+    identity = {name: fields[name] for name in _IDENTITY}
+    shown = [identity[name] or "-" for name in _SHOWN]
     return {
         **_CONTEXT,
-        "user": user,
-        "project_id": project,
-        "project": project,
+        **identity,
+        "project_id": fields["project"],
         "request_id": fields["request_id"],
         "global_request_id": fields["global_request_id"],
-        "user_identity": f"{user or '-'} {project or '-'} - - -",
+        "user_identity": " ".join(shown),
     }

@@ -194,9 +194,9 @@ def _caller(user: Any, service: Any) -> Caller:
         roles=tuple(user.role_names),
         system_scope="all" if user.system_scoped and user.system.get("all") else None,
         domain=user.domain_id,
+        user_domain=user.user_domain_id,
+        project_domain=user.project_domain_id,
         attributes=(
-            ("user_domain_id", user.user_domain_id),
-            ("project_domain_id", user.project_domain_id),
             ("is_admin_project", user.is_admin_project),
             ("service_user_id", service and service.user_id),
             ("service_user_domain_id", service and service.user_domain_id),
