@@ -75,7 +75,7 @@ def test_the_commands_of_the_page_work_in_their_order(commands: list[str], tmp_p
         options = tuple(shlex.split(serve)[2:])
         assert options == (
             *("--config-file", str(tmp_path / "placement.conf")),
-            *("--host", "0.0.0.0"),  # noqa: S104
+            *("--host", "0.0.0.0"),
         )
         database.close()
         with LiveServer(database.options.url, tmp_path, workers=1, options=options[:2]) as server:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
 from rich.text import Text
 
 import roost
+from roost.cli.interruption import EXIT_STATUS, Interrupted, noticing_interruption
 from roost.cli.terminal import plain
 from roost.model.errors import OperatorError
 
@@ -47,6 +48,10 @@ class _Commands(click.Group):
                 raise
             return _not_installed(cmd_name, error.name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with noticing_interruption():
+            return super().invoke(ctx)
 
 
 def _not_installed(command: str, package: str) -> click.Command:
@@ -88,19 +93,32 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
     try:
         cli()
+    except Interrupted as error:
+        _complain(error.explanation, EXIT_STATUS)
     except OperatorError as error:
         _complain(error.explanation)
     except UnicodeEncodeError as error:
         # Python takes arguments that are not UTF-8, but cannot encode them for a server.
         _complain(f"{error.object!r} is not UTF-8. Spell it in UTF-8.")
     except OSError as error:
-        # A full disk behind standard output, for instance.
-        _complain(str(error))
+        _complain(_of_file(error))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(EXIT_STATUS)
 
 
-def _complain(text: str) -> NoReturn:
+def _of_file(error: OSError) -> str:
+    """What is wrong with a file, a directory or standard output.
+
+    >>> _of_file(FileNotFoundError(2, "No such file or directory", "cloud.jsonl"))
+    'cloud.jsonl cannot be used: No such file or directory. Check the name and the rights.'
+    """
+    if error.filename is None or error.strerror is None:
+        # A full disk behind standard output, for instance.
+        return str(error)
+    return f"{error.filename} cannot be used: {error.strerror}. Check the name and the rights."
+
+
+def _complain(text: str, status: int = 1) -> NoReturn:
     sentence = Text.assemble(("roost:", "bold red"), " ", plain(text))
     Console(stderr=True, highlight=False).print(sentence, soft_wrap=True)
-    sys.exit(1)
+    sys.exit(status)
