@@ -152,7 +152,7 @@ def test_an_import_continues_after_an_interruption(
         write_batch(*arguments)
 
     monkeypatch.setattr(importing, "_write_batch", interrupted)
-    assert import_(database_url, file).status == 1
+    assert import_(database_url, file).status == 130
     target = opened(database_url)
     with pytest.raises(DatabaseUnusable, match="has not finished"):
         prepare_schema(target, upgrade=True)
@@ -180,7 +180,7 @@ def test_an_interrupted_import_goes_on_with_its_own_export_only(
 
     with monkeypatch.context() as patched:
         patched.setattr(importing, "_verify", never)
-        assert import_(url, first).status == 1
+        assert import_(url, first).status == 130
     refused = import_(url, second)
     assert refused.status == 1
     assert "another export" in refused.err
@@ -427,7 +427,9 @@ def test_mysql_holds_times_and_ratios_less_exactly_and_the_import_says_so(
     export(database, file)
     done = import_(target_url, file, "--json")
     assert done.status == 0, done.err
-    assert done.json["rounded"]["inventories"] == done.json["tables"]["inventories"]["rows"]
+    rows = done.json["tables"]["inventories"]["rows"]
+    assert done.json["rounded_ratios"] == {"inventories": rows}
+    assert done.json["rounded_times"]["traits"] == done.json["tables"]["traits"]["rows"]
 
 
 def test_the_header_and_the_trailer_are_as_documented(

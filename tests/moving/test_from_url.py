@@ -271,10 +271,10 @@ def test_an_interrupted_copy_continues(
 
     with monkeypatch.context() as patched:
         patched.setattr("roost.cli.import_command.write_copy", interrupted)
-        assert copy(roost_source, url, work).status == 1
+        assert copy(roost_source, url, work).status == 130
     with monkeypatch.context() as patched:
         patched.setattr("roost.moving.importing._verify", interrupted)
-        assert copy(roost_source, url, work).status == 1
+        assert copy(roost_source, url, work).status == 130
     with monkeypatch.context() as patched:
         # The third attempt needs no request.
         patched.setattr("roost.cli.import_command.Survey", interrupted)
@@ -283,7 +283,8 @@ def test_an_interrupted_copy_continues(
 
 def test_a_dry_run_reads_the_server_only(roost_source: LiveServer, tmp_path: Path) -> None:
     target = tmp_path / "new.sqlite"
-    outcome = copy(roost_source, f"sqlite:///{target}", tmp_path / "work", "--dry-run")
+    outcome = copy(roost_source, f"sqlite:///{target}", tmp_path / "work", "--dry-run", "--json")
     assert outcome.status == 0
+    assert outcome.json["tables"]["resource_providers"]["rows"] == 9
     assert not target.exists()
     assert (tmp_path / "work" / "cloud.jsonl").exists()

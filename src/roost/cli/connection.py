@@ -18,7 +18,7 @@ from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 _CONNECT_ADVICE = (
     "Is the server running, and is this its address? `roost serve` starts one on this machine; "
-    "--url, ROOST_URL, --os-cloud or OS_CLOUD name another."
+    "{option}, ROOST_URL, --os-cloud or OS_CLOUD name another."
 )
 
 
@@ -55,6 +55,8 @@ class ConnectionSettings:
     ca_file: str | None
     insecure: bool
     timeout: float | None
+    # The option that names the address.
+    url_option: str = "--url"
 
     @contextmanager
     def open(self) -> Iterator[RetryingTransport]:
@@ -72,7 +74,8 @@ class ConnectionSettings:
         try:
             yield transport
         except PlacementAPIConnectFailure as error:
-            raise PlacementAPIConnectFailure(f"{error}\n{_CONNECT_ADVICE}") from error
+            advice = _CONNECT_ADVICE.format(option=self.url_option)
+            raise PlacementAPIConnectFailure(f"{error}\n{advice}") from error
         finally:
             transport.close()
 
@@ -135,21 +138,22 @@ _OPTIONS = (
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options to a command, which gets them as one argument `connection`."""
-    return _with_options(command, _URL)
+    return _with_options(command, _URL, "--url")
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The same options for a command that reads a server in order to write elsewhere."""
-    return _with_options(command, _SOURCE_URL)
+    return _with_options(command, _SOURCE_URL, "--from-url")
 
 
-def _with_options(command: Callable[..., Any], address: Any) -> Callable[..., Any]:
-    names = ConnectionSettings.__dataclass_fields__
+def _with_options(command: Callable[..., Any], address: Any, name: str) -> Callable[..., Any]:
+    names = ConnectionSettings.__dataclass_fields__.keys() - {"url_option"}
 
     @wraps(command)
     def with_connection(**arguments: Any) -> Any:
         values = {name: arguments.pop(name) for name in names}
-        return command(connection=ConnectionSettings(**values), **arguments)
+        settings = ConnectionSettings(**values, url_option=name)
+        return command(connection=settings, **arguments)
 
     wrapped: Callable[..., Any] = with_connection
     for option in reversed((address, *_OPTIONS)):

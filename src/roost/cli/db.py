@@ -7,7 +7,7 @@ import sys
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from roost.cli.database_access import open_database
 from roost.cli.db_export import export_command, import_command
@@ -161,7 +161,10 @@ def _plain(finding: Finding) -> dict[str, str]:
 
 
 def _print(findings: tuple[Finding, ...]) -> None:
-    table = Table("check", "result", "found", "what to do")
+    # A long name goes on in the next line, instead of being cut.
+    table = Table(
+        *(Column(name, overflow="fold") for name in ("check", "result", "found", "what to do"))
+    )
     for finding in findings:
         table.add_row(
             plain(finding.name),

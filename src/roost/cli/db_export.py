@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import click
 
 from roost.cli.database_access import open_database
+from roost.cli.interruption import continuing
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.progress_bar import progress_bar
 from roost.cli.terminal import echo_line
 from roost.configuration.settings import Settings
 from roost.moving.export_files import STREAM, reading, writing
-from roost.moving.export_format import TableDigest
+from roost.moving.export_format import ExportUnusable, TableDigest
+from roost.moving.export_reader import ExportReader
+from roost.moving.export_sink import ReceiverGone, explaining_writes
 from roost.moving.exporting import count_exported, write_export
 from roost.moving.importing import (
     ImportSummary,
@@ -27,6 +32,7 @@ from roost.moving.importing import (
 from roost.store.database import Database
 from roost.store.driver_errors import shown_url
 from roost.store.files import database_file
+from roost.store.transfer.progress_mark import ProgressMark
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print a summary for scripts.")
 
@@ -64,6 +70,8 @@ def export_command(
             )
             return
         with (
+            _leaving_stream(file),
+            explaining_writes(),
             writing(file, overwrite=overwrite) as opened,
             progress_bar("exporting") as advance,
         ):
@@ -102,14 +110,14 @@ def import_command(
         with reading(file) as opened, progress_bar("checking") as advance:
             reader = verify_export(opened, advance)
         if dry_run:
-            _try(settings)
-            rows = sum(digest.rows for digest in reader.digests.values())
-            _tell(_plain(reader.digests), as_json, f"would import {rows} rows", to_stderr=False)
+            tell_trial(reader, try_target(settings), as_json)
             return
     elif dry_run:
         raise click.UsageError("--dry-run needs a file: standard input can be read once only.")
     began = time.monotonic()
     with (
+        _advising_about_stream(file),
+        continuing(),
         open_database(settings, may_make=True) as database,
         reading(file) as opened,
         progress_bar("importing") as advance,
@@ -124,15 +132,20 @@ def tell_import(summary: ImportSummary, shown: str, seconds: float, as_json: boo
     sentence = f"imported {summary.rows} rows into {shown} in {seconds:.1f} seconds, and verified"
     if summary.resumed_lines:
         sentence += f"; continued after line {summary.resumed_lines}"
-    if summary.rounded:
-        found = ", ".join(f"{count} in {name}" for name, count in summary.rounded.items())
-        sentence += f"; rows whose times or ratios this database cannot hold exactly: {found}"
+    for what, counts in (
+        ("times have lost fractions of seconds", summary.rounded_times),
+        ("ratio has lost digits", summary.rounded_ratios),
+    ):
+        if counts:
+            found = ", ".join(f"{count} in {name}" for name, count in counts.items())
+            sentence += f"; rows whose {what}: {found}"
     _tell(
         {
             "database": shown,
             **_plain(summary.digests),
             "resumed_lines": summary.resumed_lines,
-            "rounded": summary.rounded,
+            "rounded_times": summary.rounded_times,
+            "rounded_ratios": summary.rounded_ratios,
             "seconds": round(seconds, 3),
         },
         as_json,
@@ -141,13 +154,58 @@ def tell_import(summary: ImportSummary, shown: str, seconds: float, as_json: boo
     )
 
 
-def _try(settings: Settings) -> None:
-    """Refuse a database that an import would refuse, without making a file."""
+def try_target(settings: Settings) -> ProgressMark | None:
+    """Refuse a database that an import would refuse, without making a file.
+
+    The result is the mark of an import that has not finished.
+    """
     with closing(Database(settings.database)) as unopened:
         file = database_file(unopened)
     if file is None or file.exists():
         with open_database(settings, only_reads=True) as database:
-            require_importable(database)
+            return require_importable(database)
+    return None
+
+
+def tell_trial(reader: ExportReader, mark: ProgressMark | None, as_json: bool) -> None:
+    """Print what an import would do."""
+    rows = sum(digest.rows for digest in reader.digests.values())
+    sentence = f"would import {rows} rows"
+    lines = mark.lines if mark else 0
+    if lines:
+        sentence += f"; an import has not finished, and would continue after line {lines}"
+    _tell({**_plain(reader.digests), "resumed_lines": lines}, as_json, sentence, to_stderr=False)
+
+
+@contextmanager
+def _leaving_stream(file: str) -> Iterator[None]:
+    """After an error of standard output, do not write the rest to it at the exit."""
+    try:
+        yield
+    except (ReceiverGone, ExportUnusable) as error:
+        if file == STREAM:
+            # A stream that is no file of the system needs nothing.
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, ReceiverGone):
+            # As `head` ends other programs: without a word.
+            sys.exit(1)
+        raise
+
+
+@contextmanager
+def _advising_about_stream(file: str) -> Iterator[None]:
+    """A file was checked before the first row was written, and a stream was not."""
+    try:
+        yield
+    except ExportUnusable as error:
+        if file != STREAM:
+            raise
+        raise ExportUnusable(
+            f"{error} The database may have rows of the stream already. If only the stream broke, "
+            "import the same export again. If the export is damaged, drop the database, and create "
+            "it again."
+        ) from None
 
 
 def _plain(digests: Mapping[str, TableDigest]) -> dict[str, Any]:

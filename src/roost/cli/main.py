@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 import roost
+from roost.cli.interruption import EXIT_STATUS, Interrupted, noticing_interruption
 from roost.cli.terminal import complain
 from roost.model.errors import OperatorError
 
@@ -45,6 +46,10 @@ class _Commands(click.Group):
                 raise
             return _not_installed(cmd_name, error.name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with noticing_interruption():
+            return super().invoke(ctx)
 
 
 def _not_installed(command: str, package: str) -> click.Command:
@@ -86,18 +91,31 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
     try:
         cli()
+    except Interrupted as error:
+        _refuse(error.explanation, EXIT_STATUS)
     except OperatorError as error:
         _refuse(error.explanation)
     except UnicodeEncodeError as error:
         # Python takes arguments that are not UTF-8, but cannot encode them for a server.
         _refuse(f"{error.object!r} is not UTF-8. Spell it in UTF-8.")
     except OSError as error:
-        # A full disk behind standard output, for instance.
-        _refuse(str(error))
+        _refuse(_of_file(error))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(EXIT_STATUS)
 
 
-def _refuse(text: str) -> NoReturn:
+def _of_file(error: OSError) -> str:
+    """What is wrong with a file, a directory or standard output.
+
+    >>> _of_file(FileNotFoundError(2, "No such file or directory", "cloud.jsonl"))
+    'cloud.jsonl cannot be used: No such file or directory. Check the name and the rights.'
+    """
+    if error.filename is None or error.strerror is None:
+        # A full disk behind standard output, for instance.
+        return str(error)
+    return f"{error.filename} cannot be used: {error.strerror}. Check the name and the rights."
+
+
+def _refuse(text: str, status: int = 1) -> NoReturn:
     complain(text)
-    sys.exit(1)
+    sys.exit(status)

@@ -16,6 +16,7 @@ from roost.moving.export_format import (
     table_line,
     trailer_line,
 )
+from roost.moving.export_sink import explaining_writes
 from roost.store.database import Database
 from roost.store.driver_errors import shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
@@ -28,8 +29,13 @@ from roost.store.transfer.reading import count_rows, keep_snapshot, read_pages
 def require_exportable(database: Database) -> None:
     """Refuse a database whose tables are not those of an export."""
     status = inspect_schema(database)
-    if status.placement_revision != status.placement_head:
-        found = status.placement_revision or "none"
+    found = status.placement_revision
+    if found is None:
+        raise DatabaseUnusable(
+            f"The database {shown_url(database.url)} has no tables of Placement. Is this the right "
+            "database? Name it with --db or --config-file."
+        )
+    if found != status.placement_head:
         raise DatabaseUnusable(
             f"The tables of {shown_url(database.url)} have the revision {found}, and an export has "
             f"those of {status.placement_head}. Bring them there with: {SYNC_COMMAND}"
@@ -71,13 +77,18 @@ def _write(connection: Connection, file: IO[bytes], advance: Advance) -> dict[st
     keep_snapshot(connection)
     counts = count_rows(connection)
     total = sum(counts.values())
-    file.write(header_line(counts))
+    _put(file, header_line(counts))
     digests = new_digests()
     for part in LAYOUT:
-        file.write(table_line(part.name))
+        _put(file, table_line(part.name))
         _write_table(connection, part, file, digests[part.name], lambda rows: advance(total, rows))
-    file.write(trailer_line(digests))
+    _put(file, trailer_line(digests))
     return digests
+
+
+def _put(file: IO[bytes], lines: bytes) -> None:
+    with explaining_writes():
+        file.write(lines)
 
 
 def _write_table(
@@ -89,7 +100,7 @@ def _write_table(
 ) -> None:
     for page in read_pages(connection, part):
         lines = b"".join(line_of(tuple(row)) for row in page)
-        file.write(lines)
+        _put(file, lines)
         digest.add(lines, len(page))
         advance(len(page))
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
@@ -15,13 +16,20 @@ from roost.moving.export_format import TableDigest, line_of, new_digests
 from roost.moving.export_reader import ExportedRow, ExportReader, another_export
 from roost.moving.exporting import table_digest
 from roost.store.database import Database
-from roost.store.driver_errors import reason, shown_url
+from roost.store.driver_errors import known_advice, reason, shown_url
 from roost.store.errors import Contention, DatabaseUnusable
 from roost.store.journal.epochs import renew_epoch
 from roost.store.schema import SchemaState, inspect_schema, sync_schema
 from roost.store.tables import resource_providers
 from roost.store.transfer.layout import LAYOUT, TransferTable
-from roost.store.transfer.progress_mark import ProgressMark, read_mark, remove_mark, set_mark
+from roost.store.transfer.progress_mark import (
+    ProgressMark,
+    move_mark,
+    read_mark,
+    remove_mark,
+    set_mark,
+    stored_mark,
+)
 from roost.store.transfer.values import holding
 from roost.store.transfer.writing import (
     Ancestry,
@@ -48,8 +56,10 @@ class ImportSummary:
     digests: dict[str, TableDigest]
     # How many lines an earlier, interrupted import had written.
     resumed_lines: int = 0
-    # How many rows the database cannot hold exactly: fractions of seconds, digits of ratios.
-    rounded: dict[str, int] = field(default_factory=dict)
+    # Rows whose times lose fractions of seconds, by table.
+    rounded_times: dict[str, int] = field(default_factory=dict)
+    # Rows whose ratio loses digits, by table.
+    rounded_ratios: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -91,7 +101,12 @@ def import_export(database: Database, file: IO[bytes], advance: Advance = silent
     importer.run(advance)
     database.snapshot(_verify, importer.expected, shown_url(database.url))
     database.write(_finish)
-    return ImportSummary(reader.digests, mark.lines if mark else 0, importer.rounded)
+    return ImportSummary(
+        reader.digests,
+        mark.lines if mark else 0,
+        importer.rounded_times,
+        importer.rounded_ratios,
+    )
 
 
 def _finish(connection: Connection) -> None:
@@ -108,11 +123,14 @@ class _Importer:
         self._database = database
         self._reader = reader
         self._mark = mark
+        # The mark that the database has, unless another import moves it.
+        self._position = mark or ProgressMark(0, "")
         # Providers whose root or parent has a higher id, so comes later.
         self._ancestries: list[Ancestry] = []
         self._holding = {part.name: holding(part, database.engine.dialect.name) for part in LAYOUT}
         self.expected = new_digests()
-        self.rounded: dict[str, int] = {}
+        self.rounded_times: dict[str, int] = {}
+        self.rounded_ratios: dict[str, int] = {}
 
     def run(self, advance: Advance) -> None:
         """Write all rows that are not in the database yet."""
@@ -153,13 +171,18 @@ class _Importer:
         if convert is not None:
             held = convert(values)
             if held != values:
-                self.rounded[part.name] = self.rounded.get(part.name, 0) + 1
+                self._count_rounded(part, values, held)
                 line = line_of(held)
                 values = held
         self.expected[part.name].add(line)
         if part.table is resource_providers:
             return self._without_later_ancestors(values)
         return values
+
+    def _count_rounded(self, part: TransferTable, values: list[Any], held: list[Any]) -> None:
+        for kind, counts in ((sa.DateTime, self.rounded_times), (sa.Float, self.rounded_ratios)):
+            if any(values[position] != held[position] for position in part.positions(kind)):
+                counts[part.name] = counts.get(part.name, 0) + 1
 
     def _without_later_ancestors(self, values: list[Any]) -> list[Any]:
         """The row of a provider without a root or parent that is not there yet."""
@@ -174,7 +197,8 @@ class _Importer:
 
     def _write(self, part: TransferTable, rows: list[list[Any]], position: ProgressMark) -> None:
         with self._explaining(part):
-            self._database.write(_write_batch, part, rows, position)
+            self._database.write(_write_batch, part, rows, self._position, position)
+        self._position = position
 
     @contextmanager
     def _explaining(self, part: TransferTable) -> Iterator[None]:
@@ -183,24 +207,42 @@ class _Importer:
         except (Contention, IntegrityError, DBAPIError) as error:
             cause = error.__cause__ if isinstance(error, Contention) else error
             said = reason(cause or error, self._database.url)
+            hint = known_advice(said) or (
+                "`roost db check` of the source may tell why. Or the target compares names without "
+                "regard to case."
+            )
             raise DatabaseUnusable(
-                f"Rows of {part.name} cannot be written to {shown_url(self._database.url)}: {said}."
-                " `roost db check` of the source may tell why. Or the target compares names without"
-                " regard to case."
+                f"Rows of {part.name} cannot be written to {shown_url(self._database.url)}: "
+                f"{said}. {hint}"
             ) from error
 
 
 def _begin(connection: Connection) -> None:
+    if stored_mark(connection) is not None:
+        raise _another_import(connection)
     delete_standard_names(connection)
     set_mark(connection, ProgressMark(0, ""))
 
 
 def _write_batch(
-    connection: Connection, part: TransferTable, rows: list[list[Any]], position: ProgressMark
+    connection: Connection,
+    part: TransferTable,
+    rows: list[list[Any]],
+    before: ProgressMark,
+    position: ProgressMark,
 ) -> None:
+    # Before the rows: the row of the mark is the lock of imports.
+    if not move_mark(connection, before, position):
+        raise _another_import(connection)
     if rows:
         insert_batch(connection, part, rows)
-    set_mark(connection, position)
+
+
+def _another_import(connection: Connection) -> DatabaseUnusable:
+    return DatabaseUnusable(
+        f"Another import writes to {shown_url(connection.engine.url)} at the same time. Let it "
+        "finish. If it has been interrupted, run the same command again: it continues."
+    )
 
 
 def _verify(connection: Connection, expected: dict[str, TableDigest], shown: str) -> None:

@@ -27,6 +27,11 @@ _ADVICE = (
         "Let this user write the file and its directory.",
     ),
     (
+        ("permission denied for", "command denied", "to database", "must be owner"),
+        "Grant this user all rights on the database; `roost db check` and `roost db export` need "
+        "SELECT on all tables and sequences.",
+    ),
+    (
         ("authentication failed", "access denied", "no password supplied"),
         "Check user and password; in a URL, write @ / : ? # % in them percent-encoded.",
     ),

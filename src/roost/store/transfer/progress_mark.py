@@ -51,6 +51,16 @@ def set_mark(connection: Connection, mark: ProgressMark) -> None:
         connection.execute(sa.insert(roost_meta).values(name=_NAME, value=mark.text()))
 
 
+def move_mark(connection: Connection, before: ProgressMark, after: ProgressMark) -> bool:
+    """Record how far this import has come; `False` if another import has moved the mark."""
+    changed = connection.execute(
+        sa.update(roost_meta)
+        .where(roost_meta.c.name == _NAME, roost_meta.c.value == before.text())
+        .values(value=after.text())
+    )
+    return bool(changed.rowcount)
+
+
 def remove_mark(connection: Connection) -> None:
     """The import has finished."""
     connection.execute(sa.delete(roost_meta).where(roost_meta.c.name == _NAME))

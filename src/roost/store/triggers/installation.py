@@ -16,6 +16,7 @@ from roost.store.driver_errors import reason, shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.journal.epochs import has_triggers, read_epoch, renew_epoch
 from roost.store.tables import roost_changes, roost_meta
+from roost.store.transfer.progress_mark import read_mark
 from roost.store.triggers import mysql, postgresql, sqlite
 from roost.store.triggers.watching import trigger_names
 
@@ -131,6 +132,11 @@ def _require_journal(connection: Connection) -> None:
     status = trigger_status(connection)
     if status.is_broken:
         raise DatabaseUnusable(f"{BROKEN}. First run: {REMOVE_COMMAND}")
+    if read_mark(connection) is not None:
+        raise DatabaseUnusable(
+            "An import into the database has not finished. Finish it with the same `roost db "
+            f"import` command, then run: {INSTALL_COMMAND}"
+        )
     if not status.has_journal:
         raise DatabaseUnusable(
             "The database has no journal that triggers could write to. Adopt it first with: "
