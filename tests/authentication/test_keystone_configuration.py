@@ -87,7 +87,10 @@ def test_without_the_package_the_error_says_what_to_install(
     assert "pip install 'roost[keystone]'" in strategy_error(configured, section())
 
 
-def test_roost_serve_names_the_mistake_before_it_listens(tmp_path: Path) -> None:
+def test_roost_serve_names_the_mistake_before_it_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.cli.serve.set_up_logging", lambda _settings: None)
     path = tmp_path / "placement.conf"
     path.write_text("[api]\nauth_strategy = keystone\n" + section(auth_url=None))
     outcome = roost("serve", "--config-file", str(path), "--db", f"sqlite:///{tmp_path}/r.db")

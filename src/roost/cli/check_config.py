@@ -161,7 +161,8 @@ def _keystone(settings: Settings) -> Iterator[Concern]:
         yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text[:1].upper() + text[1:])
         return
     where = f"Keystone at {checked.address}" if checked.address else "Keystone"
-    text = f"{where} lets the service account {checked.account} log in and look at tokens."
+    allowed = "log in and look at tokens" if checked.may_look_at_tokens else "log in"
+    text = f"{where} lets the service account {checked.account} {allowed}."
     yield Concern(ConcernKind.CONNECTION, Severity.OK, text)
     if not checked.may_look_at_tokens:
         text = (
