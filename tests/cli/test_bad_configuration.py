@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,12 @@ def test_an_unusable_line_or_option_is_named(
         assert word in refused.err
     assert "secret" not in refused.err
     assert not (tmp_path / "x.db").exists()
+
+
+def test_a_service_that_cannot_start_leaves_the_signals_as_they_were(tmp_path: Path) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    assert roost("serve", "--config-file", f"{tmp_path}/nothing.conf").status != 0
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == before
 
 
 def test_a_directory_is_no_configuration_file(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -91,12 +92,42 @@ def serve(
 
     SIGHUP reads the policy and the options of the log again.
     """
-    # Until the supervisor can obey, the signal is kept. By default it would end the process.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    with _keeping_hangups():
+        status = _start(
+            NetworkOptions(**network_values),
+            workers=workers,
+            demo=demo,
+            open_to_all=open_to_all,
+            config_files=config_files,
+            database_url=database_url,
+        )
+    sys.exit(status)
+
+
+@contextmanager
+def _keeping_hangups() -> Iterator[None]:
+    """Keep SIGHUP until the supervisor can obey it. By default it would end the process."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start(
+    network: NetworkOptions,
+    *,
+    workers: int,
+    demo: bool,
+    open_to_all: bool,
+    config_files: tuple[str, ...],
+    database_url: str | None,
+) -> int:
+    """Check everything, then serve; the exit status."""
     settings = read_settings(config_files, database_url)
     set_up_logging(settings)
     settings = replace(settings, auth_strategy=settings.auth_strategy or "noauth2")
-    service = _Service(settings, NetworkOptions(**network_values), workers, database_url)
+    service = _Service(settings, network, workers, database_url)
     if settings.auth_strategy == "noauth2" and not open_to_all:
         _check_local(service.places)
     check_strategy(settings)
@@ -113,7 +144,7 @@ def serve(
         console.print(plain(_demo_line(loaded, database)), soft_wrap=True)
     console.print(service.first_line(database), soft_wrap=True)
     database.close()
-    sys.exit(service.run())
+    return service.run()
 
 
 class _Service:
