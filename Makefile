@@ -25,7 +25,7 @@ test: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run al
 	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST)
 
 test-long: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run the tests that take minutes, and properties with new examples
-	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal -m "hypothesis and not long" --hypothesis-profile=long $(PYTEST)
+	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal -m "(hypothesis or slow) and not long" --hypothesis-profile=long $(PYTEST)
 	$(VENV)/bin/pytest -m long --hypothesis-profile=long $(PYTEST)
 
 check: $(VENV)/.develops ## Format, lint, types, layers

@@ -14,6 +14,8 @@ import check_release
 import roost
 from support.servers.live_server import clean_environment
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[1]
 SECONDS = 300
 

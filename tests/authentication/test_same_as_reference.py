@@ -18,6 +18,8 @@ from support.requirements import reference_environment
 from support.servers.live_server import LiveServer, ReferenceServer
 from support.servers.real_keystone import ROLES, RealKeystone
 
+pytestmark = pytest.mark.slow
+
 PROVIDER = "c0ffee00-0000-0000-0000-000000000001"
 CONSUMER = "c0ffee00-0000-0000-0000-00000000c001"
 SYSTEM = {"system": {"all": True}}

@@ -30,6 +30,8 @@ from support.servers.haproxy import (
 from support.servers.live_server import LiveServer
 from support.servers.process_ends import wait_until_gone
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[2]
 # SQLite has one machine, and no use for a second server.
 KIND = "postgresql"

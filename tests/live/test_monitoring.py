@@ -22,6 +22,8 @@ from support.promql import selectors_of
 from support.requirements import note_missing
 from support.servers.live_server import LiveServer
 
+pytestmark = pytest.mark.slow
+
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
 HOST = "c0ffee00-0000-0000-0000-000000000001"
 AGGREGATE = "c0ffee00-0000-0000-0000-00000000a001"

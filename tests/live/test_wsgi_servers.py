@@ -18,6 +18,8 @@ from roost.model.identifiers import new_uuid
 from support.api_client import ApiClient
 from support.servers.wsgi_servers import PREFIX, SERVERS, UwsgiServer, WsgiServer, require
 
+pytestmark = pytest.mark.slow
+
 WAIT_SECONDS = 60
 CHILDREN = 70
 

@@ -17,6 +17,8 @@ from support.moving.whole_answers import whole_answers
 from support.requirements import reference_environment
 from support.servers.live_server import ReferenceServer
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["db", *arguments])

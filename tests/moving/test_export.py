@@ -30,6 +30,8 @@ from support.requirements import run as this_run
 from support.roost_command import Outcome, roost
 from support.store.schemas import make_older
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def target_url(request: pytest.FixtureRequest, _makers: dict[str, Databases]) -> Iterator[str]:

@@ -26,6 +26,8 @@ from support.roost_command import Outcome, roost
 from support.servers.live_server import LiveServer, ReferenceServer
 from support.worlds.notation import provider_uuid
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def _sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], LiveServer]]:
