@@ -14,6 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from support.servers.live_server import LiveServer
 
+pytestmark = pytest.mark.slow
+
 WORKERS = 2
 TRAITS = "/traits"
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}

@@ -22,6 +22,8 @@ from support.moving.sample_cloud import make_sample_cloud
 from support.requirements import run as this_run
 from support.roost_command import Outcome, roost
 
+pytestmark = pytest.mark.slow
+
 sqlite_alone = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 

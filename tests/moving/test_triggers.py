@@ -36,6 +36,8 @@ from support.scenarios.scenario import Scenario, drawing, readable, tell
 from support.store.schemas import describe
 from support.worlds.notation import provider_uuid
 
+pytestmark = pytest.mark.slow
+
 # A write of the reference takes ten times as long as a write of Roost.
 EXAMPLES = many(2)
 # Questions that the forest answers. The reference has no defect in them without sharing providers.
