@@ -112,7 +112,8 @@ def test_a_caller_without_roles_is_refused_with_the_name_of_the_rule(
 ) -> None:
     answer = use(api, route, x_roles="")
     assert answer.status == 403
-    rule = f"placement:{RULES[route.method, route.path]}"
+    prefix = "roost" if route.path.startswith("/roost/") else "placement"
+    rule = f"{prefix}:{RULES[route.method, route.path]}"
     assert f"Policy does not allow {rule} to be performed." in answer.detail
 
 

@@ -274,7 +274,10 @@ def _unauthorized_response(request: Request, refusal: Unauthorized) -> Response:
 
 def _error_response(request: Request, error: HttpError) -> Response:
     content_type, body = errors.render(
-        error, request.header("accept"), request.id, with_code=request.at_least(1, 23)
+        error,
+        request.header("accept"),
+        request.id,
+        with_code=request.at_least(1, 23) or request.is_extension,
     )
     if request.method == "HEAD":
         content_type, body = "text/html; charset=UTF-8", b""

@@ -88,6 +88,19 @@ _RULES = {
             "allocation_candidates:list",
         )
     },
+    # The routes of ours. Reading needs what the list of providers needs.
+    **{
+        f"roost:{name}": _ADMIN_OR_SERVICE
+        for name in (
+            "candidates:list",
+            "capacity:show",
+            "explain:show",
+            "fragmentation:show",
+            "openapi:show",
+            "resilience:show",
+            "whatif:ask",
+        )
+    },
 }
 
 

@@ -106,6 +106,11 @@ class Request:
         return value
 
     @property
+    def is_extension(self) -> bool:
+        """Whether the request is for a route of ours, which no microversion changes."""
+        return self.path.startswith("/roost/")
+
+    @property
     def content_type(self) -> str | None:
         """The media type of the body, without parameters; `None` if the client sent none."""
         value: str = self.environ.get("CONTENT_TYPE") or ""

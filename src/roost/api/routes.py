@@ -74,6 +74,18 @@ def _route(
     )
 
 
+def _extension(method: str, path: str, handler: Handler, rule: str) -> Route:
+    """A route of ours: the same at every microversion."""
+    return Route(
+        method,
+        f"/roost/{path}",
+        handler,
+        f"roost:{rule}",
+        takes_json=method in ("POST", "PUT"),
+        gives_json=method == "GET",
+    )
+
+
 _CLASS = "/resource_classes/{name}"
 _PROVIDER = "/resource_providers/{uuid}"
 _INVENTORIES = "/resource_providers/{uuid}/inventories"

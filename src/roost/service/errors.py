@@ -18,6 +18,7 @@ class ErrorCode(StrEnum):
     QUERY_DUPLICATE_KEY = "placement.query.duplicate_key"
     QUERY_BAD_VALUE = "placement.query.bad_value"
     QUERY_MISSING_VALUE = "placement.query.missing_value"
+    NO_SUCH_PROVIDER = "roost.no_such_provider"
 
 
 class ConflictCause(StrEnum):

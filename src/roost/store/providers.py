@@ -46,6 +46,13 @@ PROVIDERS: Select[Any] = select(
 
 _BY_UUID = Query(PROVIDERS.where(resource_providers.c.uuid == bindparam("uuid")))
 _BY_ID = Query(PROVIDERS.where(resource_providers.c.id == bindparam("id")))
+_BY_NAME = Query(PROVIDERS.where(resource_providers.c.name == bindparam("name")))
+_NAMES = Statement(
+    lambda uuids: select(resource_providers.c.uuid, resource_providers.c.name).where(
+        resource_providers.c.uuid.in_(uuids)
+    ),
+    lists=["uuids"],
+)
 
 # NO KEY UPDATE on PostgreSQL: rows that refer to the provider (children, traits) may still come.
 _LOCK = (
@@ -132,6 +139,17 @@ def find_provider_by_id(connection: Connection, id_: int) -> Provider | None:
     """The provider with this internal id."""
     row = _BY_ID.fetch_one(connection, {"id": id_})
     return None if row is None else provider_of(row)
+
+
+def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
+    """The provider with this name, as the database compares names."""
+    row = _BY_NAME.fetch_one(connection, {"name": name})
+    return None if row is None else provider_of(row)
+
+
+def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
+    """The names of those of the providers that exist, by uuid."""
+    return dict(tuple(row) for row in _NAMES.rows(connection, uuids))
 
 
 def any_exists(connection: Connection) -> bool:

@@ -1,0 +1,1 @@
+"""What Roost offers beyond the Placement API: everything under `/roost/`."""

@@ -1,0 +1,75 @@
+"""The query string of a route of ours: parameters of the route, and those of a candidate query.
+
+Whatever microversion a client sends, a candidate query means what it means at the newest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from roost.api.candidates.query import parse_candidate_query
+from roost.api.errors import HttpError
+from roost.api.microversions import MAX_VERSION
+from roost.api.requests import Request, parse_query_string
+from roost.model.candidates import CandidateQuery
+from roost.model.limits import Limits
+from roost.service.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a request, after the route has named its own."""
+
+    own: Mapping[str, str]
+    # All remaining pairs, in their order: they belong to the candidate query.
+    rest: list[tuple[str, str]]
+
+    def integer(self, name: str, default: int, *, least: int, most: int) -> int:
+        """A number among the route's own parameters; 400 if it is no number in this range."""
+        text = self.own.get(name)
+        if text is None:
+            return default
+        # Ten digits are more than any bound has.
+        if text.isascii() and text.isdigit() and len(text) <= 10 and least <= int(text) <= most:
+            return int(text)
+        raise bad_parameter(f"{name} is {text[:40]!r}. Send a number from {least} to {most}.")
+
+
+def split_parameters(request: Request, own: Collection[str]) -> Parameters:
+    """The parameters with these names, each at most once, and the rest; 400 if one is repeated."""
+    found: dict[str, str] = {}
+    rest: list[tuple[str, str]] = []
+    for name, value in request.query():
+        if name not in own:
+            rest.append((name, value))
+        elif name in found:
+            raise HttpError(
+                400, f"{name} may be sent once. Leave one out.", ErrorCode.QUERY_DUPLICATE_KEY
+            )
+        else:
+            found[name] = value
+    return Parameters(found, rest)
+
+
+def refuse_rest(parameters: Parameters) -> None:
+    """400 if the query string has a parameter that the route does not know."""
+    if parameters.rest:
+        raise bad_parameter(f"{parameters.rest[0][0][:40]!r} is no parameter of this route.")
+
+
+def parse_query_pairs(pairs: list[tuple[str, str]], limits: Limits) -> CandidateQuery:
+    """The candidate query in these pairs; 400 with the reason if they are none."""
+    return parse_candidate_query(pairs, MAX_VERSION, limits.max_request_groups)
+
+
+def parse_query_text(text: str, limits: Limits) -> CandidateQuery:
+    """The candidate query in a query string that a JSON body or a parameter has."""
+    # The parser takes what WSGI gives: bytes as Latin-1.
+    raw = text.removeprefix("?").encode("utf-8", "surrogatepass").decode("latin-1")
+    return parse_query_pairs(parse_query_string(raw, limits.max_query_parameters), limits)
+
+
+def bad_parameter(sentence: str) -> HttpError:
+    """400 for a parameter of ours."""
+    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
