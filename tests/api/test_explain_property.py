@@ -10,12 +10,13 @@ from urllib.parse import urlencode
 import pytest
 
 from roost.api.application import Application
+from roost.api.candidates.empty_answers import header_text
 from roost.configuration.settings import Settings
 from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for
 from support.properties import many
 from support.scenarios.cloud import Cloud, Writer
-from support.scenarios.oracle import World, candidates
+from support.scenarios.oracle import NESTED, World, candidates
 from support.scenarios.requests import Request
 from support.scenarios.scenario import Scenario, drawing, query_text, readable, tell
 from support.scenarios.stage_oracle import stage_counts
@@ -64,6 +65,19 @@ def check_explanation(
     )
     if provider is None:
         assert found["feasible"] == bool(candidates(world, query))
+        check_header(api, request, found["reason"])
+
+
+def check_header(api: ApiClient, request: Request, reason: Any) -> None:
+    """The header of an empty answer has the sentence of the explanation, found without counting."""
+    headers = {"X-Roost-Explain": "1"}
+    answer = api.at(request.version).request("GET", request.path, headers=headers)
+    assert answer.status == 200
+    text = answer.headers.get("X-Roost-Reason")
+    assert (text is None) == bool(answer.json["allocation_requests"])
+    # An older version may have fewer candidates than the explanation, and another reason.
+    if request.query.minor >= NESTED:
+        assert text == (None if reason is None else header_text(reason["text"]))
 
 
 def shape(found: Any) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from time import perf_counter
 
-from roost.api.candidates.answer_cache import CachedAnswer
+from roost.api.candidates.answer_cache import CachedAnswer, Question
 from roost.api.candidates.body import candidate_body, streamed_body
+from roost.api.candidates.empty_answers import Asked, counted, tell_reason, wants_reason
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.microversions import Microversion
 from roost.api.requests import Request, parse_query_string
@@ -17,6 +18,7 @@ from roost.metrics.catalogue import SEARCHED_BLOCKS, TRUNCATED
 from roost.metrics.stages import Stage
 from roost.model.candidates import CandidateQuery
 from roost.search.candidates import FoundCandidates
+from roost.search.kept_work import KeptWork
 from roost.search.turns import TURNS
 from roost.service.candidates import list_candidates
 
@@ -42,17 +44,22 @@ def list_all(services: Services, request: Request) -> Response:
     forest = services.forest()
     question = text, request.version
     answer = services.answers.find(question, forest)
+    explains = wants_reason(request, services.settings.watch.explain_empty)
+    work = None
     if answer is None:
         request.search = SearchAsked(forest, query)
         began, times = perf_counter(), request.times
+        work = _kept_work(services, text, question)
         with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
             found = list_candidates(
                 forest,
                 query,
                 services.settings.candidate_order,
                 turn.pause,
-                services.answers.work(question) if len(text) <= _SHORT_QUERY else None,
+                work,
             )
+            if explains:
+                found = counted(found)
             times.end(Stage.SEARCH, began)
             times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
             _count(found)
@@ -73,7 +80,16 @@ def list_all(services: Services, request: Request) -> Response:
     else:
         request.candidates = _KEPT, answer.count
     response = Response(200, answer.body.text, [_CONTENT_TYPE, *answer.headers])
+    if explains and not answer.count:
+        asked = Asked(question, forest, query, work or _kept_work(services, text, question))
+        with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+            response.headers.append(tell_reason(request, asked, services.answers, turn.pause))
     return with_cache_headers(response, request, now())
+
+
+def _kept_work(services: Services, text: str, question: Question) -> KeptWork:
+    """What earlier searches for a question left; nothing if the question is long."""
+    return services.answers.work(question) if len(text) <= _SHORT_QUERY else KeptWork()
 
 
 def _count(found: FoundCandidates) -> None:
