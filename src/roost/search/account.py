@@ -15,7 +15,7 @@ from roost.search.joint_conditions import JointCondition, find_clash
 from roost.search.plan import Plan, make_any_plan
 from roost.search.problem import Problem
 from roost.search.rules import Rules
-from roost.search.scan import anchors, scan_trees
+from roost.search.scan import scan_trees
 from roost.search.sharing import SharingProviders
 from roost.search.solving import Step, solve
 from roost.search.staged_trees import Left, StagedTrees
@@ -151,10 +151,11 @@ class _AccountTaker:
         if not tree_count or self._counts[RequestStage.TOGETHER]:
             return None
         return find_clash(
+            self._forest,
             self._rules,
             self._solvable,
             is_complete=self._remembered_trees == tree_count,
-            pause=self._rules.effort.pause,
+            only_tree=self._trees.only_tree,
         )
 
     def _add_block(self, block_number: int) -> None:
@@ -165,7 +166,7 @@ class _AccountTaker:
             left.append(list(self._trees.left_by_stage(requirement_index, block_number)))
         for funnel in self._funnels:
             funnel.add_block(left, len(block))
-        alive = anchors(rules.plan, block, block_number) & self._trees.considered(block_number)
+        alive = self._trees.anchors(block_number)
         self._counts[RequestStage.ROOT] += _count(alive)
         for its in left:
             alive &= its[-1].trees
