@@ -125,11 +125,12 @@ class _AccountTaker:
         self._by_suffix = {suffix: funnels[indexes] for suffix, indexes in by_suffix.items()}
         self._funnels = tuple(funnels.values())
         self._counts = dict.fromkeys(RequestStage, 0)
-        # Whether a problem has a solution, and those that take long, each with its trees.
+        # Whether a problem has a solution.
         self._solvable: dict[Problem, bool] = {}
         # The count of trees whose problem is among these.
         self._remembered_trees = 0
-        self._hard: list[tuple[int, Iterator[Step]]] = []
+        # The problems that take long, with the count of their trees.
+        self._hard: list[tuple[Problem, int, Iterator[Step]]] = []
 
     def account(self) -> Account:
         """The account of all blocks."""
@@ -137,9 +138,10 @@ class _AccountTaker:
             self._add_block(block_number)
         for funnel in self._funnels:
             funnel.add_guests(self._trees)
-        for tree_count, steps in self._hard:
-            if any(step is not None for step in steps):
-                self._counts[RequestStage.TOGETHER] += tree_count
+        for problem, tree_count, steps in self._hard:
+            solvable = any(step is not None for step in steps)
+            self._counts[RequestStage.TOGETHER] += tree_count if solvable else 0
+            self._remember(problem, tree_count, solvable=solvable)
         groups = tuple(
             GroupAccount(suffix, funnel.counts) for suffix, funnel in self._by_suffix.items()
         )
@@ -185,7 +187,7 @@ class _AccountTaker:
         steps = solve(self._rules, problem)
         for step in steps:
             if step is None:
-                self._hard.append((tree_count, steps))
+                self._hard.append((problem, tree_count, steps))
                 return False
             self._remember(problem, tree_count, solvable=True)
             return True
