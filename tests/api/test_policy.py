@@ -316,6 +316,7 @@ def growth(ask: Callable[[int], None], times: int) -> int:
     ["r" * 50_000, ",".join("r" * 900)],
     ids=["long", "many"],
 )
+@pytest.mark.slow
 def test_callers_with_ever_new_roles_do_not_fill_the_memory(api: ApiClient, role: str) -> None:
     def ask(number: int) -> None:
         assert api.get("/traits", x_roles=f"{number},{role}").status == 403
