@@ -8,7 +8,7 @@ request groups cost as much as one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -22,6 +22,9 @@ from roost.search.forest import Forest, TreeRef
 # For each set of traits or aggregates, by set number, whether the set meets a condition.
 # `None`: every set does.
 SetMask: TypeAlias = BoolColumn | None
+
+# The tree of an in_tree that no provider has. No block has it.
+NO_TREE = TreeRef(-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class Requirement:
     conditions: Conditions
     # The suffixes of the request groups that have it.
     suffixes: tuple[str, ...]
+    # Whether the group has neither resources nor a positive condition: no provider meets it.
+    asks_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +99,24 @@ class Plan:
 
 def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
     """The plan for a query all of whose names exist; `None` if no provider can meet it."""
+    if any(map(_asks_nothing, query.groups)):
+        return None
+    plan = make_any_plan(forest, query)
+    bound_trees = (requirement.conditions.in_tree for requirement in plan.requirements)
+    return None if NO_TREE in (plan.only_anchor, *bound_trees) else plan
+
+
+def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
+    """The plan for a query all of whose names exist, even if no provider can meet it."""
     tree_refs = {
-        group.in_tree: forest.find_tree(group.in_tree)
+        group.in_tree: forest.find_tree(group.in_tree) or NO_TREE
         for group in query.groups
         if group.in_tree is not None
     }
     bound_trees = [_bound_tree(tree_refs, group) for group in query.groups]
-    if any(bound is None for bound in bound_trees) or any(map(_asks_nothing, query.groups)):
-        return None
     drafts: dict[tuple[object, ...], _RequirementDraft] = {}
     slots: list[Slot] = []
     for group, bound in zip(query.groups, bound_trees, strict=True):
-        assert bound is not None
         for resources in _resources_by_slot(group):
             key = (
                 tuple(resources.items()),
@@ -114,9 +125,7 @@ def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
                 bound,
                 not group.suffix,
             )
-            draft = drafts.setdefault(
-                key, _RequirementDraft(len(drafts), group, bound[0], resources)
-            )
+            draft = drafts.setdefault(key, _RequirementDraft(len(drafts), group, bound, resources))
             draft.suffixes.append(group.suffix)
             slots.append(Slot(group.suffix, draft.requirement_index, resources))
     unsuffixed = next((group for group in query.groups if not group.suffix), None)
@@ -164,12 +173,14 @@ class _RequirementDraft:
             _amounts(forest, self.resources),
             _conditions(forest, self.group, self.in_tree),
             tuple(self.suffixes),
+            _asks_nothing(self.group),
         )
 
 
 def requirement_of(forest: Forest, group: RequestGroup) -> Requirement:
     """The requirement of a suffixed group all of whose names exist; in_tree does not count."""
-    return _RequirementDraft(0, group, None, group.resources, [group.suffix]).finished(forest)
+    draft = _RequirementDraft(0, group, None, group.resources, [group.suffix])
+    return replace(draft.finished(forest), asks_nothing=False)
 
 
 def _asks_nothing(group: RequestGroup) -> bool:
@@ -178,17 +189,13 @@ def _asks_nothing(group: RequestGroup) -> bool:
     return not group.resources and not has_positive
 
 
-def _bound_tree(
-    tree_refs: Mapping[str, TreeRef | None], group: RequestGroup
-) -> tuple[TreeRef | None] | None:
-    """The tree to which in_tree binds the group, in a tuple; `None` if no such tree exists."""
+def _bound_tree(tree_refs: Mapping[str, TreeRef], group: RequestGroup) -> TreeRef | None:
+    """The tree to which in_tree binds the group; `NO_TREE` if no such tree exists."""
     if group.in_tree is None:
-        return (None,)
-    found = tree_refs[group.in_tree]
-    if found is None:
         return None
+    found = tree_refs[group.in_tree]
     # in_tree does not bind a group without resources, as long as such a tree exists.
-    return (found if group.resources else None,)
+    return found if group.resources or found == NO_TREE else None
 
 
 def _resources_by_slot(group: RequestGroup) -> list[dict[str, int]]:

@@ -43,7 +43,7 @@ def list_all(services: Services, request: Request) -> Response:
     question = text, request.version
     answer = services.answers.find(question, forest)
     if answer is None:
-        request.search = SearchAsked(forest, query, services.settings.candidate_order)
+        request.search = SearchAsked(forest, query)
         began, times = perf_counter(), request.times
         with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
             found = list_candidates(
