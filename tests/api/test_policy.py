@@ -69,6 +69,7 @@ RULES = {
     ("GET", "/allocation_candidates"): "allocation_candidates:list",
     ("POST", "/reshaper"): "reshaper:reshape",
     ("GET", "/roost/explain"): "explain:show",
+    ("POST", "/roost/whatif"): "whatif:ask",
 }
 GUARDED = [route for route in ROUTES if route.path not in UNGUARDED]
 

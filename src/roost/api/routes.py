@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import explain
+from roost.api.extensions import whatif
 from roost.api.handlers import (
     aggregates,
     allocations,
@@ -165,6 +166,7 @@ ROUTES: tuple[Route, ...] = (
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
 
     _extension("GET", "explain", explain.show, "explain:show"),
+    _extension("POST", "whatif", whatif.ask, "whatif:ask"),
 )
 # fmt: on
 

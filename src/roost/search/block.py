@@ -89,6 +89,11 @@ class InventoryColumns:
             allowed &= keeps_units(amount, self.min_unit, self.step_size)
         return allowed
 
+    def row_of(self, index: int) -> int:
+        """The row of the provider at this index; -1 if it has no inventory of the class."""
+        row = int(np.searchsorted(self.indexes, index))
+        return row if row < len(self.indexes) and self.indexes[row] == index else -1
+
     def with_used(self, used: IntColumn) -> InventoryColumns:
         """The same inventories with another usage."""
         return replace(self, used=used, room=_room(self.capacity, used, self.max_unit))
