@@ -19,6 +19,7 @@ from roost.search.footprint import Basis, Footprint
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptScans, KeptWork
 from roost.search.plan import Slot
+from roost.search.ranked_walk import ranked
 from roost.search.rules import Rules
 from roost.search.scan import AlikeTrees, scan_block
 from roost.search.sharing import SharingProvider, SharingProviders
@@ -69,7 +70,7 @@ def find_candidates(
     plan = kept_work.plan(forest, query, basis)
     if plan is None:
         return FoundCandidates(forest, (), (), (), 0, footprint=footprint)
-    unbounded = order.maximum is None and not order.shuffled and _is_unbounded(query.limit)
+    unbounded = order.is_unbounded and _is_unbounded(query.limit)
     # The headers of an unbounded answer are sent before the search ends, so they cannot tell that
     # the effort did not suffice.
     effort = Effort(bounded=not unbounded, pause=pause)
@@ -84,8 +85,11 @@ def find_candidates(
         everything = distinct(forest, rules, in_any_order(rules, scanned))
         batches = _until(everything, query.limit)
         return FoundCandidates(forest, plan.slots, sharing_providers.providers, batches, None)
-    walk = depth_first if order.depth_first else breadth_first
-    batches = distinct(forest, rules, walk(rules, scanned))
+    if order.ranking is not None:
+        batches = ranked(forest, rules, scanned, order.ranking)
+    else:
+        batches = (depth_first if order.depth_first else breadth_first)(rules, scanned)
+    batches = distinct(forest, rules, batches)
     wanted = None if order.shuffled else query.limit
     bound = _bound(order, wanted, len(plan.slots))
     # After the client's own limit it does not matter whether there are more.
@@ -124,7 +128,7 @@ def _until(batches: Iterator[Batch], bound: int | None) -> Iterator[Batch]:
 
 def _bound(order: CandidateOrder, wanted: int | None, slot_count: int) -> float:
     """How many candidates the search holds at most."""
-    if order.maximum is None and wanted is None:
+    if order.maximum is None and order.ranking is None and wanted is None:
         return inf
     maximum = _LIMIT_MAX if order.maximum is None else order.maximum
     by_slots = max(1, max(maximum, _LIMIT_MAX) * _SLOTS_USUAL // slot_count)

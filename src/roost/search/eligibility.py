@@ -82,6 +82,13 @@ def _meeting(
             else indexes[:0]
         )
         report.left("in_tree", indexes)
+    if conditions.in_subtree is not None:
+        top = conditions.in_subtree
+        below = (
+            block.subtree(top.provider_index) if top.block_number == block_number else NO_INDEXES
+        )
+        indexes = _both(indexes, below, len(block))
+        report.left("in_subtree", indexes)
     return indexes
 
 
