@@ -99,20 +99,22 @@ def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
     slots: list[Slot] = []
     only_anchor: TreeRef | None = None
     for group in query.groups:
-        place = _place_of(forest, group)
-        if place is None or _asks_nothing(group):
+        binding = _binding_of(forest, group)
+        if binding is None or _asks_nothing(group):
             return None
         if not group.suffix:
-            only_anchor = place.tree(forest)
+            only_anchor = binding.tree(forest)
         for resources in _resources_by_slot(group):
             key = (
                 tuple(resources.items()),
                 group.traits,
                 group.aggregates,
-                place,
+                binding,
                 not group.suffix,
             )
-            draft = drafts.setdefault(key, _RequirementDraft(len(drafts), group, place, resources))
+            draft = drafts.setdefault(
+                key, _RequirementDraft(len(drafts), group, binding, resources)
+            )
             draft.suffixes.append(group.suffix)
             slots.append(Slot(group.suffix, draft.requirement_index, resources))
     unsuffixed = next((group for group in query.groups if not group.suffix), None)
@@ -148,7 +150,7 @@ def _slot_sets(
     )
 
 
-class _Place(NamedTuple):
+class _Binding(NamedTuple):
     """Where in_tree and in_subtree bind a request group to."""
 
     in_tree: TreeRef | None = None
@@ -166,21 +168,21 @@ class _RequirementDraft:
     # Which of the plan's requirements it becomes.
     requirement_index: int
     group: RequestGroup
-    place: _Place
+    binding: _Binding
     resources: Mapping[str, int]
     suffixes: list[str] = field(default_factory=list)
 
     def finished(self, forest: Forest) -> Requirement:
         return Requirement(
             _amounts(forest, self.resources),
-            _conditions(forest, self.group, self.place),
+            _conditions(forest, self.group, self.binding),
             tuple(self.suffixes),
         )
 
 
 def requirement_of(forest: Forest, group: RequestGroup) -> Requirement:
     """The requirement of a suffixed group all of whose names exist, wherever its providers are."""
-    return _RequirementDraft(0, group, _Place(), group.resources, [group.suffix]).finished(forest)
+    return _RequirementDraft(0, group, _Binding(), group.resources, [group.suffix]).finished(forest)
 
 
 def _asks_nothing(group: RequestGroup) -> bool:
@@ -189,8 +191,8 @@ def _asks_nothing(group: RequestGroup) -> bool:
     return not (group.resources or has_positive or group.in_subtree)
 
 
-def _place_of(forest: Forest, group: RequestGroup) -> _Place | None:
-    """Where the group is bound to; `None` if no such place exists."""
+def _binding_of(forest: Forest, group: RequestGroup) -> _Binding | None:
+    """Where the group is bound to; `None` if no such binding exists."""
     in_tree = None if group.in_tree is None else forest.find_tree(group.in_tree)
     in_subtree = None if group.in_subtree is None else forest.find_provider(group.in_subtree)
     if (in_tree is None) != (group.in_tree is None):
@@ -198,9 +200,9 @@ def _place_of(forest: Forest, group: RequestGroup) -> _Place | None:
     if (in_subtree is None) != (group.in_subtree is None):
         return None
     # in_tree does not bind a group without resources, as long as such a tree exists.
-    place = _Place(in_tree if group.resources else None, in_subtree)
-    apart = None not in place and place.tree(forest) != place.in_tree
-    return None if apart else place
+    binding = _Binding(in_tree if group.resources else None, in_subtree)
+    apart = None not in binding and binding.tree(forest) != binding.in_tree
+    return None if apart else binding
 
 
 def _resources_by_slot(group: RequestGroup) -> list[dict[str, int]]:
@@ -218,15 +220,15 @@ def _amounts(forest: Forest, resources: Mapping[str, int]) -> tuple[ResourceAmou
     )
 
 
-def _conditions(forest: Forest, group: RequestGroup, place: _Place) -> Conditions:
+def _conditions(forest: Forest, group: RequestGroup, binding: _Binding) -> Conditions:
     unsuffixed = not group.suffix
     return Conditions(
         # The providers of the unsuffixed group need its required traits only together.
         trait_mask=_trait_mask(forest, group.traits, with_required=not unsuffixed),
         member_of_mask=_member_of_mask(forest, group.aggregates),
         not_member_of_mask=_not_member_of_mask(forest, group.aggregates),
-        in_tree=place.in_tree,
-        in_subtree=place.in_subtree,
+        in_tree=binding.in_tree,
+        in_subtree=binding.in_subtree,
         unsuffixed=unsuffixed,
     )
 
