@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -22,6 +22,7 @@ from roost.search.plan import Slot
 from roost.search.ranked_walk import ranked
 from roost.search.rules import Rules
 from roost.search.scan import AlikeTrees, scan_block
+from roost.search.served_trees import ServedTrees
 from roost.search.sharing import SharingProvider, SharingProviders
 from roost.search.solving import Step, solve
 from roost.search.walks import breadth_first, depth_first, in_any_order
@@ -47,6 +48,8 @@ class FoundCandidates:
     truncated: bool = False
     # All that the search looked at; `None` if it looked in a random order.
     footprint: Footprint | None = None
+    # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
+    choices: Mapping[str, int] = field(default_factory=dict)
 
 
 def find_candidates(
@@ -57,12 +60,14 @@ def find_candidates(
     *,
     pause: Callable[[], None] = no_pause,
     kept_work: KeptWork | None = None,
+    served: ServedTrees | None = None,
 ) -> FoundCandidates:
     """The candidates for a query all of whose names exist in the forest's vocabulary.
 
     If neither the query nor the order bounds their count, the search works them out while the
     caller takes the batches. It calls `pause` after some milliseconds of work at most.
     `kept_work` has what earlier searches for the query left, and makes no difference to the result.
+    Trees that are `served` are left out, in a search with a bound.
     """
     kept_work = KeptWork() if kept_work is None else kept_work
     basis = Basis.of(forest, query)
@@ -85,10 +90,14 @@ def find_candidates(
         everything = distinct(forest, rules, in_any_order(rules, scanned))
         batches = _until(everything, query.limit)
         return FoundCandidates(forest, plan.slots, sharing_providers.providers, batches, None)
+    if served is not None:
+        scanned = served.without_served(scanned)
     if order.ranking is not None:
         batches = ranked(forest, rules, scanned, order.ranking)
     else:
         batches = (depth_first if order.depth_first else breadth_first)(rules, scanned)
+    if served is not None:
+        batches = served.noting(batches)
     batches = distinct(forest, rules, batches)
     wanted = None if order.shuffled else query.limit
     bound = _bound(order, wanted, len(plan.slots))

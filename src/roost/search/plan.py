@@ -192,7 +192,7 @@ def _asks_nothing(group: RequestGroup) -> bool:
 
 
 def _binding_of(forest: Forest, group: RequestGroup) -> _Binding | None:
-    """Where the group is bound to; `None` if no such binding exists."""
+    """Where the group is bound to; `None` if that does not exist."""
     in_tree = None if group.in_tree is None else forest.find_tree(group.in_tree)
     in_subtree = None if group.in_subtree is None else forest.find_provider(group.in_subtree)
     if (in_tree is None) != (group.in_tree is None):
