@@ -70,6 +70,7 @@ RULES = {
     ("POST", "/reshaper"): "reshaper:reshape",
     ("GET", "/roost/explain"): "explain:show",
     ("POST", "/roost/whatif"): "whatif:ask",
+    ("GET", "/roost/candidates"): "candidates:list",
 }
 GUARDED = [route for route in ROUTES if route.path not in UNGUARDED]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
-from roost.api.extensions import explain
-from roost.api.extensions import whatif
+from roost.api.extensions import candidates as extended_candidates
+from roost.api.extensions import explain, whatif
 from roost.api.handlers import (
     aggregates,
     allocations,
@@ -167,6 +167,7 @@ ROUTES: tuple[Route, ...] = (
 
     _extension("GET", "explain", explain.show, "explain:show"),
     _extension("POST", "whatif", whatif.ask, "whatif:ask"),
+    _extension("GET", "candidates", extended_candidates.list_all, "candidates:list"),
 )
 # fmt: on
 

@@ -193,6 +193,20 @@ class Block:
         found = wanted[np.minimum(self.ids, len(wanted) - 1)]
         return np.flatnonzero(found).astype(np.int32)
 
+    def subtree(self, top: int) -> IndexColumn:
+        """The indexes of a provider and of all providers below it, ascending."""
+        tree_number = self.tree_numbers[top]
+        start, end = int(self.starts[tree_number]), int(self.starts[tree_number + 1])
+        # A root has no parent. It looks at itself instead, which adds nothing.
+        offsets = np.arange(end - start)
+        parents = np.where(self.parents[start:end] < 0, offsets, self.parents[start:end] - start)
+        below = offsets == top - start
+        count = 0
+        while count < (grown := int(np.count_nonzero(below))):
+            count = grown
+            below |= below[parents]
+        return (np.flatnonzero(below) + start).astype(np.int32)
+
     def trees_with_roots_at(self, indexes: IndexColumn) -> BoolColumn:
         """For each tree, whether its root has one of these indexes."""
         tree_numbers = self.tree_numbers[indexes]
