@@ -107,6 +107,10 @@ class InvalidResourceClass(PlacementError):
     """The server neither knows nor creates a resource class."""
 
 
+class NameInUse(PlacementError):
+    """A trait or resource class that providers have cannot be deleted."""
+
+
 class TraitRetrievalFailed(PlacementError):
     """The traits that the server knows could not be read."""
 

@@ -80,13 +80,14 @@ class Placement:
         answer = self._read(f"/resource_providers?{query}", "1.14", None)
         return answers.provider_bodies(answer)
 
+    def providers(self) -> list[ProviderBody]:
+        """All providers."""
+        return answers.provider_bodies(self._read("/resource_providers", "1.14", None))
+
     def roots(self) -> list[ProviderBody]:
         """All providers without parent."""
-        answer = self._read("/resource_providers", "1.14", None)
         return [
-            provider
-            for provider in answers.provider_bodies(answer)
-            if provider["parent_provider_uuid"] is None
+            provider for provider in self.providers() if provider["parent_provider_uuid"] is None
         ]
 
     def sharing_providers(self, aggregates: Iterable[str]) -> list[ProviderBody]:
