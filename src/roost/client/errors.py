@@ -152,3 +152,15 @@ class AllocationMoveFailed(PlacementError):
 
 class AllocationDeleteFailed(PlacementError):
     """Allocations of a consumer could not be deleted."""
+
+
+class QuestionRefused(PlacementError):
+    """The server did not answer a question about candidates, for instance for a misspelt name."""
+
+
+class NotOffered(PlacementError):
+    """The server lacks the route of this path: it is not Roost, or an older Roost."""
+
+    def __init__(self, message: str, path: str) -> None:
+        self.path = path
+        super().__init__(message)
