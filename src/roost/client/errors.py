@@ -63,6 +63,10 @@ class NotConfigured(PlacementError):
     """The configuration of the client is missing or wrong, for instance the server's address."""
 
 
+class RecordsInUse(PlacementError):
+    """Another process holds the ownership records of this owner."""
+
+
 class ResourceProviderRetrievalFailed(PlacementError):
     """A provider, its tree or its sharing providers could not be read."""
 
