@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from roost.api.candidates.query import parse_candidate_query
-from roost.api.microversions import MAX_VERSION
-from roost.api.requests import parse_query_string
-from roost.model.candidates import CandidateQuery
 from roost.search.lack import Lack, LackRule, Miss
 from roost.search.misses import find_misses
 from support.properties import many
-from support.scenarios.cloud import Cloud
 from support.scenarios.naive_misses import failed_checks, is_feasible
-from support.scenarios.oracle import Group, World
+from support.scenarios.oracle import Group
 from support.scenarios.random_requests import MISSING_PROVIDER
-from support.scenarios.requests import Request
 from support.scenarios.scenario import Scenario, tell
-from support.worlds.notation import aggregate_uuid, provider_uuid, short_name, write_query
+from support.worlds.notation import aggregate_uuid, provider_uuid, short_name
+from support.worlds.queries import query_of
+from support.worlds.requested_worlds import latest_requests
 from support.worlds.world_forests import oracle_world, world_forest
-
-LATEST = "1.39"
 
 SHORT_UUIDS = {
     **{provider_uuid(name): name for name in ("H1", "H2", "H3", "N1", "N2", "G1", "G2", "S")},
     **{aggregate_uuid(name): name for name in "ABC"},
 }
-
-
-def query_of(text: str) -> CandidateQuery:
-    """The query of a request in notation."""
-    return parse_candidate_query(parse_query_string(write_query(text), 4000), MAX_VERSION, 256)
 
 
 def misses_of(world: str, query: str, count: int = 9) -> tuple[Miss, ...]:
@@ -223,20 +210,6 @@ def test_a_query_that_no_forest_meets_has_no_miss(query: str) -> None:
 
 def test_an_empty_forest_has_no_miss() -> None:
     assert misses_of("", "VCPU:1") == ()
-
-
-def latest_requests(scenario: Scenario) -> Iterator[tuple[World, Request, CandidateQuery]]:
-    """Each valid request of a scenario at the latest version, with the world that it asks."""
-    cloud = Cloud()
-    for step in scenario.steps:
-        if not isinstance(step, Request):
-            cloud = step.apply(cloud)
-        elif step.mishap is None and step.version == LATEST:
-            yield (
-                cloud.world(),
-                step,
-                parse_candidate_query(list(step.parameters), MAX_VERSION, 256),
-            )
 
 
 @pytest.mark.hypothesis

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from roost.model.candidates import CandidateQuery
+from roost.search.effort import Effort
 from roost.search.feasibility import can_flow
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Lack, LackRule, LackStage
+from roost.search.plan import make_plan
 from roost.search.problem import LocalProvider, Problem
 from roost.search.rules import ContestedClass, Rules
 from roost.search.scan import problem_in
+from roost.search.sharing import SharingProviders
 from roost.search.solving import solve
 
 _RULES = (LackRule.CAPACITY, LackRule.ISOLATE, LackRule.SAME_SUBTREE, LackRule.REQUIRED)
@@ -206,3 +210,13 @@ def _room(
     inventory = block.inventories[class_id]
     index = int(block.starts[tree.tree_number]) + provider
     return max(0, int(inventory.room[inventory.indexes.searchsorted(index)]))
+
+
+def has_candidate_in(forest: Forest, tree: TreeRef, query: CandidateQuery, effort: Effort) -> bool:
+    """Whether a tree has a candidate for a query, as far as the effort suffices to know."""
+    plan = make_plan(forest, query)
+    if plan is None:
+        return False
+    rules = Rules(plan, SharingProviders(forest, plan, effort.pause), effort)
+    problem = problem_in(forest, tree, rules)
+    return problem is not None and bool(is_solvable(rules, problem))
