@@ -290,3 +290,17 @@ def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
         ),
         problem.parents,
     )
+
+
+def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
+    """The problem of one tree; `None` if the tree is no anchor or a requirement has no provider."""
+    plan, block = rules.plan, forest.blocks[tree.block_number]
+    if not _anchors(plan, block, tree.block_number)[tree.tree_number]:
+        return None
+    eligible = [
+        eligible_indexes(plan, requirement_index, block, tree.block_number)
+        for requirement_index in range(len(plan.requirements))
+    ]
+    tree_numbers = np.asarray([tree.tree_number], np.int32)
+    (alike,) = _alike_trees(block, tree.block_number, rules, eligible, tree_numbers)
+    return alike.problem if all(alike.problem.providers) else None
