@@ -37,10 +37,27 @@ class AlikeTrees(NamedTuple):
     problem: Problem
 
 
+class EligibleTrees(NamedTuple):
+    """The trees of a block in which every requirement and every trait choice has a provider."""
+
+    # For each requirement, the indexes of the providers of the block that meet it.
+    eligible: list[IndexColumn]
+    tree_numbers: IndexColumn
+
+
 def scan_block(
     forest: Forest, block_number: int, rules: Rules, account: Account | None = None
 ) -> Iterator[AlikeTrees]:
     """The trees of a block that may have a solution, alike trees together."""
+    found = eligible_trees(forest, block_number, rules, account)
+    if found is not None:
+        yield from alike_trees(forest.blocks[block_number], block_number, rules, found)
+
+
+def eligible_trees(
+    forest: Forest, block_number: int, rules: Rules, account: Account | None = None
+) -> EligibleTrees | None:
+    """The trees of a block that may have a solution; `None` if there is none."""
     plan, block = rules.plan, forest.blocks[block_number]
     alive = _anchors(plan, block, block_number)
     if account is not None:
@@ -48,21 +65,20 @@ def scan_block(
     eligible: list[IndexColumn] = []
     for requirement_index in range(len(plan.requirements)):
         if account is None and not alive.any():
-            return
+            return None
         rules.effort.pause()
         indexes = eligible_indexes(plan, requirement_index, block, block_number, account=account)
         eligible.append(indexes)
         alive &= _trees_with(block, indexes, rules.sharing_providers.reach_masks[requirement_index])
     for choice in plan.trait_choices:
         if account is None and not alive.any():
-            return
+            return None
         rules.effort.pause()
         alive &= _trees_that_meet(block, rules, eligible, choice)
     tree_numbers = np.flatnonzero(alive).astype(np.int32)
     if account is not None:
         account.trees_left("every group by itself", block, tree_numbers)
-    if len(tree_numbers):
-        yield from _alike_trees(block, block_number, rules, eligible, tree_numbers)
+    return EligibleTrees(eligible, tree_numbers) if len(tree_numbers) else None
 
 
 def _anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
@@ -133,14 +149,11 @@ class _TreeColumn:
         return rows[0].tobytes() if (rows == rows[0]).all() else None
 
 
-def _alike_trees(
-    block: Block,
-    block_number: int,
-    rules: Rules,
-    eligible: list[IndexColumn],
-    tree_numbers: IndexColumn,
+def alike_trees(
+    block: Block, block_number: int, rules: Rules, found: EligibleTrees
 ) -> Iterator[AlikeTrees]:
     """The trees, those together that pose the same problem."""
+    eligible, tree_numbers = found
     # The first few trees come first: a query for ten candidates does not wait for all trees.
     for some_tree_numbers in (tree_numbers[:_FIRST_TREES], tree_numbers[_FIRST_TREES:]):
         if not len(some_tree_numbers):
