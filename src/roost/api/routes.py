@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
+from roost.api.extensions import candidates as extended_candidates
+from roost.api.extensions import explain, whatif
 from roost.api.handlers import (
     aggregates,
     allocations,
@@ -162,6 +164,10 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/usages", usages.list_all, "placement:usages", since=Microversion(1, 9),
           gives_json=True, target_project=usages.target_project),
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
+
+    _extension("GET", "explain", explain.show, "explain:show"),
+    _extension("POST", "whatif", whatif.ask, "whatif:ask"),
+    _extension("GET", "candidates", extended_candidates.list_all, "candidates:list"),
 )
 # fmt: on
 

@@ -70,7 +70,7 @@ def count_part(
             part.slot_counts[requirement_index],
         )
         fits = np.minimum(fits, by_itself)
-    if part.subtree is None or not set(part.subtree).isdisjoint(commodities):
+    if not part.countable or not set(part.subtree).isdisjoint(commodities):
         return PartCount(fits, np.ones(block.tree_count, np.bool_))
     if part.subtree:
         by_cells, counted = _count_cells(block, part, units)
@@ -135,7 +135,6 @@ def _linked(
 
 def _count_cells(block: Block, part: PlanPart, units: list[Units]) -> tuple[IntColumn, BoolColumn]:
     """For each tree the count of its cells together, and whether cells explain the tree."""
-    assert part.subtree is not None
     fits: IntColumn = np.zeros(block.tree_count, np.int64)
     counted = np.zeros(block.tree_count, np.bool_)
     for head in part.subtree:
@@ -168,7 +167,6 @@ def _is_headed(block: Block, subtree: tuple[int, ...], units: list[Units], head:
 
 
 def _in_cells(block: Block, part: PlanPart, units: list[Units], head: int) -> IntColumn:
-    assert part.subtree is not None
     heads = units[head].indexes
     cell_of_head = np.full(len(block), _NO_CELL, np.int32)
     cell_of_head[heads] = np.arange(len(heads), dtype=np.int32)

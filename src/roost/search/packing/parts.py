@@ -7,7 +7,7 @@ holds n consumers for each part holds n consumers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -28,16 +28,18 @@ class PlanPart:
     rivals: frozenset[tuple[int, int]]
     # Whether isolation keeps the slots of each requirement apart.
     isolated: tuple[bool, ...]
-    # The requirements that same_subtree is about, if the plan has one same_subtree for all slots
-    # of each of them. `None`: it has another same_subtree, which counting does not cover.
-    subtree: tuple[int, ...] | None
+    # The requirements that same_subtree is about.
+    subtree: tuple[int, ...]
+    # Whether every same_subtree and every isolated set has all slots of its requirements or none,
+    # and at most one same_subtree is there. Counting covers nothing else.
+    countable: bool
 
 
 def parts_of(rules: Rules) -> list[PlanPart]:
     """The parts of the plan, in the order of their first slots."""
     plan = rules.plan
     links: list[Iterable[int]] = [contested.amount_by_slot for contested in rules.contested_classes]
-    links += [plan.isolated_slots, *plan.same_subtrees]
+    links += [*plan.isolated_sets, *plan.same_subtrees]
     if plan.trait_choices:
         links.append(plan.unsuffixed_slots)
     if rules.one_provider_per_tree:
@@ -68,45 +70,48 @@ def _part(plan: Plan, slots: list[int]) -> PlanPart:
         trait_choices=(
             plan.trait_choices if any(not plan.slots[slot].suffix for slot in slots) else ()
         ),
-        isolated_slots=_renumbered(plan.isolated_slots, new_slots),
-        same_subtrees=tuple(
-            _renumbered(subtree, new_slots)
-            for subtree in plan.same_subtrees
-            if subtree[0] in new_slots
-        ),
+        isolated_sets=_renumbered(plan.isolated_sets, new_slots),
+        same_subtrees=_renumbered(plan.same_subtrees, new_slots),
     )
     counts = Counter(slot.requirement_index for slot in part.slots)
-    isolated = {part.slots[slot].requirement_index for slot in part.isolated_slots}
+    isolated = [_requirements(part, slots) for slots in part.isolated_sets]
+    subtrees = [_requirements(part, slots) for slots in part.same_subtrees]
     return PlanPart(
         part,
         tuple(requirement_indexes),
         tuple(counts[index] for index in range(len(requirement_indexes))),
         frozenset(_rivals(part, isolated)),
-        tuple(index in isolated for index in range(len(requirement_indexes))),
-        _subtree(part, counts),
+        tuple(
+            any(inside[index] == counts[index] for inside in isolated)
+            for index in range(len(requirement_indexes))
+        ),
+        tuple(subtrees[0]) if subtrees else (),
+        len(subtrees) <= 1
+        and all(
+            inside[index] == counts[index] for inside in (*isolated, *subtrees) for index in inside
+        ),
     )
 
 
-def _renumbered(slots: Iterable[int], new_slots: Mapping[int, int]) -> tuple[int, ...]:
-    return tuple(new_slots[slot] for slot in slots if slot in new_slots)
+def _requirements(part: Plan, slots: Iterable[int]) -> Counter[int]:
+    """The requirements of these slots, and how many of the slots have each."""
+    return Counter(part.slots[slot].requirement_index for slot in slots)
 
 
-def _rivals(part: Plan, isolated: set[int]) -> Iterable[tuple[int, int]]:
+def _renumbered(
+    sets: Iterable[tuple[int, ...]], new_slots: Mapping[int, int]
+) -> tuple[tuple[int, ...], ...]:
+    """Those sets of slots that are in the part: a part has all slots of a set or none."""
+    return tuple(
+        tuple(new_slots[slot] for slot in slots) for slots in sets if slots[0] in new_slots
+    )
+
+
+def _rivals(part: Plan, isolated: Sequence[Counter[int]]) -> Iterable[tuple[int, int]]:
     for first, second in combinations(range(len(part.requirements)), 2):
         classes = [
             {class_id for class_id, _ in part.requirements[index].amounts}
             for index in (first, second)
         ]
-        if classes[0] & classes[1] or {first, second} <= isolated:
+        if classes[0] & classes[1] or any({first, second} <= inside.keys() for inside in isolated):
             yield first, second
-
-
-def _subtree(part: Plan, counts: Mapping[int, int]) -> tuple[int, ...] | None:
-    if not part.same_subtrees:
-        return ()
-    if len(part.same_subtrees) > 1:
-        return None
-    inside = Counter(part.slots[slot].requirement_index for slot in part.same_subtrees[0])
-    if any(inside[index] != counts[index] for index in inside):
-        return None
-    return tuple(inside)
