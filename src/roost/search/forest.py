@@ -76,11 +76,13 @@ class Forest:
 
     def find_tree(self, uuid: str) -> TreeRef | None:
         """The tree of the provider with this uuid; `None` if the forest has no such provider."""
-        ref = self.find_provider(uuid)
-        if ref is None:
-            return None
-        tree_numbers = self.blocks[ref.block_number].tree_numbers
-        return TreeRef(ref.block_number, int(tree_numbers[ref.provider_index]))
+        found = self.find_provider(uuid)
+        return None if found is None else self.tree_of(found)
+
+    def tree_of(self, provider: ProviderRef) -> TreeRef:
+        """The tree of a provider."""
+        block_number, index = provider
+        return TreeRef(block_number, int(self.blocks[block_number].tree_numbers[index]))
 
     def root_ids_of(self, provider_ids: Iterable[int]) -> list[int]:
         """The ids of the roots of the trees in which the forest has these providers."""
