@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
+from roost.api.extensions import resilience, whatif
 from roost.api.extensions import candidates as extended_candidates
 from roost.api.extensions import explain, whatif
 from roost.api.handlers import (
@@ -165,6 +166,7 @@ ROUTES: tuple[Route, ...] = (
           gives_json=True, target_project=usages.target_project),
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
 
+    _extension("GET", "resilience", resilience.show, "resilience:show"),
     _extension("GET", "explain", explain.show, "explain:show"),
     _extension("POST", "whatif", whatif.ask, "whatif:ask"),
     _extension("GET", "candidates", extended_candidates.list_all, "candidates:list"),
