@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions.openapi import OpenApiDocuments
+from roost.api.extensions import candidates as extended_candidates
+from roost.api.extensions import explain, whatif
 from roost.api.handlers import (
     aggregates,
     allocations,
@@ -170,6 +172,9 @@ ROUTES: tuple[Route, ...] = (
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
 
     _extension("GET", "openapi.json", _show_openapi, "openapi:show"),
+    _extension("GET", "explain", explain.show, "explain:show"),
+    _extension("POST", "whatif", whatif.ask, "whatif:ask"),
+    _extension("GET", "candidates", extended_candidates.list_all, "candidates:list"),
 )
 # fmt: on
 _DOCUMENTS = OpenApiDocuments(ROUTES)

@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from roost.search.account import Account
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, IndexColumn, IntColumn
 from roost.search.eligibility import eligible_indexes
@@ -37,36 +36,47 @@ class AlikeTrees(NamedTuple):
     problem: Problem
 
 
-def scan_block(
-    forest: Forest, block_number: int, rules: Rules, account: Account | None = None
-) -> Iterator[AlikeTrees]:
+def scan_block(forest: Forest, block_number: int, rules: Rules) -> Iterator[AlikeTrees]:
     """The trees of a block that may have a solution, alike trees together."""
     plan, block = rules.plan, forest.blocks[block_number]
-    alive = _anchors(plan, block, block_number)
-    if account is not None:
-        account.trees_left("root", block, np.flatnonzero(alive))
+    alive = anchors(plan, block, block_number)
+    if plan.root_aggregate_mask is not None:
+        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
     eligible: list[IndexColumn] = []
     for requirement_index in range(len(plan.requirements)):
-        if account is None and not alive.any():
+        if not alive.any():
             return
         rules.effort.pause()
-        indexes = eligible_indexes(plan, requirement_index, block, block_number, account=account)
+        indexes = eligible_indexes(plan, requirement_index, block, block_number)
         eligible.append(indexes)
-        alive &= _trees_with(block, indexes, rules.sharing_providers.reach_masks[requirement_index])
-    for choice in plan.trait_choices:
-        if account is None and not alive.any():
+        alive &= trees_with(block, indexes, rules.sharing_providers.reach_masks[requirement_index])
+    yield from scan_trees(forest, block_number, rules, eligible, alive)
+
+
+def scan_trees(
+    forest: Forest,
+    block_number: int,
+    rules: Rules,
+    eligible: list[IndexColumn],
+    alive: BoolColumn,
+) -> Iterator[AlikeTrees]:
+    """Of trees in which every group has a provider: those that may have a solution.
+
+    `eligible` has the eligible providers of the block for each requirement.
+    """
+    block = forest.blocks[block_number]
+    for choice in rules.plan.trait_choices:
+        if not alive.any():
             return
         rules.effort.pause()
-        alive &= _trees_that_meet(block, rules, eligible, choice)
+        alive = alive & _trees_that_meet(block, rules, eligible, choice)
     tree_numbers = np.flatnonzero(alive).astype(np.int32)
-    if account is not None:
-        account.trees_left("every group by itself", block, tree_numbers)
     if len(tree_numbers):
         yield from _alike_trees(block, block_number, rules, eligible, tree_numbers)
 
 
-def _anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
-    """The trees whose root may be an anchor."""
+def anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
+    """The trees that may be an anchor, by root_required and in_tree."""
     alive = np.ones(block.tree_count, np.bool_)
     if plan.only_anchor is not None:
         alive[:] = False
@@ -74,12 +84,10 @@ def _anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
             alive[plan.only_anchor.tree_number] = True
     if plan.root_trait_mask is not None:
         alive &= plan.root_trait_mask[block.trait_set_numbers[block.roots]]
-    if plan.root_aggregate_mask is not None:
-        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
     return alive
 
 
-def _trees_with(block: Block, indexes: IndexColumn, reach_mask: SetMask) -> BoolColumn:
+def trees_with(block: Block, indexes: IndexColumn, reach_mask: SetMask) -> BoolColumn:
     """The trees that have one of these providers, or that a sharing provider reaches."""
     found = np.zeros(block.tree_count, np.bool_)
     found[block.tree_numbers[indexes]] = True

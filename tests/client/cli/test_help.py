@@ -8,7 +8,10 @@ import pytest
 from roost.cli.main import cli
 from support.roost_command import roost
 
-COMMANDS = ["agent", "tree show", "tree export", "tree apply", "tree diff", "top", "import"]
+COMMANDS = [
+    *("agent", "tree show", "tree export", "tree apply", "tree diff", "top", "import"),
+    *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
+]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

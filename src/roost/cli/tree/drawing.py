@@ -37,31 +37,23 @@ _BLOCKS = _Ink("█", "░")
 _ASCII = _Ink("#", ".")
 
 
-def draw(inspected: InspectedTree, console: Console, *, details: bool) -> None:
-    """Draw a tree with its usage; `details` spells out all traits and aggregates."""
-    painter = _Painter(inspected, _ASCII if console.options.ascii_only else _BLOCKS, details)
-    root = inspected.tree.data(inspected.root_uuid)
-    trunk = Tree(painter.label(root), guide_style="dim")
-    levels = painter.grow(trunk, root.uuid)
-    if inspected.sharing:
-        shared = trunk.add(Text("shared with it", style="italic dim"))
-        for uuid in inspected.sharing:
-            shared.add(painter.label(inspected.tree.data(uuid)))
-        levels = max(levels, 3)
-    width = console.width if console.is_terminal else UNBROKEN_WIDTH
-    width = max(width, (levels - 1) * _GUIDE_WIDTH + LABEL_WIDTH_MIN)
-    console.print(_Uncut(trunk, width), crop=False)
-
-
 @dataclass(frozen=True, slots=True)
-class _Uncut:
-    """A tree at a width of its own: rich leaves out what does not fit into the console's."""
+class TreeDrawing:
+    """A tree with its usage; `details` spells out all traits and aggregates.
 
-    tree: Tree
-    width: int
+    The drawing has a width of its own: rich leaves out what does not fit into the console's.
+    """
+
+    inspected: InspectedTree
+    details: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from console.render(self.tree, options.update(width=self.width))
+        ink = _ASCII if options.ascii_only else _BLOCKS
+        painter = _Painter(self.inspected, ink, self.details)
+        trunk, levels = painter.trunk()
+        width = options.max_width if console.is_terminal else UNBROKEN_WIDTH
+        width = max(width, (levels - 1) * _GUIDE_WIDTH + LABEL_WIDTH_MIN)
+        yield from console.render(trunk, options.update(width=width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +61,18 @@ class _Painter:
     inspected: InspectedTree
     ink: _Ink
     details: bool
+
+    def trunk(self) -> tuple[Tree, int]:
+        """The whole tree, with its sharing providers, and the number of its levels."""
+        root = self.inspected.tree.data(self.inspected.root_uuid)
+        trunk = Tree(self.label(root), guide_style="dim")
+        levels = self.grow(trunk, root.uuid)
+        if self.inspected.sharing:
+            shared = trunk.add(Text("shared with it", style="italic dim"))
+            for uuid in self.inspected.sharing:
+                shared.add(self.label(self.inspected.tree.data(uuid)))
+            levels = max(levels, 3)
+        return trunk, levels
 
     def grow(self, branch: Tree, uuid: str) -> int:
         """Add the providers below one to its branch; the number of levels from it down."""
