@@ -115,7 +115,7 @@ class CapacityPicture:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         answer = self.answer
         line = plain(fits_in_words(answer), "bold")
-        line.append(" fit." if answer["exact"] else " fit: the search found no proof of either.")
+        line.append(" fit." if answer["exact"] else " fit. The number is not exact.")
         yield line
         limit = answer.get("limited_by") or {}
         if limit.get("text"):

@@ -15,7 +15,7 @@ from roost.cli.ask.asking import (
     ready_pairs,
     waiting,
 )
-from roost.cli.ask.explanation import Explanation, stage_table
+from roost.cli.ask.explanation import ExplanationPicture, stage_table
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
@@ -45,7 +45,7 @@ Examples:
 @click.option(
     "--misses",
     metavar="NUMBER",
-    type=click.IntRange(0, 1000),
+    type=click.IntRange(0, 100),
     help="How many of the nearest misses to show. [default: 5]",
 )
 @request_options
@@ -108,7 +108,8 @@ def _explain(
             with waiting("The server explains ...", quiet=watch is not None):
                 answer = answered(server, pairs, lambda: server.explain(query, host, misses))
             feasible = answer["feasible"]
-            return Output(stage_table(answer), answer, Unbroken(Explanation(answer, host)))
+            picture = ExplanationPicture(answer, pairs, host)
+            return Output(stage_table(answer), answer, Unbroken(picture))
 
         present(read, output, watch)
     if not feasible:

@@ -20,7 +20,7 @@ from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain
 from roost.cli.unbroken import Unbroken
 from roost.cli.watching import present, watch_option
-from roost.client.questions import Json
+from roost.client.questions import Json, asks_of
 
 _BAR_WIDTHS = (10, 20)
 _NARROW = 100
@@ -67,8 +67,7 @@ def fragmentation(
         if only_query:
             click.echo("\n".join(queries))
             return
-        for query in queries:
-            announce(f"GET /roost/fragmentation?ask={query}")
+        announce(f"GET /roost/fragmentation?{asks_of(queries)}")
         every: QueryPairs = tuple(pair for pairs in asked for pair in pairs)
 
         def read() -> Output:
@@ -118,7 +117,7 @@ class FragmentationPicture:
             for usable in amounts["usable"]:
                 share = usable / free if free else 0.0
                 drawn = bar(share, width, ink, "green" if share > 0.5 else "yellow")
-                drawn.append(f" {100 * share:.0f} %")
+                drawn.append(f" {100 * share:.0f} %" if free else " -")
                 row += [f"{usable:,}", drawn]
             rows.append(row)
         return Table(columns, rows)

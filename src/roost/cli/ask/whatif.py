@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -120,12 +121,11 @@ def whatif(
             click.echo(query)
             return
         changes, named = _changes(server)
-        announce(f"POST /roost/whatif  {len(changes)} changes, {question} {query}")
+        ask = [{question: query}]
+        announce(f"POST /roost/whatif {json.dumps({'changes': changes, 'ask': ask})}")
         with waiting("The server imagines ..."):
-            answer = answered(
-                server, pairs + named, lambda: server.whatif(changes, [{question: query}])
-            )
-        picture = Unbroken(Comparison(answer, question))
+            answer = answered(server, pairs + named, lambda: server.whatif(changes, ask))
+        picture = Unbroken(Comparison(answer, question, pairs))
         print_output(Output(comparison_table(answer, question), answer, picture), output)
 
 
