@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from functools import partial
 from typing import Any
@@ -113,7 +114,7 @@ def _comment(pairs: QueryPairs, found: int) -> None:
     given: dict[str, Any] = dict(pairs)
     if not found:
         query = query_string(pair for pair in plain_pairs(pairs) if pair[0] != "limit")
-        next_command = f"roost explain --from-query {query!r}"
+        next_command = f"roost explain --from-query {shlex.quote(query)}"
         for line in with_next("There are no candidates.", next_command).splitlines():
             echo_line(line, err=True)
         sys.exit(EXIT_NONE)

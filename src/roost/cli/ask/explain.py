@@ -22,7 +22,6 @@ from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import EXIT_NONE, RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.unbroken import Unbroken
 from roost.cli.watching import present, watch_option
 
 _STATUS = """\b
@@ -109,7 +108,7 @@ def _explain(
                 answer = answered(server, pairs, lambda: server.explain(query, host, misses))
             feasible = answer["feasible"]
             picture = ExplanationPicture(answer, pairs, host)
-            return Output(stage_table(answer), answer, Unbroken(picture))
+            return Output(stage_table(answer), answer, picture)
 
         present(read, output, watch)
     if not feasible:

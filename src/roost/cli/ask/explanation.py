@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from roost.cli.ask.asked import WHOLE_REQUEST, asked_at, group_name
-from roost.cli.bars import bar, ink_of
+from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.request.query_text import QueryPairs
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain
@@ -57,20 +57,20 @@ class ExplanationPicture:
     host: str | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        ink, width = ink_for(console), _BAR_WIDTHS[options.max_width >= _NARROW]
         yield verdict(self.answer, self.host)
         for group in self.answer["groups"]:
             yield Text()
             yield plain(f"Group {group_name(group['group'])}", "bold")
-            yield self._funnel(group["funnel"], group["group"], options)
+            yield self._funnel(group["funnel"], group["group"], ink, width)
         yield Text()
         yield plain("All groups together", "bold")
-        yield self._funnel(self.answer["trees"], WHOLE_REQUEST, options)
+        yield self._funnel(self.answer["trees"], WHOLE_REQUEST, ink, width)
         yield from _misses(self.answer["misses"], self.host)
         yield from _hints(self.answer["hints"])
 
-    def _funnel(self, stages: Sequence[Json], group: str | None, options: ConsoleOptions) -> Table:
+    def _funnel(self, stages: Sequence[Json], group: str | None, ink: Ink, width: int) -> Table:
         """A row for each stage at which the query asks something."""
-        ink, width = ink_of(options), _BAR_WIDTHS[options.max_width >= _NARROW]
         most = _most_trees(self.answer)
         rows = []
         for stage in stages:
@@ -83,7 +83,7 @@ class ExplanationPicture:
             if is_reason:
                 text.append(_MARK, style="bold red")
             share = stage["trees"] / most if most else 0.0
-            drawn = bar(share, width, ink, style)
+            drawn = share_bar(share, ink, width, style)
             counts = [f"{stage[key]:,}" for key in ("providers", "trees") if key in stage]
             rows.append([stage["stage"], *counts, drawn, text])
         columns = [

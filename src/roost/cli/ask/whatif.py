@@ -30,7 +30,6 @@ from roost.cli.request.command import (
 )
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.unbroken import Unbroken
 from roost.client.questions import Questions
 
 QUESTIONS = ("capacity", "explain", "candidates")
@@ -125,7 +124,7 @@ def whatif(
         announce(f"POST /roost/whatif {json.dumps({'changes': changes, 'ask': ask})}")
         with waiting("The server imagines ..."):
             answer = answered(server, pairs + named, lambda: server.whatif(changes, ask))
-        picture = Unbroken(Comparison(answer, question, pairs))
+        picture = Comparison(answer, question, pairs)
         print_output(Output(comparison_table(answer, question), answer, picture), output)
 
 

@@ -20,7 +20,7 @@ from roost.cli.request.completion import (
 from roost.cli.request.query_text import UnreadableRequest, pairs_of
 from roost.cli.request.texts import REQUEST_OPTIONS, read_request
 from roost.cli.request.words import POLICIES, RequestWord, TypedRequest, read_words
-from roost.cli.usage import usage_status
+from roost.cli.usage_status import usage_status
 from roost.model.text import with_next
 
 EXIT_UNKNOWN = 1

@@ -137,7 +137,7 @@ def test_what_only_roost_answers_goes_to_its_own_route(
     assert outcome.status == 2, outcome.err
     assert stub.queries == [{"resources": "VCPU:4", "limit": "20", **query}]
     # The explanation takes parameters of the API only.
-    assert outcome.err.splitlines()[-1] == "Next: roost explain --from-query 'resources=VCPU:4'"
+    assert outcome.err.splitlines()[-1] == "Next: roost explain --from-query resources=VCPU:4"
     with_route = serving({})
     assert roost("candidates", "VCPU=4", *words).status == 1
     assert with_route.questions == []
