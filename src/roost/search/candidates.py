@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import inf
 
 from roost.model.candidates import CandidateQuery
@@ -16,8 +16,10 @@ from roost.search.footprint import Basis, Footprint
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptScans, KeptWork
 from roost.search.plan import Slot
+from roost.search.ranked_walk import ranked
 from roost.search.rules import Rules
 from roost.search.scan import AlikeTrees
+from roost.search.served_trees import ServedTrees
 from roost.search.sharing import SharingProvider, SharingProviders
 from roost.search.walks import breadth_first, depth_first, in_any_order
 
@@ -42,6 +44,8 @@ class FoundCandidates:
     truncated: bool = False
     # All that the search looked at; `None` if it looked in a random order.
     footprint: Footprint | None = None
+    # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
+    choices: Mapping[str, int] = field(default_factory=dict)
 
 
 def find_candidates(
@@ -51,12 +55,14 @@ def find_candidates(
     *,
     pause: Callable[[], None] = no_pause,
     kept_work: KeptWork | None = None,
+    served: ServedTrees | None = None,
 ) -> FoundCandidates:
     """The candidates for a query all of whose names exist in the forest's vocabulary.
 
     If neither the query nor the order bounds their count, the search works them out while the
     caller takes the batches. It calls `pause` after some milliseconds of work at most.
     `kept_work` has what earlier searches for the query left, and makes no difference to the result.
+    Trees that are `served` are left out, in a search with a bound.
     """
     kept_work = KeptWork() if kept_work is None else kept_work
     basis = Basis.of(forest, query)
@@ -64,7 +70,7 @@ def find_candidates(
     plan = kept_work.plan(forest, query, basis)
     if plan is None:
         return FoundCandidates(forest, (), (), (), 0, footprint=footprint)
-    unbounded = order.maximum is None and not order.shuffled and _is_unbounded(query.limit)
+    unbounded = order.is_unbounded and _is_unbounded(query.limit)
     # The headers of an unbounded answer are sent before the search ends, so they cannot tell that
     # the effort did not suffice.
     effort = Effort(bounded=not unbounded, pause=pause)
@@ -76,8 +82,15 @@ def find_candidates(
         everything = distinct(forest, rules, in_any_order(rules, scanned))
         batches = _until(everything, query.limit)
         return FoundCandidates(forest, plan.slots, sharing_providers.providers, batches, None)
-    walk = depth_first if order.depth_first else breadth_first
-    batches = distinct(forest, rules, walk(rules, scanned))
+    if served is not None:
+        scanned = served.without_served(scanned)
+    if order.ranking is not None:
+        batches = ranked(forest, rules, scanned, order.ranking)
+    else:
+        batches = (depth_first if order.depth_first else breadth_first)(rules, scanned)
+    if served is not None:
+        batches = served.noting(batches)
+    batches = distinct(forest, rules, batches)
     wanted = None if order.shuffled else query.limit
     bound = _bound(order, wanted, len(plan.slots))
     # After the client's own limit it does not matter whether there are more.
@@ -116,7 +129,7 @@ def _until(batches: Iterator[Batch], bound: int | None) -> Iterator[Batch]:
 
 def _bound(order: CandidateOrder, wanted: int | None, slot_count: int) -> float:
     """How many candidates the search holds at most."""
-    if order.maximum is None and wanted is None:
+    if order.maximum is None and order.ranking is None and wanted is None:
         return inf
     maximum = _LIMIT_MAX if order.maximum is None else order.maximum
     by_slots = max(1, max(maximum, _LIMIT_MAX) * _SLOTS_USUAL // slot_count)

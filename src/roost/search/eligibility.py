@@ -14,7 +14,7 @@ from operator import is_not
 import numpy as np
 
 from roost.search.block import NO_INDEXES, Block, InventoryColumns
-from roost.search.columns import BoolColumn, IndexColumn
+from roost.search.columns import IndexColumn
 from roost.search.plan import Conditions, Plan, Requirement
 from roost.search.stages import RESOURCE_STAGES, GroupStage
 
@@ -192,9 +192,14 @@ def _in_aggregates(
 def _in_tree(
     block: Block, block_number: int, indexes: IndexColumn, conditions: Conditions
 ) -> IndexColumn:
-    if conditions.in_tree is None:
-        return indexes
-    if conditions.in_tree.block_number != block_number:
-        return indexes[:0]
-    inside: BoolColumn = block.tree_numbers[indexes] == conditions.in_tree.tree_number
-    return indexes[inside]
+    """The providers in the tree of in_tree and in the subtree of in_subtree."""
+    if conditions.in_tree is not None:
+        if conditions.in_tree.block_number != block_number:
+            return indexes[:0]
+        indexes = indexes[block.tree_numbers[indexes] == conditions.in_tree.tree_number]
+    if conditions.in_subtree is not None:
+        if conditions.in_subtree.block_number != block_number:
+            return indexes[:0]
+        below = block.subtree(conditions.in_subtree.provider_index)
+        indexes = _both(indexes, below, len(block))
+    return indexes

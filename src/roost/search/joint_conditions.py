@@ -48,7 +48,7 @@ def joint_conditions(rules: Rules) -> list[JointCondition]:
     found = [
         JointCondition(JointKind.ROOM, contested.class_id) for contested in rules.contested_classes
     ]
-    if plan.isolated_slots:
+    if plan.isolated_sets:
         found.append(JointCondition(JointKind.ISOLATION))
     found += [JointCondition(JointKind.SUBTREE, which) for which in range(len(plan.same_subtrees))]
     if plan.trait_choices:
@@ -117,7 +117,7 @@ def _only(rules: Rules, condition: JointCondition, effort: Effort) -> Rules:
     found.effort = effort
     found.plan = replace(
         plan,
-        isolated_slots=plan.isolated_slots if kind is JointKind.ISOLATION else (),
+        isolated_sets=plan.isolated_sets if kind is JointKind.ISOLATION else (),
         same_subtrees=(plan.same_subtrees[which],) if kind is JointKind.SUBTREE else (),
     )
     found.contested_classes = tuple(

@@ -23,7 +23,7 @@ _LENGTH_MAX = 300
 _CUT = "..."
 
 
-class Asked(NamedTuple):
+class EmptyQuestion(NamedTuple):
     """A question whose answer is empty, and what its search left."""
 
     question: Question
@@ -50,7 +50,7 @@ def counted(found: FoundCandidates) -> FoundCandidates:
 
 def tell_reason(
     request: Request,
-    asked: Asked,
+    asked: EmptyQuestion,
     answers: AnswerCache,
     pause: Callable[[], None],
 ) -> tuple[str, str]:
