@@ -59,8 +59,8 @@ class ConnectionSettings:
     url_option: str = "--url"
 
     @contextmanager
-    def open(self) -> Iterator[RetryingTransport]:
-        """A transport, which is closed when the context ends."""
+    def open(self, *, repeats: int = RetryPolicy().repeats) -> Iterator[RetryingTransport]:
+        """A transport, which is closed when the context ends; it repeats lost requests so often."""
         transport = connect(
             url=self.url,
             token=self.token,
@@ -69,7 +69,7 @@ class ConnectionSettings:
             ca_file=self.ca_file,
             insecure=self.insecure,
             timeout=self._timeouts,
-            retries=CommandRetryPolicy(),
+            retries=CommandRetryPolicy(repeats),
         )
         try:
             yield transport

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 
 _USER_INFO = re.compile(r"://[^/\s]*@")
 
+_COMPARED_MAX = 5000
+"""The number of names up to which likeness is worked out: it takes about 20 us each."""
+
 
 def printable(text: str) -> str:
     r"""The text in one line, with control and format characters spelt out.
@@ -45,3 +48,41 @@ def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
     'sslmode'
     """
     return next(iter(difflib.get_close_matches(name, list(known), 1, likeness)), None)
+
+
+def with_next(text: str, command: str) -> str:
+    """An explanation that ends with the next command to type.
+
+    >>> print(with_next("No trait has the name X.", "roost trait list"))
+    No trait has the name X.
+    Next: roost trait list
+    """
+    return f"{text}\nNext: {command}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "provider"), counted(2, "provider")
+    ('1 provider', '2 providers')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def nearest_names(name: str, known: Iterable[str], at_most: int = 3) -> list[str]:
+    """The known names that the operator may have meant, best first.
+
+    Parts of names count more than likeness, because hosts have names such as host-1.example.
+
+    >>> nearest_names("compute1", ["compute-1", "compute-2", "storage"])
+    ['compute-1', 'compute-2']
+    >>> nearest_names("gpu", ["HOST_GPU_1", "cpu"])
+    ['HOST_GPU_1', 'cpu']
+    """
+    names = list(known)
+    folded = name.casefold()
+    with_part = [other for other in names if folded and folded in other.casefold()]
+    found = sorted(with_part, key=lambda other: (len(other), other))[:at_most]
+    if len(found) < at_most and len(names) <= _COMPARED_MAX:
+        found += difflib.get_close_matches(name, names, at_most + len(found), 0.6)
+    return list(dict.fromkeys(found))[:at_most]

@@ -82,6 +82,18 @@ class InventoryColumns:
             enough &= keeps_units(amount, self.min_unit, self.step_size)
         return enough
 
+    def allows(self, amount: int) -> BoolColumn:
+        """For each row, whether a single allocation may have this amount, whatever is used."""
+        allowed: BoolColumn = is_within(amount, self.max_unit)
+        if not self.plain:
+            allowed &= keeps_units(amount, self.min_unit, self.step_size)
+        return allowed
+
+    def row_of(self, index: int) -> int:
+        """The row of the provider at this index; -1 if it has no inventory of the class."""
+        row = int(np.searchsorted(self.indexes, index))
+        return row if row < len(self.indexes) and self.indexes[row] == index else -1
+
     def with_used(self, used: IntColumn) -> InventoryColumns:
         """The same inventories with another usage."""
         return replace(self, used=used, room=_room(self.capacity, used, self.max_unit))
@@ -180,6 +192,20 @@ class Block:
         """The indexes of the providers whose ids are wanted; the last value is for higher ids."""
         found = wanted[np.minimum(self.ids, len(wanted) - 1)]
         return np.flatnonzero(found).astype(np.int32)
+
+    def subtree(self, top: int) -> IndexColumn:
+        """The indexes of a provider and of all providers below it, ascending."""
+        tree_number = self.tree_numbers[top]
+        start, end = int(self.starts[tree_number]), int(self.starts[tree_number + 1])
+        # A root has no parent. It looks at itself instead, which adds nothing.
+        offsets = np.arange(end - start)
+        parents = np.where(self.parents[start:end] < 0, offsets, self.parents[start:end] - start)
+        below = offsets == top - start
+        count = 0
+        while count < (grown := int(np.count_nonzero(below))):
+            count = grown
+            below |= below[parents]
+        return (np.flatnonzero(below) + start).astype(np.int32)
 
     def trees_with_roots_at(self, indexes: IndexColumn) -> BoolColumn:
         """For each tree, whether its root has one of these indexes."""

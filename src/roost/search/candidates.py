@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import inf
 
-import numpy as np
-
 from roost.model.candidates import CandidateQuery
-from roost.search.account import Account
 from roost.search.batches import Batch, Batches
 from roost.search.candidate_order import CandidateOrder
 from roost.search.distinct import distinct
@@ -19,10 +16,11 @@ from roost.search.footprint import Basis, Footprint
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptScans, KeptWork
 from roost.search.plan import Slot
+from roost.search.ranked_walk import ranked
 from roost.search.rules import Rules
-from roost.search.scan import AlikeTrees, scan_block
+from roost.search.scan import AlikeTrees
+from roost.search.served_trees import ServedTrees
 from roost.search.sharing import SharingProvider, SharingProviders
-from roost.search.solving import Step, solve
 from roost.search.walks import breadth_first, depth_first, in_any_order
 
 # A search with a larger limit holds no candidates, as a search without a limit.
@@ -46,22 +44,25 @@ class FoundCandidates:
     truncated: bool = False
     # All that the search looked at; `None` if it looked in a random order.
     footprint: Footprint | None = None
+    # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
+    choices: Mapping[str, int] = field(default_factory=dict)
 
 
 def find_candidates(
     forest: Forest,
     query: CandidateQuery,
     order: CandidateOrder,
-    account: Account | None = None,
     *,
     pause: Callable[[], None] = no_pause,
     kept_work: KeptWork | None = None,
+    served: ServedTrees | None = None,
 ) -> FoundCandidates:
     """The candidates for a query all of whose names exist in the forest's vocabulary.
 
     If neither the query nor the order bounds their count, the search works them out while the
     caller takes the batches. It calls `pause` after some milliseconds of work at most.
     `kept_work` has what earlier searches for the query left, and makes no difference to the result.
+    Trees that are `served` are left out, in a search with a bound.
     """
     kept_work = KeptWork() if kept_work is None else kept_work
     basis = Basis.of(forest, query)
@@ -69,23 +70,27 @@ def find_candidates(
     plan = kept_work.plan(forest, query, basis)
     if plan is None:
         return FoundCandidates(forest, (), (), (), 0, footprint=footprint)
-    unbounded = order.maximum is None and not order.shuffled and _is_unbounded(query.limit)
+    unbounded = order.is_unbounded and _is_unbounded(query.limit)
     # The headers of an unbounded answer are sent before the search ends, so they cannot tell that
     # the effort did not suffice.
     effort = Effort(bounded=not unbounded, pause=pause)
     sharing_providers = SharingProviders(forest, plan, pause)
     rules = Rules(plan, sharing_providers, effort)
-    if account is None:
-        scanned = _scanned(forest, rules, order, kept_work.scans(rules), footprint)
-    else:
-        scanned = iter(_accounted_scan(forest, rules, account))
+    scanned = _scanned(forest, rules, order, kept_work.scans(rules), footprint)
     if unbounded:
         # This order holds no candidates in memory.
         everything = distinct(forest, rules, in_any_order(rules, scanned))
         batches = _until(everything, query.limit)
         return FoundCandidates(forest, plan.slots, sharing_providers.providers, batches, None)
-    walk = depth_first if order.depth_first else breadth_first
-    batches = distinct(forest, rules, walk(rules, scanned))
+    if served is not None:
+        scanned = served.without_served(scanned)
+    if order.ranking is not None:
+        batches = ranked(forest, rules, scanned, order.ranking)
+    else:
+        batches = (depth_first if order.depth_first else breadth_first)(rules, scanned)
+    if served is not None:
+        batches = served.noting(batches)
+    batches = distinct(forest, rules, batches)
     wanted = None if order.shuffled else query.limit
     bound = _bound(order, wanted, len(plan.slots))
     # After the client's own limit it does not matter whether there are more.
@@ -124,7 +129,7 @@ def _until(batches: Iterator[Batch], bound: int | None) -> Iterator[Batch]:
 
 def _bound(order: CandidateOrder, wanted: int | None, slot_count: int) -> float:
     """How many candidates the search holds at most."""
-    if order.maximum is None and wanted is None:
+    if order.maximum is None and order.ranking is None and wanted is None:
         return inf
     maximum = _LIMIT_MAX if order.maximum is None else order.maximum
     by_slots = max(1, max(maximum, _LIMIT_MAX) * _SLOTS_USUAL // slot_count)
@@ -175,26 +180,3 @@ def _scanned(
         yield from scans.scan(forest, block_number, rules)
         rules.effort.pause()
     footprint.at_end = True
-
-
-def _accounted_scan(forest: Forest, rules: Rules, account: Account) -> list[AlikeTrees]:
-    """The trees that have a solution, after a report to the account.
-
-    An account covers all blocks, whatever the limit and the outlines of the blocks.
-    """
-    found: list[AlikeTrees] = []
-    for block_number, block in enumerate(forest.blocks):
-        scanned = scan_block(forest, block_number, rules, account)
-        solvable = [
-            alike for alike in scanned if any(map(_is_solution, solve(rules, alike.problem)))
-        ]
-        tree_numbers = np.asarray(
-            [number for alike in solvable for number in alike.tree_numbers], np.int32
-        )
-        account.trees_left("all groups together", block, tree_numbers)
-        found += solvable
-    return found
-
-
-def _is_solution(step: Step) -> bool:
-    return step is not None

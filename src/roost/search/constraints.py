@@ -15,7 +15,7 @@ from roost.search.rules import Rules
 def constraints_of(rules: Rules, problem: Problem, order: Sequence[int]) -> list[Constraint]:
     """The constraints of a query; the solver chooses for the slots in this order."""
     found: list[Constraint] = []
-    if rules.plan.isolated_slots:
+    if rules.plan.isolated_sets:
         found.append(_Isolation(rules))
     if rules.contested_classes:
         found.append(_ContestedRoom(rules, problem))
@@ -49,25 +49,39 @@ class Constraint(ABC):
 
 
 class _Isolation(Constraint):
-    """`group_policy=isolate`: no two suffixed groups have the same provider."""
+    """`group_policy=isolate` and `isolate`: no two groups of a set have the same provider."""
 
     def __init__(self, rules: Rules) -> None:
-        self._slots = frozenset(rules.plan.isolated_slots)
-        self._taken: set[LocalProvider] = set()
+        # For each isolated set the providers that are taken.
+        self._taken: list[set[LocalProvider]] = [set() for _ in rules.plan.isolated_sets]
+        # For each slot those of the sets that it is in.
+        self._of_slot = [
+            [
+                taken
+                for slots, taken in zip(rules.plan.isolated_sets, self._taken, strict=True)
+                if slot in slots
+            ]
+            for slot in range(len(rules.plan.slots))
+        ]
 
     def take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
-        if slot in self._slots:
-            if provider in self._taken:
+        for taken in self._of_slot[slot]:
+            if provider in taken:
                 return False
-            self._taken.add(provider)
+        for taken in self._of_slot[slot]:
+            taken.add(provider)
         return True
 
     def release(self, slot: int, provider: LocalProvider) -> None:
-        if slot in self._slots:
-            self._taken.remove(provider)
+        for taken in self._of_slot[slot]:
+            taken.remove(provider)
 
     def held(self) -> Iterable[tuple[LocalProvider, Hashable]]:
-        return ((provider, "taken") for provider in self._taken)
+        return (
+            (provider, ("taken", number))
+            for number, taken in enumerate(self._taken)
+            for provider in taken
+        )
 
 
 class _ContestedRoom(Constraint):

@@ -22,7 +22,7 @@ def may_have_solution(rules: Rules, problem: Problem) -> bool:
         all(problem.providers)
         and _trait_choices_are_met(rules, problem)
         and _room_is_enough(rules, problem)
-        and _can_be_isolated(rules, problem)
+        and all(_can_be_isolated(rules, problem, slots) for slots in rules.plan.isolated_sets)
     )
 
 
@@ -52,11 +52,9 @@ def _room_is_enough(rules: Rules, problem: Problem) -> bool:
     return True
 
 
-def _can_be_isolated(rules: Rules, problem: Problem) -> bool:
-    """Whether every isolated slot can have a provider of its own."""
-    slots_by_requirement = Counter(
-        rules.requirement_index_by_slot[slot] for slot in rules.plan.isolated_slots
-    )
+def _can_be_isolated(rules: Rules, problem: Problem, slots: Sequence[int]) -> bool:
+    """Whether each of these slots can have a provider of its own."""
+    slots_by_requirement = Counter(rules.requirement_index_by_slot[slot] for slot in slots)
     eligible = [problem.providers[requirement_index] for requirement_index in slots_by_requirement]
     one_each = {provider: 1 for providers in eligible for provider in providers}
     return can_flow(list(slots_by_requirement.values()), eligible, one_each, rules.effort)

@@ -23,8 +23,9 @@ class Basis(NamedTuple):
     aggregate_sets: SetTable[str]
     # A mask of the plan has a value for each of these sets, and none for sets that come later.
     set_counts: tuple[int, int]
-    # The tree of each in_tree of the query.
+    # The tree of each in_tree of the query, and the provider of each in_subtree.
     tree_refs: tuple[TreeRef | None, ...]
+    subtree_refs: tuple[ProviderRef | None, ...]
 
     @classmethod
     def of(cls, forest: Forest, query: CandidateQuery) -> Basis:
@@ -39,6 +40,13 @@ class Basis(NamedTuple):
                     forest.find_tree(group.in_tree)
                     for group in query.groups
                     if group.in_tree is not None
+                ]
+            ),
+            tuple(
+                [
+                    forest.find_provider(group.in_subtree)
+                    for group in query.groups
+                    if group.in_subtree is not None
                 ]
             ),
         )

@@ -65,14 +65,24 @@ class Forest:
         """How many providers there are."""
         return sum(map(len, self.blocks))
 
-    def find_tree(self, uuid: str) -> TreeRef | None:
-        """The tree of the provider with this uuid; `None` if the forest has no such provider."""
+    def find_provider(self, uuid: str) -> ProviderRef | None:
+        """The provider with this uuid; `None` if the forest has no such provider."""
         spelling = uuid.encode(errors="replace")
         for block_number, block in enumerate(self.blocks):
             index = block.uuids.find(spelling)
             if index is not None:
-                return TreeRef(block_number, int(block.tree_numbers[index]))
+                return ProviderRef(block_number, index)
         return None
+
+    def find_tree(self, uuid: str) -> TreeRef | None:
+        """The tree of the provider with this uuid; `None` if the forest has no such provider."""
+        found = self.find_provider(uuid)
+        return None if found is None else self.tree_of(found)
+
+    def tree_of(self, provider: ProviderRef) -> TreeRef:
+        """The tree of a provider."""
+        block_number, index = provider
+        return TreeRef(block_number, int(self.blocks[block_number].tree_numbers[index]))
 
     def root_ids_of(self, provider_ids: Iterable[int]) -> list[int]:
         """The ids of the roots of the trees in which the forest has these providers."""
@@ -91,6 +101,15 @@ class Forest:
                 replace(block, tree_versions=new_versions(block.tree_count)) for block in blocks
             )
         return replace(self, vocabulary=vocabulary, blocks=blocks)
+
+    def with_own_sets(self) -> Forest:
+        """The same trees with tables of sets that no other forest shares.
+
+        A caller that is not the replica adds its sets there.
+        """
+        return replace(
+            self, trait_sets=self.trait_sets.copied(), aggregate_sets=self.aggregate_sets.copied()
+        )
 
     def with_trees(self, rows: ForestRows, gone_root_ids: Iterable[int]) -> Forest:
         """The forest with these trees, without the trees of the gone roots.

@@ -8,7 +8,7 @@ request groups cost as much as one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -17,11 +17,14 @@ from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
 from roost.search.block_building import CAPACITY_MAX
 from roost.search.columns import BoolColumn
-from roost.search.forest import Forest, TreeRef
+from roost.search.forest import Forest, ProviderRef, TreeRef
 
 # For each set of traits or aggregates, by set number, whether the set meets a condition.
 # `None`: every set does.
 SetMask: TypeAlias = BoolColumn | None
+
+# The tree of an in_tree or in_subtree that no provider has. No block has it.
+NO_TREE = TreeRef(-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,9 @@ class Conditions:
     # By an aggregate set: it has an aggregate of each positive member_of; it has no forbidden one.
     member_of_mask: SetMask
     not_member_of_mask: SetMask
-    # The tree to which in_tree binds the provider.
+    # The tree to which in_tree binds the provider, and the top of the subtree of in_subtree.
     in_tree: TreeRef | None
+    in_subtree: ProviderRef | None
     # The unsuffixed group: the aggregates of the tree's root count for every provider of the tree.
     unsuffixed: bool
 
@@ -54,6 +58,8 @@ class Requirement:
     conditions: Conditions
     # The suffixes of the request groups that have it.
     suffixes: tuple[str, ...]
+    # Whether the group has neither resources nor a positive condition: no provider meets it.
+    asks_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +88,8 @@ class Plan:
     # The trait choices of the unsuffixed group, each by trait set. A choice is one trait,
     # or several of which one suffices. The providers of the group must meet them together.
     trait_choices: tuple[BoolColumn, ...]
-    # The slots that group_policy=isolate keeps apart, and those of each same_subtree.
-    isolated_slots: tuple[int, ...]
+    # The slots that have different providers, set by set, and those of each same_subtree.
+    isolated_sets: tuple[tuple[int, ...], ...]
     same_subtrees: tuple[tuple[int, ...], ...]
 
     @property
@@ -94,28 +100,32 @@ class Plan:
 
 def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
     """The plan for a query all of whose names exist; `None` if no provider can meet it."""
-    tree_refs = {
-        group.in_tree: forest.find_tree(group.in_tree)
-        for group in query.groups
-        if group.in_tree is not None
-    }
-    bound_trees = [_bound_tree(tree_refs, group) for group in query.groups]
-    if any(bound is None for bound in bound_trees) or any(map(_asks_nothing, query.groups)):
+    if any(map(_asks_nothing, query.groups)):
         return None
+    plan = make_any_plan(forest, query)
+    bound_trees = (requirement.conditions.in_tree for requirement in plan.requirements)
+    return None if NO_TREE in (plan.only_anchor, *bound_trees) else plan
+
+
+def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
+    """The plan for a query all of whose names exist, even if no provider can meet it."""
     drafts: dict[tuple[object, ...], _RequirementDraft] = {}
     slots: list[Slot] = []
-    for group, bound in zip(query.groups, bound_trees, strict=True):
-        assert bound is not None
+    only_anchor: TreeRef | None = None
+    for group in query.groups:
+        binding = _binding_of(forest, group)
+        if not group.suffix:
+            only_anchor = binding.tree(forest)
         for resources in _resources_by_slot(group):
             key = (
                 tuple(resources.items()),
                 group.traits,
                 group.aggregates,
-                bound,
+                binding,
                 not group.suffix,
             )
             draft = drafts.setdefault(
-                key, _RequirementDraft(len(drafts), group, bound[0], resources)
+                key, _RequirementDraft(len(drafts), group, binding, resources)
             )
             draft.suffixes.append(group.suffix)
             slots.append(Slot(group.suffix, draft.requirement_index, resources))
@@ -129,23 +139,38 @@ def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
         root_aggregate_mask=(
             None if unsuffixed is None else _not_member_of_mask(forest, unsuffixed.aggregates)
         ),
-        only_anchor=(
-            None
-            if unsuffixed is None or unsuffixed.in_tree is None
-            else tree_refs[unsuffixed.in_tree]
-        ),
+        only_anchor=only_anchor,
         trait_choices=(
             () if unsuffixed is None else tuple(_trait_choices(forest, unsuffixed.traits))
         ),
-        isolated_slots=(
-            tuple(suffixed_slots.values()) if query.isolate and len(suffixed_slots) > 1 else ()
+        isolated_sets=_slot_sets(
+            suffixed_slots,
+            [frozenset(suffixed_slots)] if query.isolate else query.isolated_sets,
         ),
-        same_subtrees=tuple(
-            tuple(sorted(suffixed_slots[suffix] for suffix in suffixes))
-            for suffixes in dict.fromkeys(query.same_subtrees)
-            if len(suffixes) > 1
-        ),
+        same_subtrees=_slot_sets(suffixed_slots, query.same_subtrees),
     )
+
+
+def _slot_sets(
+    slots: Mapping[str, int], sets: Iterable[frozenset[str]]
+) -> tuple[tuple[int, ...], ...]:
+    """The slots of each set of suffixes; a set of one slot asks nothing."""
+    return tuple(
+        tuple(sorted(slots[suffix] for suffix in suffixes))
+        for suffixes in dict.fromkeys(sets)
+        if len(suffixes) > 1
+    )
+
+
+class _Binding(NamedTuple):
+    """Where in_tree and in_subtree bind a request group to."""
+
+    in_tree: TreeRef | None = None
+    in_subtree: ProviderRef | None = None
+
+    def tree(self, forest: Forest) -> TreeRef | None:
+        """The only tree of the group's providers; `None` if the group may have any tree."""
+        return self.in_tree if self.in_subtree is None else forest.tree_of(self.in_subtree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,40 +180,43 @@ class _RequirementDraft:
     # Which of the plan's requirements it becomes.
     requirement_index: int
     group: RequestGroup
-    in_tree: TreeRef | None
+    binding: _Binding
     resources: Mapping[str, int]
     suffixes: list[str] = field(default_factory=list)
 
     def finished(self, forest: Forest) -> Requirement:
         return Requirement(
             _amounts(forest, self.resources),
-            _conditions(forest, self.group, self.in_tree),
+            _conditions(forest, self.group, self.binding),
             tuple(self.suffixes),
+            _asks_nothing(self.group),
         )
 
 
 def requirement_of(forest: Forest, group: RequestGroup) -> Requirement:
-    """The requirement of a suffixed group all of whose names exist; in_tree does not count."""
-    return _RequirementDraft(0, group, None, group.resources, [group.suffix]).finished(forest)
+    """The requirement of a suffixed group all of whose names exist, wherever its providers are."""
+    draft = _RequirementDraft(0, group, _Binding(), group.resources, [group.suffix])
+    return replace(draft.finished(forest), asks_nothing=False)
 
 
 def _asks_nothing(group: RequestGroup) -> bool:
     """Whether the group has neither resources nor a positive condition: no provider meets it."""
     has_positive = group.traits.required or group.traits.any_of or group.aggregates.any_of
-    return not group.resources and not has_positive
+    return not (group.resources or has_positive or group.in_subtree)
 
 
-def _bound_tree(
-    tree_refs: Mapping[str, TreeRef | None], group: RequestGroup
-) -> tuple[TreeRef | None] | None:
-    """The tree to which in_tree binds the group, in a tuple; `None` if no such tree exists."""
-    if group.in_tree is None:
-        return (None,)
-    found = tree_refs[group.in_tree]
-    if found is None:
-        return None
-    # in_tree does not bind a group without resources, as long as such a tree exists.
-    return (found if group.resources else None,)
+def _binding_of(forest: Forest, group: RequestGroup) -> _Binding:
+    """Where the group is bound to; `NO_TREE` if that does not exist."""
+    in_tree = None if group.in_tree is None else forest.find_tree(group.in_tree) or NO_TREE
+    if not group.resources and in_tree != NO_TREE:
+        # in_tree does not bind a group without resources, as long as such a tree exists.
+        in_tree = None
+    if group.in_subtree is None:
+        return _Binding(in_tree)
+    in_subtree = forest.find_provider(group.in_subtree)
+    if in_subtree is None or in_tree not in (None, forest.tree_of(in_subtree)):
+        return _Binding(NO_TREE)
+    return _Binding(in_tree, in_subtree)
 
 
 def _resources_by_slot(group: RequestGroup) -> list[dict[str, int]]:
@@ -206,14 +234,15 @@ def _amounts(forest: Forest, resources: Mapping[str, int]) -> tuple[ResourceAmou
     )
 
 
-def _conditions(forest: Forest, group: RequestGroup, in_tree: TreeRef | None) -> Conditions:
+def _conditions(forest: Forest, group: RequestGroup, binding: _Binding) -> Conditions:
     unsuffixed = not group.suffix
     return Conditions(
         # The providers of the unsuffixed group need its required traits only together.
         trait_mask=_trait_mask(forest, group.traits, with_required=not unsuffixed),
         member_of_mask=_member_of_mask(forest, group.aggregates),
         not_member_of_mask=_not_member_of_mask(forest, group.aggregates),
-        in_tree=in_tree,
+        in_tree=binding.in_tree,
+        in_subtree=binding.in_subtree,
         unsuffixed=unsuffixed,
     )
 

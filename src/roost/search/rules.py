@@ -74,7 +74,7 @@ class Rules:
         return not (
             self.contested_classes
             or self.plan.trait_choices
-            or self.plan.isolated_slots
+            or self.plan.isolated_sets
             or self.plan.same_subtrees
             or self.one_provider_per_tree
         )
@@ -159,7 +159,8 @@ def _contested_classes(plan: Plan) -> Iterator[ContestedClass]:
         for class_id, amount in plan.requirements[its.requirement_index].amounts:
             by_class.setdefault(class_id, {})[slot] = amount
     for class_id, amounts in by_class.items():
-        if len(amounts) > 1 and not amounts.keys() <= set(plan.isolated_slots):
+        are_apart = any(amounts.keys() <= set(slots) for slots in plan.isolated_sets)
+        if len(amounts) > 1 and not are_apart:
             requirement_indexes = dict.fromkeys(
                 plan.slots[slot].requirement_index for slot in amounts
             )

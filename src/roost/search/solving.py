@@ -65,7 +65,7 @@ def _tried(rules: Rules, problem: Problem) -> Iterator[Step]:
 def _every_combination_fits(rules: Rules, problem: Problem) -> bool:
     """Whether every combination of providers is a solution of this problem."""
     plan = rules.plan
-    if plan.isolated_slots or plan.same_subtrees or rules.one_provider_per_tree:
+    if plan.isolated_sets or plan.same_subtrees or rules.one_provider_per_tree:
         return False
     for contested, _, rooms in rules.contested_rooms(problem):
         if min(rooms, default=0) < contested.total:

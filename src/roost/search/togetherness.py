@@ -71,7 +71,7 @@ def _relax(
     """The problem without these rules; `classes` restricts what capacity leaves out."""
     plan = rules.plan
     if LackRule.ISOLATE in left_out:
-        plan = replace(plan, isolated_slots=())
+        plan = replace(plan, isolated_sets=())
     if LackRule.SAME_SUBTREE in left_out:
         plan = replace(plan, same_subtrees=())
     if LackRule.REQUIRED_TOGETHER in left_out:
@@ -148,22 +148,29 @@ def _capacity_lack(forest: Forest, tree: TreeRef, rest: Relaxed, contested: Cont
 
 def _isolation_lack(forest: Forest, tree: TreeRef, rules: Rules) -> Lack:
     problem = problem_in(forest, tree, rules)
-    slots = rules.plan.isolated_slots
+    # The set that lacks the most providers.
+    slots, free = max(
+        (
+            (each, 0 if problem is None else _apart(rules, problem, each))
+            for each in rules.plan.isolated_sets
+        ),
+        key=lambda found: len(found[0]) - found[1],
+    )
     classes = {name for slot in slots for name in rules.plan.slots[slot].resources}
     return Lack(
         LackStage.TOGETHER,
         LackRule.ISOLATE,
         resource_class=next(iter(classes)) if len(classes) == 1 else None,
         wanted=len(slots),
-        free=0 if problem is None else _apart(rules, problem),
+        free=free,
         groups=_suffixes(rules, slots),
     )
 
 
-def _apart(rules: Rules, problem: Problem) -> int:
-    """How many of the isolated slots can have a provider of their own."""
+def _apart(rules: Rules, problem: Problem, slots: tuple[int, ...]) -> int:
+    """How many of the slots of an isolated set can have a provider of their own."""
     chosen: list[tuple[LocalProvider, ...]] = []
-    for slot in rules.plan.isolated_slots:
+    for slot in slots:
         eligible = [*chosen, problem.providers[rules.requirement_index_by_slot[slot]]]
         one_each = {provider: 1 for providers in eligible for provider in providers}
         if can_flow([1] * len(eligible), eligible, one_each, rules.effort):

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import chain
 
-from roost.model.candidates import CandidateQuery
+from sqlalchemy import Connection
+
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.identifiers import is_uuid
+from roost.search.alternatives import find_variants
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates, find_candidates
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptWork
 from roost.search.vocabulary import Vocabulary
-from roost.service.errors import Invalid
+from roost.service.errors import Invalid, NotFound
+from roost.service.provider_references import resolve_provider
 
 
 def list_candidates(
@@ -25,11 +32,44 @@ def list_candidates(
     return find_candidates(forest, query, order, pause=pause, kept_work=kept_work)
 
 
+def list_variants(
+    forest: Forest,
+    query: CandidateQuery,
+    order: CandidateOrder,
+    pause: Callable[[], None],
+    kept_work: KeptWork | None = None,
+) -> list[FoundCandidates]:
+    """The same for a query with alternatives: what each of its variants finds."""
+    check_names(forest.vocabulary, query)
+    return find_variants(forest, query, order, pause=pause, kept_work=kept_work)
+
+
+def with_resolved_places(connection: Connection, query: CandidateQuery) -> CandidateQuery:
+    """The query with uuids where `in_tree` and `in_subtree` have names.
+
+    An `in_tree` with a uuid that does not exist stays: it has no candidates, as in every version.
+    """
+    return replace(query, groups=tuple(_resolved(connection, group) for group in query.groups))
+
+
+def _resolved(connection: Connection, group: RequestGroup) -> RequestGroup:
+    in_tree, in_subtree = group.in_tree, group.in_subtree
+    if in_tree is not None:
+        try:
+            in_tree = resolve_provider(connection, in_tree).uuid
+        except NotFound:
+            if not is_uuid(in_tree):
+                raise
+    if in_subtree is not None:
+        in_subtree = resolve_provider(connection, in_subtree).uuid
+    return replace(group, in_tree=in_tree, in_subtree=in_subtree)
+
+
 def check_names(vocabulary: Vocabulary, query: CandidateQuery) -> None:
     """Raise `Invalid` for the first name, in the order of the query, that does not exist."""
     _check_traits(vocabulary, query.root_required.names)
     for group in query.groups:
-        for name in group.resources:
+        for name in chain(group.resources, *group.alternatives):
             if name not in vocabulary.class_ids:
                 raise Invalid(
                     f"Invalid resource class in resources parameter: No such resource class {name}."

@@ -38,7 +38,7 @@ _INVENTORY_FIELDS = {
 }
 _UUIDS = UUID("c0ffee00-0000-4000-8000-000000000000")
 _PROVIDER = re.compile(r"(\*?)(\w+)(?:<(\w+))?\(([^()]*)\)")
-_GROUP_PARAMETER = re.compile(r"(resources|required|member_of|in_tree)(.*)")
+_GROUP_PARAMETER = re.compile(r"(resources|required|member_of|in_tree|in_subtree|or_resources)(.*)")
 
 
 def long_name(name: str) -> str:
@@ -145,7 +145,7 @@ def _parameters(text: str) -> list[tuple[str, str]]:
 
 
 def _write_value(name: str, value: str) -> str:
-    if name.startswith(("resources", "required", "root_required")):
+    if name.startswith(("resources", "or_resources", "required", "root_required")):
         return re.sub(r"\w+", lambda match: long_name(match[0]), value)
     value = re.sub(r"\{(\w+)\}", _uuid_writer(aggregate_uuid), value)
     return re.sub(r"<(\w+)>", _uuid_writer(provider_uuid), value)

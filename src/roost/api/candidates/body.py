@@ -8,9 +8,9 @@ changes. Going through dictionaries would cost fifty times as much.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 
 import numpy as np
@@ -35,16 +35,24 @@ def candidate_body(
     cache: SummaryCache,
     pause: Callable[[], None] = no_pause,
     earlier: KeptBody | None = None,
+    *,
+    further: Sequence[FoundCandidates] = (),
 ) -> KeptBody:
     """The whole body; it calls `pause` after every few pieces.
 
     `earlier` is a body for the same question in the same version, perhaps from another forest.
+    `further` has what later variants of the query find in the same forest.
     """
-    sharing_uuids = [provider.uuid for provider in found.sharing_providers]
+    variants = (found, *further)
+    sharing_uuids = [[provider.uuid for provider in its.sharing_providers] for its in variants]
     writer = BodyWriter((found.forest.vocabulary, sharing_uuids), earlier, pause)
-    allocated = _AllocatedProviders(found, nested=version >= (1, 29))
+    allocated = _AllocatedProviders(found.forest, nested=version >= (1, 29))
     writer.add(b'{"allocation_requests":[')
-    writer.add_parts(_candidate_parts(found, version, allocated))
+    writer.add_parts(
+        chain.from_iterable(
+            _candidate_parts(number, its, version, allocated) for number, its in enumerate(variants)
+        )
+    )
     writer.add(b'],"provider_summaries":{')
     writer.add_parts(_summary_parts(found, version, allocated, cache))
     writer.add(b"}}")
@@ -52,12 +60,16 @@ def candidate_body(
 
 
 def streamed_body(
-    found: FoundCandidates, version: Microversion, cache: SummaryCache
+    found: FoundCandidates,
+    version: Microversion,
+    cache: SummaryCache,
+    *,
+    further: Sequence[FoundCandidates] = (),
 ) -> Iterator[bytes]:
     """The body in chunks, so that memory holds one chunk of it at a time."""
     waiting: Pieces = []
     size = 0
-    for pieces in _body(found, version, cache):
+    for pieces in _body((found, *further), version, cache):
         waiting += pieces
         size += sum(map(len, pieces))
         if size > _CHUNK_BYTES:
@@ -66,14 +78,20 @@ def streamed_body(
     yield b"".join(waiting)
 
 
-def _body(found: FoundCandidates, version: Microversion, cache: SummaryCache) -> Iterator[Pieces]:
+def _body(
+    variants: Sequence[FoundCandidates], version: Microversion, cache: SummaryCache
+) -> Iterator[Pieces]:
     """The candidates, then the summaries of the providers in their allocations."""
-    allocated = _AllocatedProviders(found, nested=version >= (1, 29))
+    allocated = _AllocatedProviders(variants[0].forest, nested=version >= (1, 29))
     yield [b'{"allocation_requests":[']
-    templates = _templates(found, version)
-    yield from _separated(_candidates(found.forest, found.batches, templates, allocated))
+    yield from _separated(
+        chain.from_iterable(
+            _candidates(found, found.batches, _templates(found, version), allocated)
+            for found in variants
+        )
+    )
     yield [b'],"provider_summaries":{']
-    yield from _separated(_summaries(found, version, allocated, cache))
+    yield from _separated(_summaries(variants[0], version, allocated, cache))
     yield [b"}}"]
 
 
@@ -86,17 +104,18 @@ def _separated(entries: Iterable[Pieces]) -> Iterator[Pieces]:
 
 
 def _candidate_parts(
-    found: FoundCandidates, version: Microversion, allocated: _AllocatedProviders
+    number: int, found: FoundCandidates, version: Microversion, allocated: _AllocatedProviders
 ) -> Iterator[Part]:
-    """A part for each run of batches of one block."""
+    """A part for each run of batches of one block, of the variant with this number."""
     templates = _templates(found, version)
     runs_before: Counter[int] = Counter()
     for block_number, batches in groupby(found.batches, attrgetter("block_number")):
         run = list(batches)
         for batch in run:
-            allocated.add(batch, templates.of(batch.solution))
-        key = "candidates", found.forest.blocks[block_number].token, runs_before[block_number]
-        yield Part(key, run, partial(_candidates, found.forest, run, templates))
+            allocated.add(found, batch, templates.of(batch.solution))
+        token = found.forest.blocks[block_number].token
+        key = f"candidates {number}", token, runs_before[block_number]
+        yield Part(key, run, partial(_candidates, found, run, templates))
         runs_before[block_number] += 1
 
 
@@ -141,7 +160,7 @@ def _block_summaries(
 
 
 def _candidates(
-    forest: Forest,
+    found: FoundCandidates,
     batches: Iterable[Batch],
     templates: Templates,
     allocated: _AllocatedProviders | None = None,
@@ -149,12 +168,13 @@ def _candidates(
     for batch in batches:
         template = templates.of(batch.solution)
         if allocated is not None:
-            allocated.add(batch, template)
-        yield [template.filled(forest.blocks[batch.block_number], batch.tree_numbers)]
+            allocated.add(found, batch, template)
+        yield [template.filled(found.forest.blocks[batch.block_number], batch.tree_numbers)]
 
 
 def _templates(found: FoundCandidates, version: Microversion) -> Templates:
-    return Templates(found.slots, [sharing.uuid for sharing in found.sharing_providers], version)
+    sharing_uuids = [sharing.uuid for sharing in found.sharing_providers]
+    return Templates(found.slots, sharing_uuids, version, found.choices)
 
 
 def _requested(found: FoundCandidates) -> frozenset[str]:
@@ -165,27 +185,25 @@ def _requested(found: FoundCandidates) -> frozenset[str]:
 class _AllocatedProviders:
     """The trees (from 1.29 on) or the providers (before) in the allocations of any candidate."""
 
-    def __init__(self, found: FoundCandidates, *, nested: bool) -> None:
-        self._found = found
+    def __init__(self, forest: Forest, *, nested: bool) -> None:
+        self._forest = forest
         self._nested = nested
         # By block number, a mark for each tree or provider of the block. A slow client makes an
         # answer hold all marks for long, so a mark takes one byte.
         self._marks: dict[int, BoolColumn] = {}
 
-    def add(self, batch: Batch, template: Template) -> None:
+    def add(self, found: FoundCandidates, batch: Batch, template: Template) -> None:
         """Mark the trees or providers in the allocations of a batch."""
         marks = self._of(batch.block_number)
         if self._nested:
             if template.offsets:
                 marks[selection(batch.tree_numbers)] = True
         else:
-            starts = self._found.forest.blocks[batch.block_number].roots[
-                selection(batch.tree_numbers)
-            ]
+            starts = self._forest.blocks[batch.block_number].roots[selection(batch.tree_numbers)]
             for offset in template.offsets:
                 marks[starts + offset] = True
         for sharing_number in template.sharing_numbers:
-            provider = self._found.sharing_providers[sharing_number]
+            provider = found.sharing_providers[sharing_number]
             self._of(provider.own_tree.block_number)[
                 provider.own_tree.tree_number if self._nested else provider.ref.provider_index
             ] = True
@@ -200,7 +218,7 @@ class _AllocatedProviders:
     def _of(self, block_number: int) -> BoolColumn:
         marks = self._marks.get(block_number)
         if marks is None:
-            block = self._found.forest.blocks[block_number]
+            block = self._forest.blocks[block_number]
             size = block.tree_count if self._nested else len(block)
             marks = self._marks[block_number] = np.zeros(size, np.bool_)
         return marks

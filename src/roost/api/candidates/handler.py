@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from time import perf_counter
+from typing import NamedTuple
 
-from roost.api.candidates.answer_cache import CachedAnswer
+from roost.api.candidates.answer_cache import CachedAnswer, Question
 from roost.api.candidates.body import candidate_body, streamed_body
+from roost.api.candidates.empty_answers import EmptyQuestion, counted, tell_reason, wants_reason
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.microversions import Microversion
 from roost.api.requests import Request, parse_query_string
@@ -16,9 +19,12 @@ from roost.api.slow_requests import SearchAsked
 from roost.metrics.catalogue import SEARCHED_BLOCKS, TRUNCATED
 from roost.metrics.stages import Stage
 from roost.model.candidates import CandidateQuery
+from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates
+from roost.search.forest import Forest
+from roost.search.kept_work import KeptWork
 from roost.search.turns import TURNS
-from roost.service.candidates import list_candidates
+from roost.service.candidates import list_candidates, list_variants
 
 # An answer with more candidates, some megabytes, is sent piece by piece.
 _CANDIDATES_AT_ONCE_MAX = 4000
@@ -33,47 +39,100 @@ _SEARCHED, _KEPT = "search", "kept"
 TRUNCATED_HEADER = "X-Roost-Truncated"
 
 
+class AskedCandidates(NamedTuple):
+    """What a client asks, and how its answer is remembered."""
+
+    query: CandidateQuery
+    # The version that the answer has.
+    version: Microversion
+    order: CandidateOrder
+    # `None`: the next answer to the same request may differ, so none is kept.
+    question: Question | None
+    # Whether an empty answer says why it is empty.
+    explains: bool = False
+
+
 def list_all(services: Services, request: Request) -> Response:
     """The candidates for a query, and the summaries of their providers."""
     text: str = request.environ.get("QUERY_STRING", "")
     parse = _parsed_before if len(text) <= _SHORT_QUERY else _parsed
     limits = services.settings.limits
     query = parse(text, request.version, limits.max_request_groups, limits.max_query_parameters)
-    forest = services.forest()
+    order = services.settings.candidate_order
     question = text, request.version
-    answer = services.answers.find(question, forest)
+    explains = wants_reason(request, services.settings.watch.explain_empty)
+    asked = AskedCandidates(query, request.version, order, question, explains)
+    return answered(services, request, asked)
+
+
+def answered(services: Services, request: Request, asked: AskedCandidates) -> Response:
+    """The answer: an earlier one that still holds, or that of a search."""
+    forest = services.forest()
+    question = asked.question
+    answer = None if question is None else services.answers.find(question, forest)
     if answer is None:
-        request.search = SearchAsked(forest, query, services.settings.candidate_order)
+        limits = services.settings.limits
+        request.search = SearchAsked(forest, asked.query)
         began, times = perf_counter(), request.times
         with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
-            found = list_candidates(
-                forest,
-                query,
-                services.settings.candidate_order,
-                turn.pause,
-                services.answers.work(question) if len(text) <= _SHORT_QUERY else None,
-            )
+            found, *further = _search(services, forest, asked, turn.pause)
+            if asked.explains:
+                found = counted(found)
             times.end(Stage.SEARCH, began)
             times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
             _count(found)
-            request.candidates = _SEARCHED, found.count or 0
-            headers = _headers(found)
-            if _is_large(found):
-                stream = turn.pieces(streamed_body(found, request.version, services.summaries))
+            count = sum(part.count or 0 for part in (found, *further))
+            request.candidates = _SEARCHED, count
+            headers = _headers((found, *further), count)
+            if _is_large(found, count):
+                chunks = streamed_body(found, asked.version, services.summaries, further=further)
+                stream = turn.pieces(chunks)
                 response = Response(200, headers=[_CONTENT_TYPE, *headers], stream=stream)
                 return with_cache_headers(response, request, now())
             began = perf_counter()
-            earlier = services.answers.earlier_body(question)
-            body = candidate_body(found, request.version, services.summaries, turn.pause, earlier)
-            answer = CachedAnswer(body, headers, found.count or 0)
+            earlier = None if question is None else services.answers.earlier_body(question)
+            body = candidate_body(
+                found, asked.version, services.summaries, turn.pause, earlier, further=further
+            )
+            answer = CachedAnswer(body, headers, count)
             times.end(Stage.RENDER, began)
         # A search in random order has no footprint: the next one finds other candidates.
-        if found.footprint is not None:
+        if found.footprint is not None and question is not None and not found.choices:
             services.answers.keep(question, forest, answer, found.footprint)
     else:
         request.candidates = _KEPT, answer.count
     response = Response(200, answer.body.text, [_CONTENT_TYPE, *answer.headers])
+    if asked.explains and not answer.count:
+        response.headers.append(_reason(services, request, forest, asked))
     return with_cache_headers(response, request, now())
+
+
+def _search(
+    services: Services, forest: Forest, asked: AskedCandidates, pause: Callable[[], None]
+) -> list[FoundCandidates]:
+    """What the search finds; several results for a query with alternatives."""
+    kept_work = None if asked.question is None else _kept_work(services, asked.question)
+    if any(group.alternatives for group in asked.query.groups):
+        return list_variants(forest, asked.query, asked.order, pause, kept_work)
+    return [list_candidates(forest, asked.query, asked.order, pause, kept_work)]
+
+
+def _kept_work(services: Services, question: Question) -> KeptWork | None:
+    """What earlier searches for a question left; `None` if the question is long."""
+    return services.answers.work(question) if len(question[0]) <= _SHORT_QUERY else None
+
+
+def _reason(
+    services: Services, request: Request, forest: Forest, asked: AskedCandidates
+) -> tuple[str, str]:
+    """The header that says why an answer is empty."""
+    assert asked.question is not None, "only the routes of Placement tell a reason"
+    limits = services.settings.limits
+    empty = EmptyQuestion(
+        asked.question, forest, asked.query, _kept_work(services, asked.question) or KeptWork()
+    )
+    with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+        return tell_reason(request, empty, services.answers, turn.pause)
 
 
 def _count(found: FoundCandidates) -> None:
@@ -94,14 +153,15 @@ def _parsed(
 _parsed_before = lru_cache(maxsize=1024)(_parsed)
 
 
-def _is_large(found: FoundCandidates) -> bool:
+def _is_large(found: FoundCandidates, count: int) -> bool:
     """Whether the answer is too large for memory, or of unknown size."""
     return (
         found.count is None
-        or found.count > _CANDIDATES_AT_ONCE_MAX
-        or found.count * len(found.slots) > _FILLED_SLOTS_AT_ONCE_MAX
+        or count > _CANDIDATES_AT_ONCE_MAX
+        or count * len(found.slots) > _FILLED_SLOTS_AT_ONCE_MAX
     )
 
 
-def _headers(found: FoundCandidates) -> tuple[tuple[str, str], ...]:
-    return ((TRUNCATED_HEADER, str(found.count)),) if found.truncated else ()
+def _headers(parts: Sequence[FoundCandidates], count: int) -> tuple[tuple[str, str], ...]:
+    truncated = any(found.truncated for found in parts)
+    return ((TRUNCATED_HEADER, str(count)),) if truncated else ()

@@ -6,8 +6,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from roost.api.candidates.group_checks import (
+    bad_value,
+    check_alternatives,
+    check_conflicts,
+    check_isolated,
+    check_resources,
+    check_same_subtrees,
+    check_suffixed,
+)
 from roost.api.errors import HttpError, OverLimit
-from roost.api.microversions import Microversion
+from roost.api.microversions import MAX_VERSION, Microversion
 from roost.api.query_values import (
     check_repetitions,
     parse_integer,
@@ -23,41 +32,53 @@ from roost.model.identifiers import is_uuid
 from roost.model.providers import AggregateFilter, TraitFilter
 from roost.service.errors import ErrorCode
 
-_GROUP_KEY = re.compile(r"(resources|required|member_of|in_tree)(.*)\Z")
+_GROUP_KEY = re.compile(r"(resources|required|member_of|in_tree|in_subtree|or_resources)(.*)\Z")
+# No provider has a longer name.
+_NAME_LENGTH_MAX = 200
 
 _NO_TRAITS = TraitFilter()
 _NO_AGGREGATES = AggregateFilter()
 
 
 def parse_candidate_query(
-    pairs: list[tuple[str, str]], version: Microversion, groups_max: int
+    pairs: list[tuple[str, str]],
+    version: Microversion,
+    groups_max: int,
+    *,
+    extended: bool = False,
 ) -> CandidateQuery:
     """The query in these pairs; 400 with the reason if they are no valid query.
 
     The order of the checks is part of the API, because the answer names the first mistake. First
     comes the query as a whole, then each value, then the conditions between groups.
+    The `extended` grammar has keys that no version of the API has.
     """
-    schema = schemas.LIST.at(version)
+    schema = schemas.EXTENDED if extended else schemas.LIST.at(version)
     check_query(pairs, schema)
     values: dict[str, list[str]] = {}
     for key, value in pairs:
         values.setdefault(key, []).append(value)
     _check_repeated(values, schema)
     _check_group_count(values, groups_max)
-    root_required = _parse_root_required(values.get("root_required", ()))
-    same_subtrees = _parse_same_subtrees(values.get("same_subtree", ()))
-    groups = _parse_groups(pairs, values, version)
+    root_required = _parse_root_required(values.get("root_required", ()), extended=extended)
+    same_subtrees = _parse_suffix_sets("same_subtree", values.get("same_subtree", ()))
+    isolated_sets = _parse_suffix_sets("isolate", values.get("isolate", ()))
+    groups = _parse_groups(pairs, values, version, extended=extended)
+    if extended:
+        check_alternatives(groups)
+        check_isolated(groups, isolated_sets)
     if version >= (1, 36):
-        _check_same_subtrees(groups, same_subtrees)
+        check_same_subtrees(groups, same_subtrees)
     else:
-        _check_resources(groups)
-    _check_conflicts(groups)
+        check_resources(groups)
+    check_conflicts(groups)
     policies = values.get("group_policy")
-    if policies is None:
-        _check_suffixed(groups)
+    if policies is None and not isolated_sets:
+        check_suffixed(groups)
     return CandidateQuery(
         groups=groups,
         isolate=policies is not None and policies[0] == "isolate",
+        isolated_sets=isolated_sets,
         same_subtrees=same_subtrees,
         root_required=root_required,
         limit=parse_integer(values["limit"][0]) if "limit" in values else None,
@@ -90,33 +111,43 @@ def _check_group_count(keys: Iterable[str], groups_max: int) -> None:
         )
 
 
-def _parse_root_required(values: Sequence[str]) -> TraitFilter:
+def _parse_root_required(values: Sequence[str], *, extended: bool) -> TraitFilter:
     """`root_required`: the traits that the root must have or must not have."""
     if not values:
         return _NO_TRAITS
+    if extended:
+        return _checked_root_traits(parse_required(values, MAX_VERSION, "root_required"))
     if len(values) > 1:
         raise HttpError(
             400,
             "Query parameter 'root_required' may be specified only once.",
             ErrorCode.QUERY_DUPLICATE_KEY,
         )
-    traits = parse_traits(values[0])
-    conflicts = set(traits.required).intersection(traits.forbidden)
+    return _checked_root_traits(parse_traits(values[0]))
+
+
+def _checked_root_traits(traits: TraitFilter) -> TraitFilter:
+    """The traits; 400 if some are both required and forbidden."""
+    forbidden = set(traits.forbidden)
+    conflicts = forbidden.intersection(traits.required)
+    for names in traits.any_of:
+        if forbidden.issuperset(names):
+            conflicts.update(names)
     if conflicts:
-        raise _bad_value(
+        raise bad_value(
             "Conflicting required and forbidden traits found in root_required: "
             f"{', '.join(sorted(conflicts))}"
         )
     return traits
 
 
-def _parse_same_subtrees(values: Sequence[str]) -> tuple[frozenset[str], ...]:
-    """`same_subtree`: each value is a set of suffixes."""
-    check_repetitions("same_subtree", values)
-    subtrees = tuple(frozenset(suffix.strip() for suffix in value.split(",")) for value in values)
-    if any("" in suffixes for suffixes in subtrees):
-        raise _bad_value("Empty string (unsuffixed group) can not be specified in `same_subtree`")
-    return subtrees
+def _parse_suffix_sets(key: str, values: Sequence[str]) -> tuple[frozenset[str], ...]:
+    """`same_subtree` and `isolate`: each value is a set of suffixes."""
+    check_repetitions(key, values)
+    sets = tuple(frozenset(suffix.strip() for suffix in value.split(",")) for value in values)
+    if any("" in suffixes for suffixes in sets):
+        raise bad_value(f"Empty string (unsuffixed group) can not be specified in `{key}`")
+    return sets
 
 
 # The groups, value by value.
@@ -130,6 +161,8 @@ class _DraftGroup:
     traits: TraitFilter | None = None
     aggregates: AggregateFilter | None = None
     in_tree: str | None = None
+    in_subtree: str | None = None
+    alternatives: tuple[Mapping[str, int], ...] = ()
 
     def finish(self, suffix: str) -> RequestGroup:
         """The group, with defaults for the keys that the query does not have."""
@@ -139,11 +172,17 @@ class _DraftGroup:
             self.traits or _NO_TRAITS,
             self.aggregates or _NO_AGGREGATES,
             self.in_tree,
+            self.in_subtree,
+            self.alternatives,
         )
 
 
 def _parse_groups(
-    pairs: list[tuple[str, str]], values: Mapping[str, list[str]], version: Microversion
+    pairs: list[tuple[str, str]],
+    values: Mapping[str, list[str]],
+    version: Microversion,
+    *,
+    extended: bool,
 ) -> tuple[RequestGroup, ...]:
     """The groups in the order of their first key."""
     drafts: dict[str, _DraftGroup] = {}
@@ -159,10 +198,18 @@ def _parse_groups(
         if kind == "resources":
             draft.resources = parse_resources(value)
         elif kind == "in_tree":
-            draft.in_tree = _parse_in_tree(value)
+            draft.in_tree = _parse_provider(value, key) if extended else _parse_in_tree(value)
+        elif kind == "in_subtree":
+            if len(values[key]) > 1:
+                raise HttpError(
+                    400, f"{key} may be sent once. Leave one out.", ErrorCode.QUERY_DUPLICATE_KEY
+                )
+            draft.in_subtree = _parse_provider(value, key)
         # All values of these keys count. They are parsed together, at the first one.
         elif kind == "required":
             draft.traits = draft.traits or parse_required(values[key], version, key)
+        elif kind == "or_resources":
+            draft.alternatives = draft.alternatives or tuple(map(parse_resources, values[key]))
         else:
             draft.aggregates = draft.aggregates or parse_member_of(values[key], version, key)
     return tuple(draft.finish(suffix) for suffix, draft in drafts.items())
@@ -179,96 +226,9 @@ def _parse_in_tree(value: str) -> str:
     return uuid
 
 
-# The conditions between groups.
-
-
-def _check_same_subtrees(
-    groups: Sequence[RequestGroup], same_subtrees: Sequence[frozenset[str]]
-) -> None:
-    """From 1.36 on, a group without resources must be in a `same_subtree`."""
-    if not any(group.resources for group in groups):
-        raise HttpError(
-            400,
-            "There must be at least one resources or resources[$S] parameter.",
-            ErrorCode.QUERY_MISSING_VALUE,
-        )
-    named = frozenset[str]().union(*same_subtrees)
-    alone = [group.suffix for group in groups if not group.resources and group.suffix not in named]
-    if alone:
-        raise _bad_value(
-            "Resourceless suffixed group request should be specified in `same_subtree` query "
-            f"param: bad group(s) - {sorted(alone)}."
-        )
-    if not named:
-        return
-    suffixes = {group.suffix for group in groups}
-    if not named <= suffixes:
-        raise _bad_value(
-            f"Real suffixes should be specified in `same_subtree`: {sorted(named - suffixes)} "
-            f"not found in {sorted(suffixes)}."
-        )
-
-
-def _check_resources(groups: Sequence[RequestGroup]) -> None:
-    """Until 1.35, there is at least one group, and every group asks for resources."""
-    bare = [group for group in groups if not group.resources]
-    traits = [f"required{group.suffix}" for group in bare if group.traits.required]
-    if traits:
-        raise HttpError(
-            400,
-            "All traits parameters must be associated with resources.  Found the following "
-            f"orphaned traits keys: {', '.join(traits)}",
-        )
-    aggregates = [
-        f"member_of{group.suffix}"
-        for group in bare
-        if group.aggregates.any_of or group.aggregates.forbidden
-    ]
-    if aggregates:
-        raise HttpError(
-            400,
-            "All member_of parameters must be associated with resources. Found the following "
-            f"orphaned member_of keys: {', '.join(aggregates)}",
-        )
-    if bare:
-        raise HttpError(400, "All request groups must specify resources.")
-    if not groups:
-        raise HttpError(
-            400, "At least one request group (`resources` or `resources{$S}`) is required."
-        )
-
-
-def _check_conflicts(groups: Sequence[RequestGroup]) -> None:
-    """Refuse a group that forbids a trait it requires, or all traits of which it requires one."""
-    conflicts: list[str] = []
-    for group in groups:
-        traits = group.traits
-        if not traits.forbidden:
-            continue
-        forbidden = set(traits.forbidden)
-        choices = [{name} for name in traits.required] + [set(names) for names in traits.any_of]
-        conflicts += [
-            f"required{group.suffix}: ({', '.join(sorted(choice))})"
-            for choice in choices
-            if choice <= forbidden
-        ]
-    if conflicts:
-        raise HttpError(
-            400,
-            "Conflicting required and forbidden traits found in the following traits keys: "
-            f"{', '.join(sorted(conflicts))}",
-        )
-
-
-def _check_suffixed(groups: Sequence[RequestGroup]) -> None:
-    """Without `group_policy`, at most one group has a suffix."""
-    if sum(1 for group in groups if group.suffix) > 1:
-        raise HttpError(
-            400,
-            'The "group_policy" parameter is required when specifying more than one '
-            '"resources{N}" parameter.',
-        )
-
-
-def _bad_value(sentence: str) -> HttpError:
-    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
+def _parse_provider(value: str, key: str) -> str:
+    """The uuid or the name of a provider."""
+    reference = value.strip()
+    if not 0 < len(reference) <= _NAME_LENGTH_MAX:
+        raise bad_value(f"{key} needs the uuid or the name of a provider. Got: {reference[:40]!r}")
+    return reference

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -102,9 +102,15 @@ class Templates:
     """The templates of one answer, by solution."""
 
     def __init__(
-        self, slots: Sequence[Slot], sharing_uuids: Sequence[bytes], version: Microversion
+        self,
+        slots: Sequence[Slot],
+        sharing_uuids: Sequence[bytes],
+        version: Microversion,
+        choices: Mapping[str, int],
     ) -> None:
         self._slots = slots
+        # What a candidate of a query with alternatives says besides.
+        self._ending = b',"alternatives":%b' % orjson.dumps(choices) if choices else b""
         self._sharing_uuids = sharing_uuids
         self._as_mapping = version >= (1, 12)
         self._with_mappings = version >= (1, 34)
@@ -147,7 +153,8 @@ class Templates:
         if together:
             mappings.insert(0, b'"":["%b"]' % b'","'.join([_HOLE] * len(together)))
         return Template(
-            b'{"allocations":{%b},"mappings":{%b}}' % (allocations, b",".join(mappings)),
+            b'{"allocations":{%b},"mappings":{%b}%b}'
+            % (allocations, b",".join(mappings), self._ending),
             [*allocated, *together, *[solution[slot] for slot in self._suffixed]],
             allocated,
             self._sharing_uuids,

@@ -1,0 +1,89 @@
+"""Alternatives: resources that a group takes instead, in trees where its first choice does not fit.
+
+A query with alternatives stands for several queries, its variants. The variants come in order of
+preference, and each finds candidates only in trees in which no earlier one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from roost.model.candidates import CandidateQuery
+from roost.search.candidate_order import CandidateOrder
+from roost.search.candidates import FoundCandidates, find_candidates
+from roost.search.effort import no_pause
+from roost.search.forest import Forest
+from roost.search.kept_work import KeptWork
+from roost.search.served_trees import ServedTrees
+
+# More candidates would not fit into memory together.
+_CANDIDATES_MAX = 100_000
+
+
+class Variant(NamedTuple):
+    """A query without alternatives."""
+
+    query: CandidateQuery
+    # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
+    choices: dict[str, int]
+
+
+def variants_of(query: CandidateQuery) -> list[Variant]:
+    """The variants of a query: those with the fewest steps away from first choices come first.
+
+    Of variants with equally many steps, those come first that keep the choice of earlier groups.
+    """
+    counts = [1 + len(group.alternatives) for group in query.groups]
+    chosen = sorted(product(*map(range, counts)), key=lambda choices: (sum(choices), choices))
+    return [_variant(query, choices) for choices in chosen]
+
+
+def _variant(query: CandidateQuery, choices: tuple[int, ...]) -> Variant:
+    groups = tuple(
+        replace(group, resources=(group.resources, *group.alternatives)[choice], alternatives=())
+        for group, choice in zip(query.groups, choices, strict=True)
+    )
+    named = {
+        group.suffix: choice
+        for group, choice in zip(query.groups, choices, strict=True)
+        if group.alternatives
+    }
+    return Variant(replace(query, groups=groups), named)
+
+
+def find_variants(
+    forest: Forest,
+    query: CandidateQuery,
+    order: CandidateOrder,
+    *,
+    pause: Callable[[], None] = no_pause,
+    kept_work: KeptWork | None = None,
+) -> list[FoundCandidates]:
+    """What the variants of a query find, up to its limit; `kept_work` is that of the first one."""
+    served = ServedTrees()
+    found: list[FoundCandidates] = []
+    count = 0
+    maximum = _CANDIDATES_MAX if order.maximum is None else order.maximum
+    for variant, choices in variants_of(query):
+        limit = None if query.limit is None else query.limit - count
+        if limit == 0:
+            break
+        if count >= maximum:
+            # The variants that are left may have candidates.
+            found[-1] = replace(found[-1], truncated=True)
+            break
+        served.begin_search()
+        part = find_candidates(
+            forest,
+            replace(variant, limit=limit),
+            replace(order, maximum=maximum - count),
+            pause=pause,
+            kept_work=None if found else kept_work,
+            served=served,
+        )
+        found.append(replace(part, choices=choices))
+        count += part.count or 0
+    return found
