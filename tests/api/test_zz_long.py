@@ -14,7 +14,6 @@ from roost.api.candidates.empty_answers import header_text
 from roost.configuration.settings import Settings
 from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for
-from support.properties import many
 from support.scenarios.cloud import Cloud, Writer
 from support.scenarios.oracle import NESTED, World, candidates
 from support.scenarios.requests import Request
