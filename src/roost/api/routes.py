@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
 from roost.api.extensions import explain, whatif
+from roost.api.extensions import explain, resilience, whatif
 from roost.api.extensions.openapi import OpenApiDocuments
 from roost.api.handlers import (
     aggregates,
@@ -171,6 +172,7 @@ ROUTES: tuple[Route, ...] = (
           gives_json=True, target_project=usages.target_project),
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
 
+    _extension("GET", "resilience", resilience.show, "resilience:show"),
     _extension("GET", "openapi.json", _show_openapi, "openapi:show"),
     _extension("GET", "explain", explain.show, "explain:show"),
     _extension("POST", "whatif", whatif.ask, "whatif:ask"),
