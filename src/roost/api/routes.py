@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
-from roost.api.extensions import resilience, whatif
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import explain, whatif
+from roost.api.extensions import explain, resilience, whatif
 from roost.api.handlers import (
     aggregates,
     allocations,
