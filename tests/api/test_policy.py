@@ -69,6 +69,7 @@ RULES = {
     ("GET", "/allocation_candidates"): "allocation_candidates:list",
     ("POST", "/reshaper"): "reshaper:reshape",
     ("GET", "/roost/resilience"): "resilience:show",
+    ("GET", "/roost/openapi.json"): "openapi:show",
     ("GET", "/roost/explain"): "explain:show",
     ("POST", "/roost/whatif"): "whatif:ask",
     ("GET", "/roost/candidates"): "candidates:list",

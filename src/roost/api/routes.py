@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
 from roost.api.extensions import explain, resilience, whatif
+from roost.api.extensions.openapi import OpenApiDocuments
 from roost.api.handlers import (
     aggregates,
     allocations,
@@ -86,6 +87,11 @@ def _extension(method: str, path: str, handler: Handler, rule: str) -> Route:
         takes_json=method in ("POST", "PUT"),
         gives_json=method == "GET",
     )
+
+
+def _show_openapi(_services: Services, request: Request) -> Response:
+    """The document of all routes below."""
+    return _DOCUMENTS.show(request)
 
 
 _CLASS = "/resource_classes/{name}"
@@ -166,11 +172,13 @@ ROUTES: tuple[Route, ...] = (
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
 
     _extension("GET", "resilience", resilience.show, "resilience:show"),
+    _extension("GET", "openapi.json", _show_openapi, "openapi:show"),
     _extension("GET", "explain", explain.show, "explain:show"),
     _extension("POST", "whatif", whatif.ask, "whatif:ask"),
     _extension("GET", "candidates", extended_candidates.list_all, "candidates:list"),
 )
 # fmt: on
+_DOCUMENTS = OpenApiDocuments(ROUTES)
 
 
 class Match(NamedTuple):

@@ -31,6 +31,12 @@ COMMANDS = {
     "whatif": "roost.cli.ask.whatif:whatif",
     "fragmentation": "roost.cli.ask.fragmentation:fragmentation",
     "resilience": "roost.cli.ask.resilience:resilience",
+    "provider": "roost.cli.provider:provider",
+    "consumer": "roost.cli.consumer:consumer",
+    "usage": "roost.cli.usage:usage",
+    "trait": "roost.cli.trait:trait",
+    "class": "roost.cli.resource_class:resource_class",
+    "doctor": "roost.cli.doctor:doctor",
 }
 """Where each command is. The group imports a command when a caller names it. So the client's
 commands start fast, and run where the packages of the server are not installed."""

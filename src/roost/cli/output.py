@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 import yaml
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from roost.cli.table import Table
-from roost.cli.terminal import echo_line
+from roost.cli.terminal import echo_line, output_console
 
 
 class OutputForm(StrEnum):
@@ -65,19 +65,20 @@ def print_output(output: Output, form: OutputForm) -> None:
     if form is not OutputForm.TABLE:
         click.echo(output.text(form))
         return
-    console = Console(highlight=False)
-    if output.drawing is None and not console.is_terminal:
-        for line in output.table.lines():
-            click.echo(line)
-        return
-    console.print(output.picture, crop=False)
-    if output.drawing is None:
+    console = output_console()
+    if output.drawing is not None:
+        console.print(output.drawing, crop=False)
+    elif console.is_terminal:
+        console.print(output.table, crop=False)
         _, left_out = output.table.fitting(console.width)
         if left_out:
             echo_line(
                 f"Too narrow for {', '.join(left_out)}: a wider terminal or --output csv has them.",
                 err=True,
             )
+    else:
+        for line in output.table.lines():
+            click.echo(line)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -96,6 +96,7 @@ class Table:
             ]
             for parts in zip_longest(*folded, fillvalue=Text()):
                 line = _line(parts, widths, fitting.columns)
+                line.rstrip()
                 line.no_wrap, line.overflow = True, "ignore"
                 yield line
 

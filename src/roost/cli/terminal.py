@@ -8,6 +8,15 @@ from rich.text import Text
 
 from roost.model.text import printable
 
+UNBROKEN_WIDTH = 100_000
+"""The columns of an output that is no terminal: a program reads each line whole."""
+
+
+def output_console() -> Console:
+    """Standard output; without a terminal, no line is broken and nothing is coloured."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=UNBROKEN_WIDTH)
+
 
 def printable_lines(text: str) -> str:
     """A text whose lines are printable."""

@@ -60,6 +60,15 @@ def with_next(text: str, command: str) -> str:
     return f"{text}\nNext: {command}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "provider"), counted(2, "provider")
+    ('1 provider', '2 providers')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def nearest_names(name: str, known: Iterable[str], at_most: int = 3) -> list[str]:
     """The known names that the operator may have meant, best first.
 

@@ -16,7 +16,7 @@ from roost.cli.ask.asking import (
     ready_pairs,
     waiting,
 )
-from roost.cli.bars import bar, ink_of
+from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import RequestCommand, request_options
@@ -24,11 +24,8 @@ from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain
-from roost.cli.unbroken import Unbroken
 from roost.cli.watching import present, watch_option
 from roost.client.questions import Json
-
-_BAR_WIDTH = 24
 
 
 @click.command(
@@ -68,7 +65,7 @@ def capacity(
             with waiting("The server counts ...", quiet=watch is not None):
                 answer = answered(server, pairs, lambda: server.capacity(query, by_root=by_root))
             table = root_table(answer) if by_root else total_table(answer)
-            return Output(table, answer, Unbroken(CapacityPicture(answer, by_root)))
+            return Output(table, answer, CapacityPicture(answer, by_root))
 
         present(read, output, watch)
 
@@ -115,26 +112,25 @@ class CapacityPicture:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         answer = self.answer
         line = plain(fits_in_words(answer), "bold")
-        line.append(" fit." if answer["exact"] else " fit: the search found no proof of either.")
+        line.append(" fit." if answer["exact"] else " fit. The number is not exact.")
         yield line
         limit = answer.get("limited_by") or {}
         if limit.get("text"):
             yield plain(limit["text"])
         if self.by_root:
             yield Text()
-            yield self._roots(options)
+            yield self._roots(ink_for(console))
 
-    def _roots(self, options: ConsoleOptions) -> Table:
+    def _roots(self, ink: Ink) -> Table:
         roots = sorted(
             self.answer.get("roots") or (), key=lambda root: (-root["fits"], root["root"]["name"])
         )
         most = max((root["fits"] for root in roots), default=0)
-        ink = ink_of(options)
         rows = [
             [
                 root["root"]["name"],
                 f"{root['fits']:,}",
-                bar(root["fits"] / most if most else 0.0, _BAR_WIDTH, ink, "green"),
+                share_bar(root["fits"] / most if most else 0.0, ink, style="green"),
             ]
             for root in roots
         ]

@@ -10,7 +10,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from roost.cli.ask.capacity import fits_in_words
-from roost.cli.ask.explanation import Explanation
+from roost.cli.ask.explanation import ExplanationPicture
+from roost.cli.request.query_text import QueryPairs
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain
 from roost.client.questions import Json
@@ -38,6 +39,8 @@ class Comparison:
 
     answer: Json
     question: str
+    # The query of the question.
+    pairs: QueryPairs
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for change in self.answer.get("changes", ()):
@@ -49,7 +52,7 @@ class Comparison:
             if self.question == "explain":
                 yield Text()
                 yield plain("After the changes:", "bold")
-                yield Explanation(sides["after"])
+                yield ExplanationPicture(sides["after"], self.pairs)
             elif self.question == "capacity":
                 limit = sides["after"].get("limited_by") or {}
                 yield from ([plain(f"After: {limit['text']}")] if limit.get("text") else [])

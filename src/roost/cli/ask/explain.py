@@ -15,14 +15,13 @@ from roost.cli.ask.asking import (
     ready_pairs,
     waiting,
 )
-from roost.cli.ask.explanation import Explanation, stage_table
+from roost.cli.ask.explanation import ExplanationPicture, stage_table
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import EXIT_NONE, RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.unbroken import Unbroken
 from roost.cli.watching import present, watch_option
 
 _STATUS = """\b
@@ -45,7 +44,7 @@ Examples:
 @click.option(
     "--misses",
     metavar="NUMBER",
-    type=click.IntRange(0, 1000),
+    type=click.IntRange(0, 100),
     help="How many of the nearest misses to show. [default: 5]",
 )
 @request_options
@@ -108,7 +107,8 @@ def _explain(
             with waiting("The server explains ...", quiet=watch is not None):
                 answer = answered(server, pairs, lambda: server.explain(query, host, misses))
             feasible = answer["feasible"]
-            return Output(stage_table(answer), answer, Unbroken(Explanation(answer, host)))
+            picture = ExplanationPicture(answer, pairs, host)
+            return Output(stage_table(answer), answer, picture)
 
         present(read, output, watch)
     if not feasible:

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from roost.cli.ask.asking import announce, answered, asking, ready_pairs, waiting
-from roost.cli.bars import bar, ink_of
+from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import RequestCommand, optional_request_options, request_in_text
@@ -18,9 +18,8 @@ from roost.cli.request.query_text import QueryPairs, query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain
-from roost.cli.unbroken import Unbroken
 from roost.cli.watching import present, watch_option
-from roost.client.questions import Json
+from roost.client.questions import Json, asks_of
 
 _BAR_WIDTHS = (10, 20)
 _NARROW = 100
@@ -67,15 +66,14 @@ def fragmentation(
         if only_query:
             click.echo("\n".join(queries))
             return
-        for query in queries:
-            announce(f"GET /roost/fragmentation?ask={query}")
+        announce(f"GET /roost/fragmentation?{asks_of(queries)}")
         every: QueryPairs = tuple(pair for pairs in asked for pair in pairs)
 
         def read() -> Output:
             with waiting("The server measures ...", quiet=watch is not None):
                 answer = answered(server, every, lambda: server.fragmentation(queries))
             picture = FragmentationPicture(answer, queries)
-            return Output(class_table(answer, len(queries)), answer, Unbroken(picture))
+            return Output(class_table(answer, len(queries)), answer, picture)
 
         present(read, output, watch)
 
@@ -104,10 +102,9 @@ class FragmentationPicture:
         if empty is not None:
             yield plain(f"{empty:,} roots are empty.")
         yield Text()
-        yield self._classes(options)
+        yield self._classes(ink_for(console), _BAR_WIDTHS[options.max_width >= _NARROW])
 
-    def _classes(self, options: ConsoleOptions) -> Table:
-        ink, width = ink_of(options), _BAR_WIDTHS[options.max_width >= _NARROW]
+    def _classes(self, ink: Ink, width: int) -> Table:
         columns = [TableColumn("RESOURCE CLASS"), TableColumn("FREE", right=True)]
         for number in range(len(self.queries)):
             columns += [TableColumn(f"USABLE {number + 1}", right=True), TableColumn("")]
@@ -117,8 +114,8 @@ class FragmentationPicture:
             row = [name, f"{free:,}"]
             for usable in amounts["usable"]:
                 share = usable / free if free else 0.0
-                drawn = bar(share, width, ink, "green" if share > 0.5 else "yellow")
-                drawn.append(f" {100 * share:.0f} %")
+                drawn = share_bar(share, ink, width, "green" if share > 0.5 else "yellow")
+                drawn.append(f" {100 * share:.0f} %" if free else " -")
                 row += [f"{usable:,}", drawn]
             rows.append(row)
         return Table(columns, rows)

@@ -15,8 +15,7 @@ from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.request.command import EXIT_NONE, EXIT_UNKNOWN
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain
-from roost.cli.unbroken import Unbroken
-from roost.cli.usage import usage_status
+from roost.cli.usage_status import usage_status
 from roost.client.questions import Json
 
 
@@ -48,7 +47,7 @@ def resilience(*, connection: ConnectionSettings, lose: int, output: OutputForm)
         announce(f"GET /roost/resilience?lose={lose}")
         with waiting("The server loses each root in turn ..."):
             answer = server.resilience(lose)
-        print_output(Output(lost_table(answer), answer, Unbroken(LossPicture(answer))), output)
+        print_output(Output(lost_table(answer), answer, LossPicture(answer)), output)
     if answer["roots"]:
         sys.exit(EXIT_NONE)
 

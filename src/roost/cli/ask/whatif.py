@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,7 +30,6 @@ from roost.cli.request.command import (
 )
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.unbroken import Unbroken
 from roost.client.questions import Questions
 
 QUESTIONS = ("capacity", "explain", "candidates")
@@ -120,12 +120,11 @@ def whatif(
             click.echo(query)
             return
         changes, named = _changes(server)
-        announce(f"POST /roost/whatif  {len(changes)} changes, {question} {query}")
+        ask = [{question: query}]
+        announce(f"POST /roost/whatif {json.dumps({'changes': changes, 'ask': ask})}")
         with waiting("The server imagines ..."):
-            answer = answered(
-                server, pairs + named, lambda: server.whatif(changes, [{question: query}])
-            )
-        picture = Unbroken(Comparison(answer, question))
+            answer = answered(server, pairs + named, lambda: server.whatif(changes, ask))
+        picture = Comparison(answer, question, pairs)
         print_output(Output(comparison_table(answer, question), answer, picture), output)
 
 

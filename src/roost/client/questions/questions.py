@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.placement.administration import Administration
-from roost.client.placement.answers import refusal, require_ok
+from roost.client.placement.answers import require_ok
 from roost.client.transport import PlacementResponse
 
 Json: TypeAlias = Mapping[str, Any]
@@ -23,6 +23,13 @@ class Questions(Administration):
     def candidates(self, query: str) -> dict[str, Any]:
         """The candidates, on any placement server."""
         return self._get("/allocation_candidates", query, {"allocation_requests": list})
+
+    def ranked_candidates(
+        self, query: str, order: str | None = None, seed: int | None = None
+    ) -> dict[str, Any]:
+        """The candidates in an order of Roost, for a query that may ask more than the API."""
+        fields = {"allocation_requests": list}
+        return self._get("/roost/candidates", ordered(query, order, seed), fields)
 
     def explain(
         self, query: str, provider: str | None = None, misses: int | None = None
@@ -56,8 +63,7 @@ class Questions(Administration):
 
     def fragmentation(self, queries: Sequence[str]) -> dict[str, Any]:
         """The free amounts, and those on trees where each query has a candidate."""
-        asks = urlencode([("ask", query) for query in queries])
-        return self._get("/roost/fragmentation", asks, {"resource_classes": dict})
+        return self._get("/roost/fragmentation", asks_of(queries), {"resource_classes": dict})
 
     def resilience(self, lose: int) -> dict[str, Any]:
         """The roots whose consumers would not fit on the remaining ones."""
@@ -72,6 +78,20 @@ class Questions(Administration):
         return self._send(method, path, body, str(self.version), repeatable=True)
 
 
+def asks_of(queries: Iterable[str]) -> str:
+    """The parameters of a question about several queries.
+
+    >>> asks_of(["resources=VCPU:1"])
+    'ask=resources%3DVCPU:1'
+    """
+    return urlencode([("ask", query) for query in queries], safe=":,!")
+
+
+def ordered(query: str, order: str | None, seed: int | None) -> str:
+    """A query for candidates in an order."""
+    return _joined(query, {"order": order, "seed": seed})
+
+
 def _joined(query: str, own: Mapping[str, Any]) -> str:
     """A query with the parameters of the route behind it."""
     given = urlencode({name: value for name, value in own.items() if value is not None})
@@ -84,7 +104,13 @@ def _content(path: str, answer: PlacementResponse, fields: Mapping[str, type]) -
     if answer.status == 404 and path.startswith(OWN_PREFIX) and not code.startswith(_OWN_CODES):
         raise NotOffered(f"The server does not offer {path}", path)
     if answer.status in (400, 404, 409):
-        raise refusal(QuestionRefused, f"The server refused the question {path}", answer)
+        raise QuestionRefused(
+            f"The server refused the question {path}",
+            status=answer.status,
+            # The sentence that says what is wrong stands behind a general one.
+            detail=answer.detail.rpartition("\n\n")[2].strip(),
+            request_id=answer.request_id,
+        )
     require_ok(answer, QuestionRefused, f"The server did not answer {path}")
     for name, kind in fields.items():
         answer.field(name, kind)

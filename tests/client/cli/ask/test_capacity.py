@@ -151,7 +151,7 @@ def test_usable_amounts_stand_beside_the_free_ones(serving: Serving) -> None:
     outcome = roost(*words)
     assert outcome.status == 0, outcome.err
     assert stub.questions[0].path.partition("?")[2] == (
-        "ask=resources%3DVCPU%3A2&ask=resources%3DVCPU%3A16%26required%3DCUSTOM_GOLD"
+        "ask=resources%3DVCPU:2&ask=resources%3DVCPU:16%26required%3DCUSTOM_GOLD"
     )
     assert "12 roots are empty." in outcome.lines
     (row,) = [line for line in outcome.lines if line.startswith("VCPU")]

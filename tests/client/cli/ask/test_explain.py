@@ -24,28 +24,29 @@ def test_the_query_is_shown_beside_the_answer(serving: Serving) -> None:
 
 def test_a_funnel_marks_the_stage_that_leaves_nothing(serving: Serving) -> None:
     serving({EXPLAIN: explanation()})
-    outcome = roost("explain", "VCPU=4")
+    words = ["DISK_GB=5", "--require", "A,!B", "--group", "cpu", "PCPU=64", "--isolate"]
+    outcome = roost("explain", *words)
     assert outcome.status == 2
     bar, empty = "█" * 24, "░" * 24
     assert outcome.lines == [
         "There are no candidates. No provider has 64 PCPU free.",
         "",
         "Group unsuffixed",
-        f"STAGE  PROVIDERS  TREES  {' ' * 24}  WHAT IS LEFT",
-        f"class        600    600  {bar}  after class",
-        f"unit         600    600  {bar}  after unit",
-        f"room         600    600  {bar}  after room",
+        f"STAGE   PROVIDERS  TREES  {' ' * 24}  WHAT IT ASKS",
+        f"class         600    600  {bar}  inventory of DISK_GB",
+        f"unit          600    600  {bar}  units that allow DISK_GB=5",
+        f"room          600    600  {bar}  DISK_GB=5 free",
+        f"traits        600    600  {bar}  trait !B",
         "",
         "Group cpu",
-        f"STAGE  PROVIDERS  TREES  {' ' * 24}  WHAT IS LEFT",
-        f"class      1,200    600  {bar}  after class",
-        f"room           0      0  {empty}  has 64 PCPU free <- no tree is left",
+        f"STAGE  PROVIDERS  TREES  {' ' * 24}  WHAT IT ASKS",
+        f"class      1,200    600  {bar}  inventory of PCPU",
+        f"room           0      0  {empty}  PCPU=64 free <- no tree is left",
         "",
         "All groups together",
-        f"STAGE     TREES  {' ' * 24}  WHAT IS LEFT",
-        f"root        600  {bar}  after root",
-        f"groups        0  {empty}  after groups",
-        f"together      0  {empty}  after together",
+        f"STAGE     TREES  {' ' * 24}  WHAT IT ASKS",
+        f"groups        0  {empty}  each group by itself",
+        f"together      0  {empty}  all groups at once; traits A; a provider for each group",
         "",
         "Nearest misses",
         "compute-1",
@@ -60,7 +61,7 @@ def test_a_funnel_marks_the_stage_that_leaves_nothing(serving: Serving) -> None:
 def test_a_terminal_without_blocks_gets_bars_of_ascii(serving: Serving) -> None:
     serving({EXPLAIN: explanation()})
     outcome = roost("explain", "VCPU=4", encoding="ascii")
-    assert f"  {'#' * 24}  after class" in outcome.out
+    assert f"  {'#' * 24}  inventory of VCPU" in outcome.out
     assert "?" not in outcome.out
 
 
@@ -78,7 +79,7 @@ def test_csv_has_a_row_for_each_stage(serving: Serving) -> None:
     assert lines[0] == "group,stage,providers,trees,text"
     assert "cpu,room,0,0,has 64 PCPU free" in lines
     assert "request,together,,0,after together" in lines
-    assert len(lines) == 1 + 5 + 3
+    assert len(lines) == 1 + 6 + 3
 
 
 def test_why_asks_about_one_host(serving: Serving) -> None:
