@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import claims
+import explain
 import explosion
 import identity
 import scale
@@ -35,6 +36,7 @@ SCENARIOS: dict[str, Scenario] = {
     "throughput": throughput.run,
     "mixed-sqlite": mixed("sqlite"),
     "mixed-postgresql": mixed("postgresql"),
+    "explain": explain.run,
     "scrape": scrape.run,
     "scale": scale.run,
 }
