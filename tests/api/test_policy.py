@@ -69,6 +69,8 @@ RULES = {
     ("GET", "/allocation_candidates"): "allocation_candidates:list",
     ("POST", "/reshaper"): "reshaper:reshape",
     ("GET", "/roost/explain"): "explain:show",
+    ("GET", "/roost/capacity"): "capacity:show",
+    ("GET", "/roost/fragmentation"): "fragmentation:show",
     ("POST", "/roost/whatif"): "whatif:ask",
     ("GET", "/roost/candidates"): "candidates:list",
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import explain, whatif
+from roost.api.extensions import capacity, explain, fragmentation, whatif
 from roost.api.handlers import (
     aggregates,
     allocations,
@@ -166,6 +166,8 @@ ROUTES: tuple[Route, ...] = (
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
 
     _extension("GET", "explain", explain.show, "explain:show"),
+    _extension("GET", "capacity", capacity.show, "capacity:show"),
+    _extension("GET", "fragmentation", fragmentation.show, "fragmentation:show"),
     _extension("POST", "whatif", whatif.ask, "whatif:ask"),
     _extension("GET", "candidates", extended_candidates.list_all, "candidates:list"),
 )
