@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import explain, whatif
 from roost.api.extensions import explain, resilience, whatif
 from roost.api.extensions.openapi import OpenApiDocuments
 from roost.api.extensions import capacity, explain, fragmentation, whatif

@@ -9,7 +9,7 @@ from roost.api.openapi.operations.candidates import CANDIDATE_QUERY
 from roost.api.schemas import candidates as candidate_schemas
 from roost.api.schemas import whatif as whatif_schemas
 from roost.api.schemas.building import ByVersion, Versions, record, text
-from roost.api.schemas.responses import candidates, explain, whatif
+from roost.api.schemas.responses import candidates, explain, sizing, whatif
 from roost.search.ranking import RankingKind
 
 _TAG = "Questions"
@@ -25,6 +25,17 @@ _EXPLAIN = QueryString(
         ),
         "misses": ParameterText("How many of the nearest trees to name, at most 100.", "5"),
     },
+)
+
+_PAGE = {"page_limit": _NUMBER, "marker": text()}
+_PAGE_TEXTS = {
+    "page_limit": ParameterText("How many entries a page has, at most 10000.", "1000"),
+    "marker": ParameterText("`next` of the page before.", "YQ"),
+}
+
+_LOSE = QueryString(
+    Versions(("1.0", record({}, {"lose": text("^1$"), **_PAGE}))),
+    {"lose": ParameterText("How many roots are lost at once.", "1"), **_PAGE_TEXTS},
 )
 
 _ORDER = QueryString(
@@ -94,6 +105,16 @@ OPERATIONS = {
         {200: Success("The explanation.", explain.EXPLANATION)},
         {400: _BAD_QUERY, 404: _UNKNOWN_PROVIDER},
         queries=(_EXPLAIN, CANDIDATE_QUERY),
+    ),
+    "GET /roost/resilience": Operation(
+        "show_resilience",
+        _TAG,
+        "Look which roots may be lost",
+        "For each root: whether what its consumers hold there would fit on the rest. Consumers "
+        "move whole, and what they hold elsewhere stays.",
+        {200: Success("The roots that may not be lost.", sizing.RESILIENCE)},
+        {400: "A parameter is unknown or has a bad value."},
+        queries=(_LOSE,),
     ),
     "POST /roost/whatif": Operation(
         "ask_whatif",
