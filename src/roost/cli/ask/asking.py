@@ -11,7 +11,7 @@ from rich.console import Console
 
 from roost.cli.connection import ConnectionSettings
 from roost.cli.request.names import with_suggestion, with_uuids
-from roost.cli.request.query_text import QueryPairs, query_string
+from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import echo_line, plain
 from roost.client.errors import NotOffered, QuestionRefused
@@ -22,16 +22,14 @@ _NOT_OFFERED = "This server is no Roost server, or an older one: it does not off
 
 
 @contextmanager
-def asking(connection: ConnectionSettings, next_command: str = "") -> Iterator[Questions]:
+def asking(connection: ConnectionSettings, next_command: str) -> Iterator[Questions]:
     """The server to ask. A server that lacks the route gets the next command to type."""
     with connection.open() as transport:
         try:
             yield Questions(transport)
         except NotOffered as error:
             text = _NOT_OFFERED.format(path=error.path)
-            raise NotOffered(
-                with_next(text, next_command or "roost doctor"), path=error.path
-            ) from None
+            raise NotOffered(with_next(text, next_command), error.path) from None
 
 
 def ready_pairs(server: Questions, request: TypedRequest) -> QueryPairs:
@@ -48,7 +46,20 @@ def announce(what: str) -> None:
 
 def any_server_command(pairs: QueryPairs) -> str:
     """The command that asks for the same candidates on any placement server."""
-    return f"roost candidates --from-query {shlex.quote(query_string(pairs))}"
+    return f"roost candidates --from-query {shlex.quote(query_string(plain_pairs(pairs)))}"
+
+
+def room_command(pairs: QueryPairs) -> str:
+    """The command that lists the providers with room for the first resource of a request.
+
+    >>> room_command((("resources_a", "VCPU:4,MEMORY_MB:1024"),))
+    'roost provider list --resources VCPU=4'
+    """
+    for key, value in pairs:
+        if key.startswith("resources"):
+            first = value.partition(",")[0].replace(":", "=")
+            return f"roost provider list --resources {shlex.quote(first)}"
+    return "roost provider list"
 
 
 def answered(

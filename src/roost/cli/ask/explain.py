@@ -13,6 +13,7 @@ from roost.cli.ask.asking import (
     any_server_command,
     asking,
     ready_pairs,
+    room_command,
     waiting,
 )
 from roost.cli.ask.explanation import ExplanationPicture, stage_table
@@ -93,7 +94,13 @@ def _explain(
     output: OutputForm,
     watch: float | None,
 ) -> None:
-    with asking(connection, any_server_command(request.pairs)) as server:
+    # A server without explanations lists providers, or candidates in the tree of a host.
+    elsewhere = (
+        room_command(request.pairs)
+        if host is None
+        else any_server_command((*request.pairs, ("in_tree", host)))
+    )
+    with asking(connection, elsewhere) as server:
         pairs = ready_pairs(server, request)
         query = query_string(pairs)
         if only_query:
