@@ -13,7 +13,7 @@ from roost.cli.connection import ConnectionSettings
 from roost.cli.request.names import with_suggestion, with_uuids
 from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.terminal import echo_line, plain
+from roost.cli.terminal import echo_line, plain_line
 from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.questions import Questions
 from roost.model.text import with_next
@@ -41,7 +41,7 @@ def ready_pairs(server: Questions, request: TypedRequest) -> QueryPairs:
 
 def announce(what: str) -> None:
     """Show what is sent, in standard error, so that pipes get the answer only."""
-    Console(stderr=True, highlight=False).print(plain(what, "dim"), soft_wrap=True)
+    Console(stderr=True, highlight=False).print(plain_line(what, "dim"), soft_wrap=True)
 
 
 def any_server_command(pairs: QueryPairs) -> str:

@@ -22,7 +22,7 @@ from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import EXIT_NONE, RequestCommand, candidate_options
 from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.terminal import echo_line, plain
+from roost.cli.terminal import echo_line, plain_line
 from roost.cli.watching import present, watch_option
 from roost.client.provider_names import names_in_trees
 from roost.client.questions import ordered
@@ -100,7 +100,7 @@ def candidates(
                 if output in (OutputForm.TABLE, OutputForm.CSV):
                     listed = CandidateList(answer, names_in_trees(server, listed.roots()))
             found = len(answer["allocation_requests"])
-            nothing = None if found else plain("There are no candidates.", "bold red")
+            nothing = None if found else plain_line("There are no candidates.", "bold red")
             return Output(listed.table(), answer, nothing)
 
         present(read, output, watch)
