@@ -11,6 +11,7 @@ from roost.model.candidates import CandidateQuery
 from roost.search.columns import BoolColumn
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, ProviderRef, TreeRef
+from roost.search.joint_conditions import JointCondition, find_clash
 from roost.search.plan import Plan, make_any_plan
 from roost.search.problem import Problem
 from roost.search.rules import Rules
@@ -46,6 +47,8 @@ class Account:
     trees: Mapping[RequestStage, int]
     # Whether all problems were solved; if not, more trees may have a solution.
     is_exact: bool
+    # The joint condition to blame, if each group has a provider in a tree, but no tree is left.
+    clash: JointCondition | None
 
     @property
     def is_feasible(self) -> bool:
@@ -124,6 +127,8 @@ class _AccountTaker:
         self._counts = dict.fromkeys(RequestStage, 0)
         # Whether a problem has a solution, and those that take long, each with its trees.
         self._solvable: dict[Problem, bool] = {}
+        # The count of trees whose problem is among these.
+        self._remembered_trees = 0
         self._hard: list[tuple[int, Iterator[Step]]] = []
 
     def account(self) -> Account:
@@ -138,7 +143,19 @@ class _AccountTaker:
         groups = tuple(
             GroupAccount(suffix, funnel.counts) for suffix, funnel in self._by_suffix.items()
         )
-        return Account(groups, self._counts, not self._rules.effort.gave_up)
+        is_exact = not self._rules.effort.gave_up
+        return Account(groups, self._counts, is_exact, self._clash() if is_exact else None)
+
+    def _clash(self) -> JointCondition | None:
+        tree_count = self._counts[RequestStage.GROUPS]
+        if not tree_count or self._counts[RequestStage.TOGETHER]:
+            return None
+        return find_clash(
+            self._rules,
+            self._solvable,
+            is_complete=self._remembered_trees == tree_count,
+            pause=self._rules.effort.pause,
+        )
 
     def _add_block(self, block_number: int) -> None:
         rules, block = self._rules, self._forest.blocks[block_number]
@@ -162,20 +179,22 @@ class _AccountTaker:
         """Whether the problem of some trees has a solution; false if that takes long to see."""
         known = self._solvable.get(problem)
         if known is not None:
+            self._remembered_trees += tree_count
             return known
         steps = solve(self._rules, problem)
         for step in steps:
             if step is None:
                 self._hard.append((tree_count, steps))
                 return False
-            self._remember(problem, solvable=True)
+            self._remember(problem, tree_count, solvable=True)
             return True
-        self._remember(problem, solvable=False)
+        self._remember(problem, tree_count, solvable=False)
         return False
 
-    def _remember(self, problem: Problem, *, solvable: bool) -> None:
+    def _remember(self, problem: Problem, tree_count: int, *, solvable: bool) -> None:
         if self._rules.effort.hold(problem.memory_words):
             self._solvable[problem] = solvable
+            self._remembered_trees += tree_count
 
 
 def _differ(first: Left, second: Left) -> bool:

@@ -6,8 +6,10 @@ stages show it in the first block, and outlines prove that most further blocks a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
+
+import numpy as np
 
 from roost.model.candidates import CandidateQuery
 from roost.search.account import Account, requirements_of
@@ -17,8 +19,10 @@ from roost.search.effort import Effort
 from roost.search.eligibility import passing_class
 from roost.search.footprint import Basis
 from roost.search.forest import Forest, TreeRef
+from roost.search.joint_conditions import JointCondition, find_clash
 from roost.search.kept_work import KeptWork
 from roost.search.plan import make_any_plan
+from roost.search.problem import Problem
 from roost.search.rules import Rules
 from roost.search.scan import anchors
 from roost.search.sharing import SharingProviders
@@ -32,6 +36,8 @@ class EmptyStage(NamedTuple):
     stage: GroupStage | RequestStage
     # The request group; `None` for a stage of the request.
     suffix: str | None = None
+    # The joint condition to blame at the stage `together`, if it is known.
+    clash: JointCondition | None = None
 
 
 def empty_stage_of(account: Account) -> EmptyStage | None:
@@ -45,7 +51,7 @@ def empty_stage_of(account: Account) -> EmptyStage | None:
                 return EmptyStage(stage, group.suffix)
     for request_stage, tree_count in account.trees.items():
         if not tree_count:
-            return EmptyStage(request_stage)
+            return EmptyStage(request_stage, clash=account.clash)
     return None
 
 
@@ -67,9 +73,12 @@ def find_empty_stage(
     ):
         return EmptyStage(RequestStage.ROOT)
     rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
-    if _has_tree_for_all_groups(forest, rules, trees, kept_work):
-        return EmptyStage(RequestStage.TOGETHER)
-    return EmptyStage(RequestStage.GROUPS)
+    problems = _problems(forest, rules, kept_work)
+    excluded = bool(plan.trait_choices) and _trait_choices_exclude(forest, rules, trees, problems)
+    if not problems and not excluded:
+        return EmptyStage(RequestStage.GROUPS)
+    clash = find_clash(rules, problems, is_complete=not excluded, pause=pause)
+    return EmptyStage(RequestStage.TOGETHER, clash=clash)
 
 
 def _first_empty(forest: Forest, trees: StagedTrees, suffix: str, pause: Callable[[], None]) -> int:
@@ -109,24 +118,32 @@ def _leaves_tree(
     return True
 
 
-def _has_tree_for_all_groups(
-    forest: Forest, rules: Rules, trees: StagedTrees, kept_work: KeptWork
-) -> bool:
-    """Whether a tree has an eligible provider for each group."""
+def _problems(forest: Forest, rules: Rules, kept_work: KeptWork) -> dict[Problem, int]:
+    """The problems that trees pose, with the count of their trees; the kept scans have them."""
     scans = kept_work.scans(rules)
+    found: dict[Problem, int] = {}
+    for block_number in range(len(forest.blocks)):
+        rules.effort.pause()
+        for alike in scans.scan(forest, block_number, rules):
+            found[alike.problem] = found.get(alike.problem, 0) + len(alike.tree_numbers)
+    return found
+
+
+def _trait_choices_exclude(
+    forest: Forest, rules: Rules, trees: StagedTrees, problems: Mapping[Problem, int]
+) -> bool:
+    """Whether trait choices exclude a tree that has an eligible provider for each group."""
+    left = sum(problems.values())
     for block_number, block in enumerate(forest.blocks):
         rules.effort.pause()
-        # A scan of an earlier search has the trees, unless trait choices have excluded them.
-        if next(scans.scan(forest, block_number, rules), None) is not None:
+        alive = anchors(rules.plan, block, block_number)
+        for requirement_index in range(len(rules.plan.requirements)):
+            if not alive.any():
+                break
+            alive &= trees.left_after(requirement_index, GroupStage.IN_TREE, block_number)
+        left -= int(np.count_nonzero(alive))
+        if left < 0:
             return True
-        if rules.plan.trait_choices:
-            alive = anchors(rules.plan, block, block_number)
-            for requirement_index in range(len(rules.plan.requirements)):
-                alive &= trees.left_after(requirement_index, GroupStage.IN_TREE, block_number)
-                if not alive.any():
-                    break
-            else:
-                return True
     return False
 
 
@@ -172,3 +189,14 @@ def _any_passes(
         in passing_class(requirement, class_id, stage, forest.blocks[ref.block_number])
         for ref in forest.sharing_refs
     )
+
+
+def largest_free(forest: Forest, class_id: int, amount: int) -> int:
+    """The largest free amount of a class on one provider that allows this amount; 0 if none is."""
+    largest = 0
+    for block in forest.blocks:
+        inventory = block.inventories.get(class_id)
+        if inventory is not None:
+            free = (inventory.capacity - inventory.used)[inventory.allows(amount)]
+            largest = max(largest, int(free.max(initial=0)))
+    return largest

@@ -36,21 +36,34 @@ class AlikeTrees(NamedTuple):
     problem: Problem
 
 
+class EligibleTrees(NamedTuple):
+    """The trees of a block in which every requirement and every trait choice has a provider."""
+
+    # For each requirement, the indexes of the providers of the block that meet it.
+    eligible: list[IndexColumn]
+    tree_numbers: IndexColumn
+
+
 def scan_block(forest: Forest, block_number: int, rules: Rules) -> Iterator[AlikeTrees]:
     """The trees of a block that may have a solution, alike trees together."""
+    found = eligible_trees(forest, block_number, rules)
+    if found is not None:
+        yield from alike_trees(forest.blocks[block_number], block_number, rules, found)
+
+
+def eligible_trees(forest: Forest, block_number: int, rules: Rules) -> EligibleTrees | None:
+    """The trees of a block that may have a solution; `None` if there is none."""
     plan, block = rules.plan, forest.blocks[block_number]
-    alive = anchors(plan, block, block_number)
-    if plan.root_aggregate_mask is not None:
-        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
+    alive = _may_anchor(plan, block, block_number)
     eligible: list[IndexColumn] = []
     for requirement_index in range(len(plan.requirements)):
         if not alive.any():
-            return
+            return None
         rules.effort.pause()
         indexes = eligible_indexes(plan, requirement_index, block, block_number)
         eligible.append(indexes)
         alive &= trees_with(block, indexes, rules.sharing_providers.reach_masks[requirement_index])
-    yield from scan_trees(forest, block_number, rules, eligible, alive)
+    return _with_trait_choices(block, rules, eligible, alive)
 
 
 def scan_trees(
@@ -65,14 +78,30 @@ def scan_trees(
     `eligible` has the eligible providers of the block for each requirement.
     """
     block = forest.blocks[block_number]
+    found = _with_trait_choices(block, rules, eligible, alive)
+    if found is not None:
+        yield from alike_trees(block, block_number, rules, found)
+
+
+def _with_trait_choices(
+    block: Block, rules: Rules, eligible: list[IndexColumn], alive: BoolColumn
+) -> EligibleTrees | None:
+    """Of these trees, those in which every trait choice has a provider; `None` without any."""
     for choice in rules.plan.trait_choices:
         if not alive.any():
-            return
+            return None
         rules.effort.pause()
         alive = alive & _trees_that_meet(block, rules, eligible, choice)
     tree_numbers = np.flatnonzero(alive).astype(np.int32)
-    if len(tree_numbers):
-        yield from _alike_trees(block, block_number, rules, eligible, tree_numbers)
+    return EligibleTrees(eligible, tree_numbers) if len(tree_numbers) else None
+
+
+def _may_anchor(plan: Plan, block: Block, block_number: int) -> BoolColumn:
+    """The anchors whose root is in no forbidden aggregate of the unsuffixed group."""
+    alive = anchors(plan, block, block_number)
+    if plan.root_aggregate_mask is not None:
+        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
+    return alive
 
 
 def anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
@@ -141,14 +170,11 @@ class _TreeColumn:
         return rows[0].tobytes() if (rows == rows[0]).all() else None
 
 
-def _alike_trees(
-    block: Block,
-    block_number: int,
-    rules: Rules,
-    eligible: list[IndexColumn],
-    tree_numbers: IndexColumn,
+def alike_trees(
+    block: Block, block_number: int, rules: Rules, found: EligibleTrees
 ) -> Iterator[AlikeTrees]:
     """The trees, those together that pose the same problem."""
+    eligible, tree_numbers = found
     # The first few trees come first: a query for ten candidates does not wait for all trees.
     for some_tree_numbers in (tree_numbers[:_FIRST_TREES], tree_numbers[_FIRST_TREES:]):
         if not len(some_tree_numbers):
@@ -290,3 +316,18 @@ def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
         ),
         problem.parents,
     )
+
+
+def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
+    """The problem of one tree; `None` if the tree is no anchor or a requirement has no provider."""
+    plan, block = rules.plan, forest.blocks[tree.block_number]
+    if not _may_anchor(plan, block, tree.block_number)[tree.tree_number]:
+        return None
+    eligible = [
+        eligible_indexes(plan, requirement_index, block, tree.block_number)
+        for requirement_index in range(len(plan.requirements))
+    ]
+    tree_numbers = np.asarray([tree.tree_number], np.int32)
+    found = EligibleTrees(eligible, tree_numbers)
+    (alike,) = alike_trees(block, tree.block_number, rules, found)
+    return alike.problem if all(alike.problem.providers) else None

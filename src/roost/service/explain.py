@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.account import Account, take_account
 from roost.search.effort import no_pause
-from roost.search.empty_stage import EmptyStage, blamed_class, empty_stage_of, find_empty_stage
+from roost.search.empty_stage import (
+    EmptyStage,
+    blamed_class,
+    empty_stage_of,
+    find_empty_stage,
+    largest_free,
+)
 from roost.search.forest import Forest, TreeRef
+from roost.search.joint_conditions import JointKind
 from roost.search.kept_work import KeptWork
 from roost.search.stages import GroupStage, RequestStage
 from roost.service.candidates import check_names
@@ -18,6 +25,7 @@ from roost.service.stage_sentences import (
     groups_reason,
     root_reason,
     row_sentence,
+    together_reason,
     tree_sentence,
 )
 
@@ -98,16 +106,35 @@ def _reason(
     only_tree: TreeRef | None,
     pause: Callable[[], None],
 ) -> Reason:
-    stage, suffix = empty
+    stage, suffix, clash = empty
     if isinstance(stage, GroupStage):
         group = next(group for group in query.groups if group.suffix == suffix)
         blamed = blamed_class(forest, query, empty, only_tree=only_tree, pause=pause)
-        text = group_reason(group, stage, blamed, None)
+        fact = _fact(forest, group, stage, blamed, only_tree)
+        text = group_reason(group, stage, blamed, fact)
         return Reason(stage.value, suffix, blamed, text)
+    names = forest.vocabulary.class_names
     if stage is RequestStage.ROOT:
         text = root_reason(query)
     elif stage is RequestStage.GROUPS:
         text = groups_reason(query)
     else:
-        text = "Each group by itself has a provider, but no tree meets all groups together."
-    return Reason(stage.value, None, None, text)
+        text = together_reason(query, clash, names)
+    is_room = clash is not None and clash.kind is JointKind.ROOM
+    blamed = names[clash.which] if clash is not None and is_room else None
+    return Reason(stage.value, None, blamed, text)
+
+
+def _fact(
+    forest: Forest,
+    group: RequestGroup,
+    stage: GroupStage,
+    resource_class: str | None,
+    only_tree: TreeRef | None,
+) -> str | None:
+    """How near the nearest provider is, if one class is to blame for a lack of room."""
+    if resource_class is None or stage is not GroupStage.ROOM or only_tree is not None:
+        return None
+    class_id = forest.vocabulary.class_ids[resource_class]
+    largest = largest_free(forest, class_id, group.resources[resource_class])
+    return f"the most that one has left is {largest}"
