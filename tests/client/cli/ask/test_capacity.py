@@ -190,4 +190,4 @@ def test_a_cloud_that_survives_every_loss_says_so(serving: Serving) -> None:
     stub = serving({RESILIENCE: {"survives": 998, "roots": [], "exact": True}})
     outcome = roost("resilience")
     assert (outcome.status, outcome.lines) == (0, ["Each of the 998 roots may be lost."])
-    assert stub.queries == [{"lose": "1"}]
+    assert stub.queries == [{"lose": "1", "page_limit": "10000"}]
