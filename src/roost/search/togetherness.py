@@ -148,22 +148,21 @@ def _capacity_lack(forest: Forest, tree: TreeRef, rest: Relaxed, contested: Cont
 
 def _isolation_lack(forest: Forest, tree: TreeRef, rules: Rules) -> Lack:
     problem = problem_in(forest, tree, rules)
-    apart = [
-        0 if problem is None else _apart(rules, problem, slots)
-        for slots in rules.plan.isolated_sets
-    ]
-    short = [
-        len(slots) - found for slots, found in zip(rules.plan.isolated_sets, apart, strict=True)
-    ]
-    worst = short.index(max(short))
-    slots = rules.plan.isolated_sets[worst]
+    # The set that lacks the most providers.
+    slots, free = max(
+        (
+            (each, 0 if problem is None else _apart(rules, problem, each))
+            for each in rules.plan.isolated_sets
+        ),
+        key=lambda found: len(found[0]) - found[1],
+    )
     classes = {name for slot in slots for name in rules.plan.slots[slot].resources}
     return Lack(
         LackStage.TOGETHER,
         LackRule.ISOLATE,
         resource_class=next(iter(classes)) if len(classes) == 1 else None,
         wanted=len(slots),
-        free=apart[worst],
+        free=free,
         groups=_suffixes(rules, slots),
     )
 
