@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import echo_line, plain_line
 from roost.client.errors import NotOffered, QuestionRefused
+from roost.client.lookup import find_uuid
 from roost.client.questions import Questions
 from roost.model.text import with_next
 
@@ -63,12 +64,18 @@ def room_command(pairs: QueryPairs) -> str:
 
 
 def answered(
-    server: Questions, pairs: QueryPairs, ask: Callable[[], dict[str, Any]]
+    server: Questions,
+    pairs: QueryPairs,
+    ask: Callable[[], dict[str, Any]],
+    providers: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The answer to a question; a refusal names what the server does not know."""
+    """The answer to a question; a refusal names what the server does not know, with near names."""
     try:
         return ask()
     except QuestionRefused as error:
+        if error.status == 404:
+            for name_or_uuid in providers:
+                find_uuid(server, name_or_uuid)
         raise with_suggestion(server, pairs, error) from None
 
 

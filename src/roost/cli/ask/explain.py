@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -107,12 +108,13 @@ def _explain(
             click.echo(query)
             return
         announce(f"GET /roost/explain?{query}")
+        ask = partial(server.explain, query, host, misses)
         feasible = True
 
         def read() -> Output:
             nonlocal feasible
             with waiting("The server explains ...", quiet=watch is not None):
-                answer = answered(server, pairs, lambda: server.explain(query, host, misses))
+                answer = answered(server, pairs, ask, [host] if host else [])
             feasible = answer["feasible"]
             picture = ExplanationPicture(answer, pairs, host)
             return Output(stage_table(answer), answer, picture)
