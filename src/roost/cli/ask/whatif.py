@@ -117,10 +117,10 @@ def whatif(
     with asking(connection, any_server_command(request.pairs)) as server:
         pairs = ready_pairs(server, request)
         query = query_string(pairs)
+        changes, named = _changes(server)
         if only_query:
             click.echo(query)
             return
-        changes, named = _changes(server)
         ask = [{question: query}]
         announce(f"POST /roost/whatif {json.dumps({'changes': changes, 'ask': ask})}")
         with waiting("The server imagines ..."):
