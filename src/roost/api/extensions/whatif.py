@@ -26,6 +26,7 @@ from roost.search.turns import TURNS
 from roost.service.candidates import list_candidates
 from roost.service.errors import ErrorCode
 from roost.service.explain import explain
+from roost.service.miss_sentences import uuids_in
 from roost.service.provider_references import names_of_providers
 from roost.service.whatif import ChangedForest, apply_changes
 from roost.service.whatif_facts import ChangeFacts, read_facts
@@ -117,7 +118,8 @@ class _Answering:
 
     def _explanation(self, question: AskedQuestion, forest: Forest) -> bytes:
         found = explain(forest, question.query, pause=self._pause)
-        body = orjson.dumps(explanation_content(found))
+        names = self._services.read(names_of_providers, uuids_in(found.misses))
+        body = orjson.dumps(explanation_content(found, names))
         self._count(body)
         return body
 
