@@ -8,9 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import explain, resilience, whatif
+from roost.api.extensions import capacity, explain, fragmentation, resilience, whatif
 from roost.api.extensions.openapi import OpenApiDocuments
-from roost.api.extensions import capacity, explain, fragmentation, whatif
 from roost.api.handlers import (
     aggregates,
     allocations,

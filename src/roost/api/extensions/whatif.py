@@ -11,6 +11,7 @@ import orjson
 from roost.api.candidates.body import streamed_body
 from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.errors import HttpError, OverLimit
+from roost.api.extensions.capacity import capacity_content
 from roost.api.extensions.explain import explanation_content
 from roost.api.extensions.whatif_body import AskedQuestion, WhatIf, naming, parse_whatif
 from roost.api.microversions import MAX_VERSION
@@ -24,6 +25,7 @@ from roost.search.forest import Forest
 from roost.search.ranking import Ranking, RankingKind
 from roost.search.turns import TURNS
 from roost.service.candidates import list_candidates
+from roost.service.capacity_answers import capacity_of
 from roost.service.errors import ErrorCode
 from roost.service.explain import explain
 from roost.service.provider_references import names_of_providers
@@ -111,13 +113,14 @@ class _Answering:
 
     def answer(self, question: AskedQuestion, forest: Forest) -> bytes:
         """The answer to a question from this forest, in JSON."""
-        if question.kind == "explain":
-            return self._explanation(question, forest)
-        return self._candidates(question, forest)
-
-    def _explanation(self, question: AskedQuestion, forest: Forest) -> bytes:
-        found = explain(forest, question.query, pause=self._pause)
-        body = orjson.dumps(explanation_content(found))
+        if question.kind == "candidates":
+            return self._candidates(question, forest)
+        content = (
+            capacity_content(capacity_of(forest, question.query, self._pause))
+            if question.kind == "capacity"
+            else explanation_content(explain(forest, question.query, pause=self._pause))
+        )
+        body = orjson.dumps(content)
         self._count(body)
         return body
 
