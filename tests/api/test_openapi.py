@@ -195,7 +195,10 @@ class Walk:
         )
 
     def _allocations(self) -> None:
-        self.send("list_allocation_candidates", "?resources=VCPU:4,MEMORY_MB:8192")
+        for operation in ("list_allocation_candidates", "list_extended_candidates", "explain"):
+            self.send(operation, "?resources=VCPU:4,MEMORY_MB:8192")
+        self.send("ask_whatif")
+        self.send("show_resilience")
         self.send("replace_allocations")
         self.send("show_allocations")
         self.send("list_provider_allocations")

@@ -42,6 +42,7 @@ _TAGS = {
     "Traits": "Properties that providers have and requests ask for.",
     "Allocations": "What consumers hold.",
     "Candidates": "Where a request fits.",
+    "Questions": "What goes beyond the Placement API: why, what if, how many more.",
 }
 
 

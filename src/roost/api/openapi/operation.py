@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
-from roost.api.schemas.building import ByVersion, Versions
+from roost.api.schemas.building import ByVersion
 from roost.api.schemas.responses.building import AnswerSchema
+from roost.api.validation import Schema
 
 JSON = "application/json"
 
@@ -41,7 +42,7 @@ class ParameterText:
 class QueryString:
     """The parameters that a route takes."""
 
-    schemas: Versions
+    schemas: ByVersion[Schema]
     texts: Mapping[str, ParameterText]
     # What the parameters of request groups are together; empty if no parameter takes a suffix.
     groups_text: str = ""
@@ -50,10 +51,6 @@ class QueryString:
     # The version that counts, whatever version a client sends; `None` for that of the client.
     fixed: Microversion | None = None
 
-    def at(self, version: Microversion) -> Mapping[str, Any]:
-        """The schema of the parameters for a request of this version."""
-        return self.schemas.at(self.fixed or version).document
-
 
 @dataclass(frozen=True, slots=True)
 class JsonBody:
@@ -61,7 +58,7 @@ class JsonBody:
 
     name: str
     text: str
-    schemas: Versions
+    schemas: ByVersion[Schema]
     # A valid body for each version of the schema.
     examples: ByVersion[Any]
 

@@ -17,6 +17,7 @@ from roost.api.openapi.operations import (
     inventories,
     operating,
     providers,
+    questions,
     resource_classes,
 )
 
@@ -31,6 +32,7 @@ OPERATIONS: Mapping[str, Operation] = {
     **associations.OPERATIONS,
     **allocations.OPERATIONS,
     **candidates.OPERATIONS,
+    **questions.OPERATIONS,
 }
 
 

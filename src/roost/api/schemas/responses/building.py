@@ -17,6 +17,7 @@ COUNT = integer(0)
 AMOUNTS = mapping(CLASS_NAME, integer(0))
 TEXT: Document = {"type": "string", "description": "One sentence for people."}
 _NO_TEXT = ""
+STRING: Document = {"type": "string"}
 
 
 class AnswerSchema:
@@ -53,11 +54,19 @@ def members(required: Mapping[str, Any], optional: Mapping[str, Any] | None = No
     }
 
 
-def or_null(document: Document, text: str = _NO_TEXT) -> Document:
+def or_null(document: Document | AnswerSchema, text: str = _NO_TEXT) -> Document:
     """A value of this type, or null."""
-    nullable: Document = (
-        {"anyOf": [document, {"type": "null"}]}
-        if not isinstance(document, dict) or "type" not in document
-        else document | {"type": [document["type"], "null"]}
-    )
+    if isinstance(document, dict) and "type" in document and "enum" not in document:
+        nullable = document | {"type": [document["type"], "null"]}
+    else:
+        nullable = {"anyOf": [document, {"type": "null"}]}
     return described(nullable, text) if text else nullable
+
+
+PROVIDER_REFERENCE = AnswerSchema(
+    "ProviderReference",
+    "A provider, by its uuid and its name.",
+    ("1.0", members({"uuid": STRING, "name": STRING})),
+)
+
+NEXT = or_null(STRING, "The `marker` of the next page; null after the last one.")

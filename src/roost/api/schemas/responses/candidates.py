@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from roost.api.microversions import MAX_VERSION
 from roost.api.schemas.building import (
     CLASS_NAME,
     Document,
@@ -12,7 +13,7 @@ from roost.api.schemas.building import (
     mapping,
     record,
 )
-from roost.api.schemas.responses.building import COUNT, AnswerSchema, described, or_null
+from roost.api.schemas.responses.building import COUNT, AnswerSchema, members, or_null
 
 _PROVIDER = "c0ffee00-0000-4000-8000-000000000001"
 _STRING: Document = {"type": "string"}
@@ -103,4 +104,24 @@ CANDIDATES = AnswerSchema(
     example=("1.34", EXAMPLE),
 )
 
-TRUNCATED = described({"type": "string"}, "How many candidates the answer has, if there are more.")
+
+def newest_candidates(more: Document | None = None) -> Document:
+    """Candidates in their newest form, which routes below `/roost/` give in every version."""
+    return members(
+        {
+            "allocation_requests": list_of(REQUEST.versions.at(MAX_VERSION)),
+            "provider_summaries": {
+                "type": "object",
+                "additionalProperties": SUMMARY.versions.at(MAX_VERSION),
+            },
+            **(more or {}),
+        }
+    )
+
+
+NEWEST = AnswerSchema(
+    "NewestAllocationCandidates",
+    "Candidates in the form of the newest version, whatever version the client sends.",
+    ("1.0", newest_candidates()),
+    example=("1.0", EXAMPLE),
+)
