@@ -28,6 +28,7 @@ from roost.service.candidates import list_candidates
 from roost.service.capacity_answers import capacity_of
 from roost.service.errors import ErrorCode
 from roost.service.explain import explain
+from roost.service.miss_sentences import uuids_in
 from roost.service.provider_references import names_of_providers
 from roost.service.whatif import ChangedForest, apply_changes
 from roost.service.whatif_facts import ChangeFacts, read_facts
@@ -52,7 +53,7 @@ def ask(services: Services, request: Request) -> Response:
             return _choose(services, changed, claim, turn.pause)
 
         changed = apply_changes(forest, facts, asked.changes, choose)
-        answering = _Answering(services, turn.pause)
+        answering = _Answering(services, changed.made_up, turn.pause)
         answers = b",".join(
             b'{"before":%b,"after":%b}' % (before, after)
             for before, after in _sides(answering, asked, forest, changed)
@@ -106,8 +107,12 @@ class _Answering:
     It keeps nothing in the caches of the service: those know no changes that are made nowhere.
     """
 
-    def __init__(self, services: Services, pause: Callable[[], None]) -> None:
+    def __init__(
+        self, services: Services, made_up: Mapping[str, str], pause: Callable[[], None]
+    ) -> None:
         self._services = services
+        # The names of providers that no table has, by uuid.
+        self._made_up = made_up
         self._pause = pause
         self._bytes = 0
 
@@ -115,14 +120,18 @@ class _Answering:
         """The answer to a question from this forest, in JSON."""
         if question.kind == "candidates":
             return self._candidates(question, forest)
-        content = (
-            capacity_content(capacity_of(forest, question.query, self._pause))
-            if question.kind == "capacity"
-            else explanation_content(explain(forest, question.query, pause=self._pause))
-        )
+        if question.kind == "capacity":
+            content = capacity_content(capacity_of(forest, question.query, self._pause))
+        else:
+            content = self._explanation(question, forest)
         body = orjson.dumps(content)
         self._count(body)
         return body
+
+    def _explanation(self, question: AskedQuestion, forest: Forest) -> dict[str, Any]:
+        found = explain(forest, question.query, pause=self._pause)
+        names = self._services.read(names_of_providers, uuids_in(found.misses))
+        return explanation_content(found, {**names, **self._made_up})
 
     def _candidates(self, question: AskedQuestion, forest: Forest) -> bytes:
         limit = question.query.limit or _LIMIT_DEFAULT
