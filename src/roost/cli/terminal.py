@@ -43,6 +43,11 @@ def plain_line(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
+def unbroken(text: str, style: str = "") -> Text:
+    """A text for rich that the terminal breaks: a copy of a command has no line feeds in it."""
+    return Text(printable(text), style=style, no_wrap=True, overflow="ignore")
+
+
 def complain(text: str) -> None:
     """Print why the command ends, as a sentence in standard error."""
     sentence = Text.assemble(("roost:", "bold red"), " ", plain(text))
