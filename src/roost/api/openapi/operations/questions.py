@@ -1,9 +1,10 @@
-"""Questions below `/roost/`: explain, what-if, and further questions about candidates."""
+"""Questions below `/roost/`: explain, capacity, what-if, further questions about candidates."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from roost.api.microversions import MIN_VERSION
 from roost.api.openapi.operation import JsonBody, Operation, ParameterText, QueryString, Success
 from roost.api.openapi.operations.candidates import CANDIDATE_QUERY
 from roost.api.schemas import candidates as candidate_schemas
@@ -36,6 +37,22 @@ _PAGE_TEXTS = {
 _LOSE = QueryString(
     Versions(("1.0", record({}, {"lose": text("^1$"), **_PAGE}))),
     {"lose": ParameterText("How many roots are lost at once.", "1"), **_PAGE_TEXTS},
+)
+
+_CAPACITY = QueryString(
+    Versions(("1.0", record({}, {"by": text("^root$"), **_PAGE}))),
+    {"by": ParameterText("`root`: tell how many fit on each root, too.", "root"), **_PAGE_TEXTS},
+)
+
+_ASKS = QueryString(
+    Versions(("1.0", record({}, {"ask": text()}))),
+    {
+        "ask": ParameterText(
+            "A query of `GET /allocation_candidates`, percent-encoded; at most 20 of them.",
+            "resources%3DVCPU%3A4",
+            repeated_since=MIN_VERSION,
+        )
+    },
 )
 
 _ORDER = QueryString(
@@ -105,6 +122,26 @@ OPERATIONS = {
         {200: Success("The explanation.", explain.EXPLANATION)},
         {400: _BAD_QUERY, 404: _UNKNOWN_PROVIDER},
         queries=(_EXPLAIN, CANDIDATE_QUERY),
+    ),
+    "GET /roost/capacity": Operation(
+        "show_capacity",
+        _TAG,
+        "Count how many more consumers fit",
+        "The largest number of consumers with exactly this request that any sequence of claims "
+        "reaches from the present state.",
+        {200: Success("The capacity.", sizing.CAPACITY)},
+        {400: _BAD_QUERY},
+        queries=(_CAPACITY, CANDIDATE_QUERY),
+    ),
+    "GET /roost/fragmentation": Operation(
+        "show_fragmentation",
+        _TAG,
+        "Compare what is free with what requests can use",
+        "The free amount of each resource class, and for each question the free amount on trees "
+        "where the question has a candidate.",
+        {200: Success("Free and usable amounts.", sizing.FRAGMENTATION)},
+        {400: _BAD_QUERY},
+        queries=(_ASKS,),
     ),
     "GET /roost/resilience": Operation(
         "show_resilience",
