@@ -17,6 +17,7 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 from schemathesis.generation.case import Case
 from schemathesis.specs.openapi import checks
@@ -75,13 +76,14 @@ def test_generated_requests_get_documented_answers(server: LiveServer) -> None:
     count = 0
     with requests.Session() as session:
 
-        def send(case: Case) -> None:
+        def send(case: Case[Any]) -> None:
             nonlocal count
             count += 1
             answer = case.call(base_url=server.url, session=session, headers=headers)
             case.validate_response(answer, checks=CHECKS)
 
         for found in schema.get_all_operations():
+            assert isinstance(found, Ok), found
             operation = found.ok()
             for mode in modes_of(document["paths"][operation.path][operation.method]):
                 make_existing(client)
