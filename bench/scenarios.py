@@ -5,6 +5,7 @@ from __future__ import annotations
 import claims
 import explosion
 import identity
+import resilience
 import scale
 import scrape
 import throughput
@@ -36,6 +37,7 @@ SCENARIOS: dict[str, Scenario] = {
     "mixed-sqlite": mixed("sqlite"),
     "mixed-postgresql": mixed("postgresql"),
     "scrape": scrape.run,
+    "resilience": resilience.run,
     "scale": scale.run,
 }
 QUICK = (

@@ -136,6 +136,32 @@ def test_a_provider_restricts_everything_to_its_tree(api: ApiClient) -> None:
     assert explained(api, "VCPU:4", provider="N1")["feasible"]
 
 
+def test_misses_come_nearest_and_hints_have_candidates(api: ApiClient) -> None:
+    build_world(api, "H1(VCPU 8 used 5)  H2(VCPU 8 used 4)  H3(DISK 10)")
+    found = explained(api, "VCPU:6", misses="2")
+    first, second = found["misses"]
+    assert first["root"] == {"uuid": provider_uuid("H2"), "name": "H2"}
+    assert first["lacks"] == [
+        {
+            "group": "",
+            "provider": {"uuid": provider_uuid("H2"), "name": "H2"},
+            "stage": "room",
+            "resource_class": "VCPU",
+            "wanted": 6,
+            "free": 4,
+            "text": "H2 has 4 VCPU free, 6 are wanted.",
+        }
+    ]
+    assert second["root"]["name"] == "H1"
+    assert found["hints"]
+    for hint in found["hints"]:
+        assert api.get(f"/allocation_candidates?{hint['query']}").json["allocation_requests"]
+    # The hints stay if the client wants no misses.
+    alone = explained(api, "VCPU:6", misses="0")
+    assert alone["misses"] == []
+    assert alone["hints"]
+
+
 @pytest.mark.parametrize(
     ("parameters", "status", "code"),
     [

@@ -93,7 +93,7 @@ def short(names: tuple[str, ...]) -> list[str]:
         ("H1(VCPU 8)", "VCPU:1&required=T1", ["H1: '' together T1"]),
         ("H1(VCPU 8)", "VCPU:1&required=in:T1,T2", ["H1: '' together T1 T2"]),
         ("H1(VCPU 8, agg B)", "VCPU:1&member_of={A}", ["H1: '' aggregates H1 VCPU A"]),
-        ("H1(VCPU 8, agg B)", "VCPU:1&member_of=!{B}", ["H1: - root H1 !B"]),
+        ("H1(VCPU 8, agg B)", "VCPU:1&member_of=!{B}", ["H1: '' aggregates H1 !B"]),
         ("H1(VCPU 8)", "VCPU:1&root_required=T1", ["H1: - root H1 T1"]),
         ("H1(VCPU 8, T1)", "VCPU:1&root_required=!T1", ["H1: - root H1 !T1"]),
         # The named tree is full; the free tree is not the named one.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from roost.search import evacuation
 from roost.search.columns import column
 from roost.search.effort import no_pause
-from roost.search.evacuation import Outcome
+from roost.search.evacuation import LossOutcome
 from roost.search.forest import Forest
 from roost.search.resilience import Resilience, find_resilience
 from roost.search.rows import AllocationRows
@@ -59,8 +59,10 @@ def allocations(consumers: Sequence[Sequence[Held]]) -> AllocationRows:
         for provider, name, amount in its
     ]
     return AllocationRows(
-        *(column([each[position] for each in held]) for position in range(3)),
-        [each[3] for each in held],
+        provider_ids=column([provider_id for provider_id, _, _, _ in held]),
+        class_ids=column([class_id for _, class_id, _, _ in held]),
+        used=column([amount for _, _, amount, _ in held]),
+        consumers=[consumer for _, _, _, consumer in held],
     )
 
 
@@ -191,7 +193,7 @@ def test_a_packing_that_first_fit_misses_is_found() -> None:
 def test_each_has_a_place_but_not_all_at_once() -> None:
     consumers: list[list[Held]] = [[(0, "VCPU", 3)] for _ in range(2)] + [[(0, "VCPU", 2)]]
     found = found_in([host(8), host(4), host(4)], consumers)
-    assert [root.verdict.outcome for root in found.roots] == [Outcome.NO_ARRANGEMENT]
+    assert [root.verdict.outcome for root in found.roots] == [LossOutcome.NO_ARRANGEMENT]
 
 
 def test_a_search_that_ends_early_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

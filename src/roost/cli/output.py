@@ -16,7 +16,7 @@ import yaml
 from rich.console import RenderableType
 
 from roost.cli.table import Table
-from roost.cli.terminal import echo_line, output_console
+from roost.cli.terminal import output_console
 
 
 class OutputForm(StrEnum):
@@ -66,16 +66,8 @@ def print_output(output: Output, form: OutputForm) -> None:
         click.echo(output.text(form))
         return
     console = output_console()
-    if output.drawing is not None:
-        console.print(output.drawing, crop=False)
-    elif console.is_terminal:
-        console.print(output.table, crop=False)
-        _, left_out = output.table.fitting(console.width)
-        if left_out:
-            echo_line(
-                f"Too narrow for {', '.join(left_out)}: a wider terminal or --output csv has them.",
-                err=True,
-            )
+    if output.drawing is not None or console.is_terminal:
+        console.print(output.picture, crop=False)
     else:
         for line in output.table.lines():
             click.echo(line)

@@ -32,7 +32,16 @@ _TOTALS = (
     TableColumn("RESERVED", right=True),
     TableColumn("PROVIDERS", right=True),
 )
-_BAR = TableColumn("", optional=True)
+_DRAWN = (
+    TableColumn("RESOURCE CLASS"),
+    TableColumn(""),
+    TableColumn("USED", right=True),
+    TableColumn("CAPACITY", right=True),
+    TableColumn("FREE", right=True),
+    TableColumn("RESERVED", right=True, optional=True),
+    TableColumn("PROVIDERS", right=True, optional=True),
+)
+_BAR_WIDTH = 10
 _OF_PROJECT = (
     TableColumn("CONSUMER TYPE"),
     TableColumn("RESOURCE CLASS"),
@@ -139,9 +148,9 @@ def _totals(server: Administration, bodies: Sequence[ProviderBody], silent: bool
         for name, one in sorted(totals.items())
     ]
     ink = ink_for(output_console())
-    drawn = [[*row, usage_bar(row[1], row[2], ink)] for row in rows]
-    plain_table = Table(_TOTALS, rows)
-    return Output(plain_table, plain_table.as_json(), Table((*_TOTALS, _BAR), drawn))
+    drawn = [[row[0], usage_bar(row[1], row[2], ink, _BAR_WIDTH), *row[1:]] for row in rows]
+    totals_table = Table(_TOTALS, rows)
+    return Output(totals_table, totals_table.as_json(), Table(_DRAWN, drawn))
 
 
 def _of_project(server: Administration, project: str, user: str | None) -> Output:

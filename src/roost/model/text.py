@@ -72,17 +72,35 @@ def counted(number: int, noun: str) -> str:
 def nearest_names(name: str, known: Iterable[str], at_most: int = 3) -> list[str]:
     """The known names that the operator may have meant, best first.
 
-    Parts of names count more than likeness, because hosts have names such as host-1.example.
+    Names that differ only in case, punctuation or leading zeros come first. Longer names that
+    have it as a part follow, and then names that are alike.
 
-    >>> nearest_names("compute1", ["compute-1", "compute-2", "storage"])
-    ['compute-1', 'compute-2']
+    >>> nearest_names("compute1", ["compute-2", "compute-001", "storage"])
+    ['compute-001', 'compute-2']
     >>> nearest_names("gpu", ["HOST_GPU_1", "cpu"])
     ['HOST_GPU_1', 'cpu']
     """
-    names = list(known)
-    folded = name.casefold()
+    names = sorted(set(known))
+    wanted, folded = _bare(name), name.casefold()
+    found = [other for other in names if _bare(other) == wanted]
     with_part = [other for other in names if folded and folded in other.casefold()]
-    found = sorted(with_part, key=lambda other: (len(other), other))[:at_most]
+    found += sorted(with_part, key=len)
     if len(found) < at_most and len(names) <= _COMPARED_MAX:
-        found += difflib.get_close_matches(name, names, at_most + len(found), 0.6)
+        alike = difflib.get_close_matches(name, names, len(names), 0.6)
+        likeness = difflib.SequenceMatcher(b=name)
+
+        def distance(other: str) -> float:
+            likeness.set_seq1(other)
+            return -likeness.ratio()
+
+        found += sorted(sorted(alike), key=distance)
     return list(dict.fromkeys(found))[:at_most]
+
+
+def _bare(name: str) -> str:
+    """A name without what people leave out.
+
+    >>> _bare("Compute-001")
+    'compute1'
+    """
+    return re.sub(r"[\W_]|(?<!\d)0+(?=\d)", "", name.casefold())

@@ -15,7 +15,7 @@ from roost.search.joint_conditions import JointCondition, find_clash
 from roost.search.plan import Plan, make_any_plan
 from roost.search.problem import Problem
 from roost.search.rules import Rules
-from roost.search.scan import anchors, scan_trees
+from roost.search.scan import scan_trees
 from roost.search.sharing import SharingProviders
 from roost.search.solving import Step, solve
 from roost.search.staged_trees import Left, StagedTrees
@@ -125,11 +125,12 @@ class _AccountTaker:
         self._by_suffix = {suffix: funnels[indexes] for suffix, indexes in by_suffix.items()}
         self._funnels = tuple(funnels.values())
         self._counts = dict.fromkeys(RequestStage, 0)
-        # Whether a problem has a solution, and those that take long, each with its trees.
+        # Whether a problem has a solution.
         self._solvable: dict[Problem, bool] = {}
         # The count of trees whose problem is among these.
         self._remembered_trees = 0
-        self._hard: list[tuple[int, Iterator[Step]]] = []
+        # The problems that take long, with the count of their trees.
+        self._hard: list[tuple[Problem, int, Iterator[Step]]] = []
 
     def account(self) -> Account:
         """The account of all blocks."""
@@ -137,9 +138,10 @@ class _AccountTaker:
             self._add_block(block_number)
         for funnel in self._funnels:
             funnel.add_guests(self._trees)
-        for tree_count, steps in self._hard:
-            if any(step is not None for step in steps):
-                self._counts[RequestStage.TOGETHER] += tree_count
+        for problem, tree_count, steps in self._hard:
+            solvable = any(step is not None for step in steps)
+            self._counts[RequestStage.TOGETHER] += tree_count if solvable else 0
+            self._remember(problem, tree_count, solvable=solvable)
         groups = tuple(
             GroupAccount(suffix, funnel.counts) for suffix, funnel in self._by_suffix.items()
         )
@@ -151,10 +153,11 @@ class _AccountTaker:
         if not tree_count or self._counts[RequestStage.TOGETHER]:
             return None
         return find_clash(
+            self._forest,
             self._rules,
             self._solvable,
             is_complete=self._remembered_trees == tree_count,
-            pause=self._rules.effort.pause,
+            only_tree=self._trees.only_tree,
         )
 
     def _add_block(self, block_number: int) -> None:
@@ -165,7 +168,7 @@ class _AccountTaker:
             left.append(list(self._trees.left_by_stage(requirement_index, block_number)))
         for funnel in self._funnels:
             funnel.add_block(left, len(block))
-        alive = anchors(rules.plan, block, block_number) & self._trees.considered(block_number)
+        alive = self._trees.anchors(block_number)
         self._counts[RequestStage.ROOT] += _count(alive)
         for its in left:
             alive &= its[-1].trees
@@ -184,7 +187,7 @@ class _AccountTaker:
         steps = solve(self._rules, problem)
         for step in steps:
             if step is None:
-                self._hard.append((tree_count, steps))
+                self._hard.append((problem, tree_count, steps))
                 return False
             self._remember(problem, tree_count, solvable=True)
             return True

@@ -77,7 +77,7 @@ def find_empty_stage(
     excluded = bool(plan.trait_choices) and _trait_choices_exclude(forest, rules, trees, problems)
     if not problems and not excluded:
         return EmptyStage(RequestStage.GROUPS)
-    clash = find_clash(rules, problems, is_complete=not excluded, pause=pause)
+    clash = find_clash(forest, rules, problems, is_complete=not excluded)
     return EmptyStage(RequestStage.TOGETHER, clash=clash)
 
 

@@ -11,31 +11,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import groupby, pairwise
+from itertools import groupby
 from math import inf
 from typing import TypeAlias
 
-import numpy as np
-
-from roost.search.columns import BoolColumn, IntColumn
-from roost.search.holdings import HoldingKind, Part, SharingTies
+from roost.search.holding_places import HoldingPlaces, looks_of_trees
+from roost.search.holdings import HoldingKind, HoldingPart, SharingTies
 from roost.search.tree_room import TreeRoom
 
 # The work of all searches with backtracking together, and of one, in attempts at a provider. An
 # attempt takes about a microsecond.
 UNITS_MAX = 2_000_000
 UNITS_OF_TREE_MAX = 50_000
-# How many of the trees with most room are tried for a kind before anything is counted, and what all
-# tries for one lost tree may cost.
+# How many trees with most room are tried for a kind before anything is counted. The second number
+# says what all these tries for one lost tree may cost.
 _QUICK_TRIES = 12
 _QUICK_UNITS = 20_000
 # With more holdings than these, a search does not look back: each is one level of recursion.
 _DEEPEST = 150
-# What it costs to count how often a kind fits into each tree: this many providers are one unit.
-_COUNTED_AT_ONCE = 200
 
 
-class Outcome(Enum):
+class LossOutcome(Enum):
     """Whether everything fits elsewhere, or why not."""
 
     FITS = auto()
@@ -50,10 +46,10 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LossVerdict:
     """The outcome for one lost tree, with the class or the kind that it is about."""
 
-    outcome: Outcome
+    outcome: LossOutcome
     class_id: int | None = None
     kind: HoldingKind | None = None
 
@@ -61,7 +57,7 @@ class Verdict:
 # By tree: what is taken there, by provider and class.
 _Taken: TypeAlias = dict[int, dict[tuple[int, int], int]]
 # The provider of each part.
-_Places: TypeAlias = tuple[int, ...]
+_Chosen: TypeAlias = tuple[int, ...]
 
 
 class OutOfUnits(Exception):
@@ -88,42 +84,40 @@ class Evacuations:
         self._ranks = {kind: rank for rank, kind in enumerate(ordered)}
         self._units_left = UNITS_MAX
         self._units = 0
-        self._roomiest: dict[tuple[tuple[int, ...], ...], list[int]] = {}
-        self._counts: dict[HoldingKind, IntColumn] = {}
-        self._fitting: dict[HoldingKind, list[int]] = {}
+        self._places = HoldingPlaces(room, ties, self._spend)
         self._looks: list[int] | None = None
 
-    def verdict(self, lost: int, held: Sequence[HoldingKind]) -> Verdict:
+    def verdict(self, lost: int, held: Sequence[HoldingKind]) -> LossVerdict:
         """Whether what a lost tree holds fits elsewhere."""
         short = self._short_class(lost, held)
         if short is not None:
-            return Verdict(Outcome.TOO_LITTLE, class_id=short)
+            return LossVerdict(LossOutcome.TOO_LITTLE, class_id=short)
         ordered = sorted(held, key=self._ranks.__getitem__)
         try:
             self._units = _QUICK_UNITS
-            if self._fits_at_once(lost, ordered, self._trees_with_most, _QUICK_TRIES):
-                return Verdict(Outcome.FITS)
+            if self._fits_at_once(lost, ordered, self._places.with_most, _QUICK_TRIES):
+                return LossVerdict(LossOutcome.FITS)
         except OutOfUnits:
             pass
         self._units = begun = min(UNITS_OF_TREE_MAX, self._units_left)
         try:
             return self._searched(lost, ordered)
         except OutOfUnits:
-            return Verdict(Outcome.UNKNOWN)
+            return LossVerdict(LossOutcome.UNKNOWN)
         finally:
             self._units_left -= begun - max(0, self._units)
 
-    def _searched(self, lost: int, held: Sequence[HoldingKind]) -> Verdict:
+    def _searched(self, lost: int, held: Sequence[HoldingKind]) -> LossVerdict:
         for kind, count in Counter(held).items():
-            places = self._count(kind)
+            places = self._places.count(kind)
             if int(places.sum()) - int(places[lost]) < count:
-                return Verdict(Outcome.NO_PLACE, kind=kind)
-        if self._fits_at_once(lost, held, self._trees_for, inf):
-            return Verdict(Outcome.FITS)
+                return LossVerdict(LossOutcome.NO_PLACE, kind=kind)
+        if self._fits_at_once(lost, held, self._places.fitting, inf):
+            return LossVerdict(LossOutcome.FITS)
         if len(held) > _DEEPEST:
-            return Verdict(Outcome.UNKNOWN)
+            return LossVerdict(LossOutcome.UNKNOWN)
         fits = self._pack(lost, held, 0, {}, 0)
-        return Verdict(Outcome.FITS if fits else Outcome.NO_ARRANGEMENT)
+        return LossVerdict(LossOutcome.FITS if fits else LossOutcome.NO_ARRANGEMENT)
 
     def _short_class(self, lost: int, held: Sequence[HoldingKind]) -> int | None:
         """A class of which all remaining trees together have too little."""
@@ -186,7 +180,7 @@ class Evacuations:
         kind = held[number]
         is_repeated = number + 1 < len(held) and held[number + 1] is kind
         tried = set()
-        trees = self._trees_for(kind)
+        trees = self._places.fitting(kind)
         for position in range(begin, len(trees)):
             tree = trees[position]
             if tree == lost:
@@ -203,7 +197,7 @@ class Evacuations:
                 _take(taken, tree, kind, places, sign=-1)
         return False
 
-    def _placed(self, kind: HoldingKind, tree: int, taken: _Taken) -> Iterator[_Places]:
+    def _placed(self, kind: HoldingKind, tree: int, taken: _Taken) -> Iterator[_Chosen]:
         """All ways to put a holding into a tree of which something is taken."""
         start, end = self._starts[tree], self._starts[tree + 1]
         its = taken.get(tree, {})
@@ -219,8 +213,8 @@ class Evacuations:
             yield from self._distinct(kind.parts, able, ())
 
     def _distinct(
-        self, parts: Sequence[Part], able: Sequence[Sequence[int]], chosen: _Places
-    ) -> Iterator[_Places]:
+        self, parts: Sequence[HoldingPart], able: Sequence[Sequence[int]], chosen: _Chosen
+    ) -> Iterator[_Chosen]:
         """The ways to give each part a provider of its own; equal parts in ascending order."""
         number = len(chosen)
         if number == len(parts):
@@ -232,7 +226,7 @@ class Evacuations:
                 self._spend(1)
                 yield from self._distinct(parts, able, (*chosen, provider))
 
-    def _takes(self, part: Part, provider: int, taken: dict[tuple[int, int], int]) -> bool:
+    def _takes(self, part: HoldingPart, provider: int, taken: dict[tuple[int, int], int]) -> bool:
         classes = self._room.classes
         for class_id, amount in part:
             if not classes[class_id].takes(provider, amount, taken.get((provider, class_id), 0)):
@@ -245,56 +239,6 @@ class Evacuations:
             raise OutOfUnits
         self._pause()
 
-    def _trees_with_most(self, kind: HoldingKind) -> list[int]:
-        """The trees that have most of every class of a kind, those with most first."""
-        signature = tuple([tuple([class_id for class_id, _ in part]) for part in kind.parts])
-        found = self._roomiest.get(signature)
-        if found is None:
-            shares = []
-            for class_id in kind.amounts:
-                most = self._room.classes[class_id].most_of_tree
-                shares.append(most / max(1, int(most.max())))
-            least = np.minimum.reduce(shares)
-            order = np.argsort(-least, kind="stable")
-            found = self._roomiest[signature] = order[least[order] > 0].tolist()
-        return found
-
-    def _count(self, kind: HoldingKind) -> IntColumn:
-        """By tree, how often a kind fits there at most."""
-        found = self._counts.get(kind)
-        if found is None:
-            self._spend(len(kind.parts) * self._starts[-1] // _COUNTED_AT_ONCE)
-            found = self._counts[kind] = self._counted(kind)
-        return found
-
-    def _counted(self, kind: HoldingKind) -> IntColumn:
-        room, bounds = self._room, []
-        for part, times in Counter(kind.parts).items():
-            often = np.full(self._starts[-1], np.iinfo(np.int64).max)
-            for class_id, amount in part:
-                its = room.classes[class_id]
-                free = np.frombuffer(its.free, np.int64)
-                fits = free >= amount
-                for provider in its.units:
-                    fits[provider] &= its.takes(provider, amount, 0)
-                often = np.where(fits, np.minimum(often, free // max(1, amount)), 0)
-            # Each consumer puts equal parts on distinct providers.
-            able = np.add.reduceat((often > 0).astype(np.int64), room.starts[:-1])
-            in_all = np.add.reduceat(often, room.starts[:-1]) // times
-            bounds.append(np.where(able >= times, in_all, 0))
-        counts: IntColumn = np.minimum.reduce(bounds)
-        mask: BoolColumn | None = self._ties.mask(kind.ties)
-        return counts if mask is None else np.where(mask, counts, 0)
-
-    def _trees_for(self, kind: HoldingKind) -> list[int]:
-        """The trees that take a kind, those that take most of it first."""
-        found = self._fitting.get(kind)
-        if found is None:
-            counts = self._count(kind)
-            order = np.argsort(-counts, kind="stable")
-            found = self._fitting[kind] = order[counts[order] > 0].tolist()
-        return found
-
     def _look(self, tree: int) -> int:
         """A number that trees share if all their providers have the same room.
 
@@ -303,7 +247,7 @@ class Evacuations:
         if self._ties:
             return tree
         if self._looks is None:
-            self._looks = _looks(self._room, self._starts)
+            self._looks = looks_of_trees(self._room)
         return self._looks[tree]
 
     def _taken_look(self, tree: int, taken: _Taken) -> frozenset[tuple[int, int, int]]:
@@ -314,21 +258,7 @@ class Evacuations:
         )
 
 
-def _looks(room: TreeRoom, starts: Sequence[int]) -> list[int]:
-    """For each tree a number; equal numbers for trees whose providers have equal room."""
-    rooms = list(room.classes.values())
-    frees = np.array([np.frombuffer(its.free, np.int64) for its in rooms]).T.copy()
-    numbers: dict[tuple[bytes, tuple[object, ...]], int] = {}
-    found = []
-    for start, end in pairwise(starts):
-        units = tuple(
-            its.units.get(provider) for its in rooms if its.units for provider in range(start, end)
-        )
-        found.append(numbers.setdefault((frees[start:end].tobytes(), units), len(numbers)))
-    return found
-
-
-def _take(taken: _Taken, tree: int, kind: HoldingKind, places: _Places, sign: int = 1) -> None:
+def _take(taken: _Taken, tree: int, kind: HoldingKind, places: _Chosen, sign: int = 1) -> None:
     its = taken.setdefault(tree, {})
     for part, provider in zip(kind.parts, places, strict=True):
         for class_id, amount in part:

@@ -20,7 +20,7 @@ from roost.search.rows import AllocationRows
 from roost.search.tree_room import Amount, TreeRoom
 
 # What a consumer holds from one provider.
-Part: TypeAlias = tuple[Amount, ...]
+HoldingPart: TypeAlias = tuple[Amount, ...]
 # A sharing provider from which the consumer also holds, or the aggregates of its other tree.
 Tie: TypeAlias = tuple[str, int]
 
@@ -32,14 +32,14 @@ class HoldingKind:
     """What several consumers hold alike from a tree. Equal kinds are one object."""
 
     # Equal parts are neighbours.
-    parts: tuple[Part, ...]
+    parts: tuple[HoldingPart, ...]
     # What the new tree must be tied to.
     ties: frozenset[Tie]
     # The sum of all parts, by class.
     amounts: Mapping[int, int]
 
     @classmethod
-    def of(cls, parts: tuple[Part, ...], ties: frozenset[Tie]) -> HoldingKind:
+    def of(cls, parts: tuple[HoldingPart, ...], ties: frozenset[Tie]) -> HoldingKind:
         """The kind with these parts."""
         amounts: dict[int, int] = {}
         for class_id, amount in (amount for part in parts for amount in part):
@@ -51,7 +51,7 @@ def holdings_by_tree(
     room: TreeRoom, rows: AllocationRows, ties: SharingTies
 ) -> list[list[HoldingKind]]:
     """For each tree, what each of its consumers holds from it."""
-    kinds: dict[tuple[tuple[Part, ...], frozenset[Tie]], HoldingKind] = {}
+    kinds: dict[tuple[tuple[HoldingPart, ...], frozenset[Tie]], HoldingKind] = {}
     found: list[list[HoldingKind]] = [[] for _ in range(room.tree_count)]
     for pieces in _by_consumer(room, rows):
         for tree, held, providers in pieces:
@@ -65,7 +65,7 @@ def holdings_by_tree(
 
 
 # A tree, the parts that a consumer holds from it, and the providers of these parts.
-_Piece: TypeAlias = tuple[int, list[Part], list[int]]
+_Piece: TypeAlias = tuple[int, list[HoldingPart], list[int]]
 
 
 def _by_consumer(room: TreeRoom, rows: AllocationRows) -> Iterator[list[_Piece]]:

@@ -6,15 +6,17 @@ the one that alone leaves no solution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from copy import copy
 from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from roost.search.effort import Effort
+from roost.search.forest import Forest, TreeRef
 from roost.search.problem import Problem
 from roost.search.rules import Rules
+from roost.search.scan import scan_block
 from roost.search.solving import solve
 
 # With more conditions, or more different problems, the search for the one to blame takes too long.
@@ -57,7 +59,12 @@ def joint_conditions(rules: Rules) -> list[JointCondition]:
 
 
 def find_clash(
-    rules: Rules, problems: Collection[Problem], *, is_complete: bool, pause: Callable[[], None]
+    forest: Forest,
+    rules: Rules,
+    problems: Collection[Problem],
+    *,
+    is_complete: bool,
+    only_tree: TreeRef | None = None,
 ) -> JointCondition | None:
     """The first condition that alone leaves no solution of these problems; `None` if none does.
 
@@ -68,19 +75,33 @@ def find_clash(
         return conditions[0]
     if len(conditions) > _CONDITIONS_MAX or len(problems) > _PROBLEMS_MAX:
         return None
-    for condition in conditions:
+    posed = problems
+    if not is_complete:
         # Of an excluded tree only the trait choices are known to leave nothing.
-        if (is_complete or condition.kind is JointKind.TRAITS) and not _any_solution(
-            rules, problems, condition, Effort(pause=pause)
-        ):
+        posed = posed_problems(forest, _without_traits(rules), only_tree)
+    for condition in conditions:
+        its = problems if condition.kind is JointKind.TRAITS else posed
+        if not _any_solution(rules, its, condition):
             return condition
     return None
 
 
-def _any_solution(
-    rules: Rules, problems: Collection[Problem], condition: JointCondition, effort: Effort
-) -> bool:
+def posed_problems(
+    forest: Forest, rules: Rules, only_tree: TreeRef | None = None
+) -> dict[Problem, int]:
+    """The problems that trees pose, with the count of their trees."""
+    block_numbers = range(len(forest.blocks)) if only_tree is None else (only_tree.block_number,)
+    found: dict[Problem, int] = {}
+    for block_number in block_numbers:
+        for alike in scan_block(forest, block_number, rules):
+            if only_tree is None or only_tree.tree_number in alike.tree_numbers:
+                found[alike.problem] = found.get(alike.problem, 0) + len(alike.tree_numbers)
+    return found
+
+
+def _any_solution(rules: Rules, problems: Collection[Problem], condition: JointCondition) -> bool:
     """Whether one of the problems has a solution under this condition alone, or may have one."""
+    effort = Effort(pause=rules.effort.pause)
     relaxed = _only(rules, condition, effort)
     for problem in dict.fromkeys(_reduced(rules, problem, condition) for problem in problems):
         if any(step is not None for step in solve(relaxed, problem)):
@@ -98,7 +119,6 @@ def _only(rules: Rules, condition: JointCondition, effort: Effort) -> Rules:
         plan,
         isolated_sets=plan.isolated_sets if kind is JointKind.ISOLATION else (),
         same_subtrees=(plan.same_subtrees[which],) if kind is JointKind.SUBTREE else (),
-        trait_choices=plan.trait_choices if kind is JointKind.TRAITS else (),
     )
     found.contested_classes = tuple(
         contested
@@ -110,11 +130,17 @@ def _only(rules: Rules, condition: JointCondition, effort: Effort) -> Rules:
         for contested in found.contested_classes
         for requirement_index in contested.requirement_indexes
     )
-    if kind is not JointKind.TRAITS:
-        found.unsuffixed_requirement_indexes = ()
-        found.trait_choice_words = []
-        found.all_trait_choices = 0
     found.one_provider_per_tree = kind is JointKind.ONE_PROVIDER
+    return found if kind is JointKind.TRAITS else _without_traits(found)
+
+
+def _without_traits(rules: Rules) -> Rules:
+    """The rules without trait choices."""
+    found = copy(rules)
+    found.plan = replace(rules.plan, trait_choices=())
+    found.unsuffixed_requirement_indexes = ()
+    found.trait_choice_words = []
+    found.all_trait_choices = 0
     return found
 
 

@@ -28,6 +28,8 @@ class LackRule(StrEnum):
     UNITS = "units"
     ROOM = "room"
     REQUIRED = "required"
+    # The providers of the unsuffixed group do not have all required traits between them.
+    REQUIRED_TOGETHER = "required_together"
     FORBIDDEN = "forbidden"
     MEMBER_OF = "member_of"
     NOT_MEMBER_OF = "not_member_of"

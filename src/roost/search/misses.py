@@ -78,17 +78,20 @@ def find_misses(
         return FoundMisses(misses, misses)
     nearest: list[_Near] = []
     kinds: dict[bytes, _Near] = {}
-    apart: list[_Near] = []
+    # For each block the trees in which every group has a provider.
+    whole: list[BoolColumn] = []
     for block_number, block in enumerate(forest.blocks):
         pause()
         found = gaps.of_block(block_number)
         far = found.total > 0
         nearest = _first([*nearest, *_near_trees(block, block_number, far, found, count)], count)
         _add_kinds(kinds, block, block_number, far, found)
-        if len(apart) < count * _LOOKS_PER_MISS and not far.all():
-            apart += _unsolvable(forest, block_number, rules, ~far)
-    chosen = _first([*nearest, *_first(apart, count * _LOOKS_PER_MISS)], count * _LOOKS_PER_MISS)
-    misses = _looked_at(look, [near.tree for near in chosen])
+        whole.append(~far)
+    looks = count * _LOOKS_PER_MISS
+    # A tree whose groups do not go together comes after one that only lacks some room.
+    is_full = len(nearest) == count and nearest[-1].gap < WHOLE_GAP
+    apart = _trees_apart(forest, rules, whole, looks, enough=is_full)
+    misses = _looked_at(look, [near.tree for near in _first([*nearest, *apart], looks)])
     return FoundMisses(misses[:count], _kinds(look, misses, kinds.values()))
 
 
@@ -157,18 +160,23 @@ def _kinds(look: TreeLook, nearest: tuple[Miss, ...], kinds: Iterable[_Near]) ->
     return nearest + _looked_at(look, further)
 
 
-def _unsolvable(
-    forest: Forest, block_number: int, rules: Rules, whole: BoolColumn
-) -> Iterator[_Near]:
-    """The trees of a block in which every group has a provider, and no solution exists.
+def _trees_apart(
+    forest: Forest, rules: Rules, whole: list[BoolColumn], count: int, *, enough: bool
+) -> list[_Near]:
+    """The trees in which every group has a provider, and which have no solution.
 
-    One tree stands for all that pose the same problem, then come the rest.
+    The search for them ends after this count. If there are enough misses without them, it ends at
+    the first tree with a solution, too: then the query has a candidate, and needs no hint.
     """
-    block = forest.blocks[block_number]
-    for alike in scan_block(forest, block_number, rules):
-        tree_numbers = [number for number in alike.tree_numbers if whole[number]]
-        if tree_numbers and is_solvable(rules, alike.problem) is False:
-            for tree_number in tree_numbers:
-                yield _near(block, block_number, tree_number, WHOLE_GAP)
-        if rules.effort.exhausted:
-            return
+    apart: list[_Near] = []
+    for block_number, block in enumerate(forest.blocks):
+        if len(apart) >= count or not whole[block_number].any():
+            continue
+        for alike in scan_block(forest, block_number, rules):
+            tree_numbers = [number for number in alike.tree_numbers if whole[block_number][number]]
+            solvable = is_solvable(rules, alike.problem)
+            if solvable is False:
+                apart += [_near(block, block_number, number, WHOLE_GAP) for number in tree_numbers]
+            if rules.effort.exhausted or (enough and solvable):
+                return _first(apart, count)
+    return _first(apart, count)

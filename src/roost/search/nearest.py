@@ -67,7 +67,8 @@ class TreeLook:
         for check in _failed(checks.root_traits, int(block.trait_set_numbers[root])):
             yield Lack(LackStage.ROOT, check.rule, provider=uuid, traits=check.names)
         for check in _failed(checks.root_aggregates, int(block.aggregate_set_numbers[root])):
-            yield Lack(LackStage.ROOT, check.rule, provider=uuid, aggregates=check.names)
+            # They forbid the whole tree to the unsuffixed group.
+            yield Lack(LackStage.AGGREGATES, check.rule, "", uuid, aggregates=check.names)
 
     def _slot_lacks(self, tree: TreeRef, slot: Slot) -> Iterator[Lack]:
         nearest = self._nearest(tree, slot.requirement_index)

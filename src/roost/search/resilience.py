@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from roost.search.evacuation import Evacuations, Outcome, Verdict
+from roost.search.evacuation import Evacuations, LossOutcome, LossVerdict
 from roost.search.forest import Forest
 from roost.search.holdings import SharingTies, holdings_by_tree
 from roost.search.rows import AllocationRows
@@ -19,7 +19,7 @@ class LostRoot:
     root_uuid: str
     # How many consumers hold something from its tree.
     consumers: int
-    verdict: Verdict
+    verdict: LossVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Resilience:
     @property
     def exact(self) -> bool:
         """Whether the search was complete for every root."""
-        return all(root.verdict.outcome is not Outcome.UNKNOWN for root in self.roots)
+        return all(root.verdict.outcome is not LossOutcome.UNKNOWN for root in self.roots)
 
 
 def find_resilience(forest: Forest, rows: AllocationRows, pause: Callable[[], None]) -> Resilience:
@@ -49,7 +49,7 @@ def find_resilience(forest: Forest, rows: AllocationRows, pause: Callable[[], No
         if its:
             pause()
             verdict = evacuations.verdict(tree, its)
-            if verdict.outcome is not Outcome.FITS:
+            if verdict.outcome is not LossOutcome.FITS:
                 lost.append(LostRoot(room.root_uuid(tree), len(its), verdict))
     lost.sort(key=lambda root: root.root_uuid)
     return Resilience(room.tree_count - len(lost), tuple(lost))

@@ -22,7 +22,7 @@ from roost.search.scan import problem_in
 from roost.search.sharing import SharingProviders
 from roost.search.solving import solve
 
-_RULES = (LackRule.CAPACITY, LackRule.ISOLATE, LackRule.SAME_SUBTREE, LackRule.REQUIRED)
+_RULES = (LackRule.CAPACITY, LackRule.ISOLATE, LackRule.SAME_SUBTREE, LackRule.REQUIRED_TOGETHER)
 
 
 def is_solvable(rules: Rules, problem: Problem) -> bool | None:
@@ -74,7 +74,7 @@ def _relax(
         plan = replace(plan, isolated_sets=())
     if LackRule.SAME_SUBTREE in left_out:
         plan = replace(plan, same_subtrees=())
-    if LackRule.REQUIRED in left_out:
+    if LackRule.REQUIRED_TOGETHER in left_out:
         plan = replace(plan, trait_choices=())
     relaxed = Rules(plan, rules.sharing_providers, rules.effort)
     problem = problem_in(forest, tree, relaxed)

@@ -17,9 +17,11 @@ from roost.search.empty_stage import (
 from roost.search.forest import Forest, TreeRef
 from roost.search.joint_conditions import JointKind
 from roost.search.kept_work import KeptWork
+from roost.search.misses import find_misses
 from roost.search.stages import GroupStage, RequestStage
 from roost.service.candidates import check_names
 from roost.service.explanation import Explanation, FunnelRow, GroupFunnel, Reason, TreeRow
+from roost.service.hints import find_hints
 from roost.service.stage_sentences import (
     group_reason,
     groups_reason,
@@ -50,13 +52,19 @@ def explain(
         if empty is None
         else _reason(forest, query, empty, only_tree=provider_tree, pause=pause)
     )
+    # Hints begin with a miss, even if the client wants to see none.
+    found = find_misses(forest, query, max(misses, 1), provider_tree, pause)
     return Explanation(
         feasible=account.is_feasible,
         reason=reason,
         groups=_funnels(query, account),
         trees=_tree_rows(query, account),
-        misses=(),
-        hints=(),
+        misses=found.nearest[:misses],
+        hints=(
+            ()
+            if account.is_feasible
+            else find_hints(forest, query, found.kinds, provider_tree, pause)
+        ),
         exact=account.is_exact,
     )
 

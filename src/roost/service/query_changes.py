@@ -80,7 +80,7 @@ def _mending(
         yield _drop_root_trait(lack)
     elif lack.rule is LackRule.FORBIDDEN:
         yield _allow_trait(query, suffix, lack.traits[0])
-    elif lack.rule is LackRule.REQUIRED:
+    elif lack.rule in (LackRule.REQUIRED, LackRule.REQUIRED_TOGETHER):
         yield from _trait_changes(forest, query, miss, lack)
     elif lack.rule is LackRule.CAPACITY:
         yield from _capacity_changes(query, lack)
@@ -166,12 +166,13 @@ def _trait_changes(
 ) -> Iterator[QueryChange]:
     """Drop a required trait, or ask the root for it if the root has it."""
     suffix = lack.group or ""
-    choices = edits.trait_choices_of(edits.group_of(query, suffix).traits)
     block = forest.blocks[miss.tree.block_number]
     root = int(block.starts[miss.tree.tree_number])
     held = forest.trait_sets[int(block.trait_set_numbers[root])]
-    # A lack of several choices: each is met, but not all of them at once.
-    for names in [lack.traits] if lack.traits in choices else choices:
+    choices = [lack.traits]
+    if lack.rule is LackRule.REQUIRED_TOGETHER:
+        choices = edits.trait_choices_of(edits.group_of(query, suffix).traits)
+    for names in choices:
         subject = ("required", suffix, *names)
         yield QueryChange(
             subject,

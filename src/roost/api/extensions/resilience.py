@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from roost.api.extensions.paging import PAGE_PARAMETERS, cut_page
 from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
 from roost.api.requests import Request
-from roost.api.responses import Response
+from roost.api.responses import Response, json_response
 from roost.api.services import Services
-from roost.search.evacuation import Outcome
+from roost.search.evacuation import LossOutcome
 from roost.search.resilience import LostRoot, find_resilience
 from roost.search.turns import TURNS
 from roost.search.vocabulary import Vocabulary
 from roost.service.provider_references import names_of_providers
-from roost.store.forest.reading import read_allocations
+from roost.service.resilience import list_all_allocations, loss_sentence
 
 
 def show(services: Services, request: Request) -> Response:
@@ -29,7 +27,7 @@ def show(services: Services, request: Request) -> Response:
             f"lose is {lose[:40]!r}. Only the loss of one root at a time is worked out: send 1."
         )
     limits = services.settings.limits
-    allocations = services.read(read_allocations)
+    allocations = services.read(list_all_allocations)
     forest = services.forest()
     with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
         found = find_resilience(forest, allocations, turn.pause)
@@ -42,7 +40,7 @@ def show(services: Services, request: Request) -> Response:
         "roots": [_shown(root, names, forest.vocabulary) for root in page.members],
         "next": page.next,
     }
-    return Response(200, orjson.dumps(body), [("content-type", "application/json")])
+    return json_response(body)
 
 
 def _shown(root: LostRoot, names: dict[str, str], vocabulary: Vocabulary) -> dict[str, Any]:
@@ -50,26 +48,7 @@ def _shown(root: LostRoot, names: dict[str, str], vocabulary: Vocabulary) -> dic
     return {
         "root": {"uuid": root.root_uuid, "name": name},
         "fits": False,
-        "exact": root.verdict.outcome is not Outcome.UNKNOWN,
+        "exact": root.verdict.outcome is not LossOutcome.UNKNOWN,
         "consumers": root.consumers,
-        "text": f"What {root.consumers} consumers hold from {name} {_reason(root, vocabulary)}.",
+        "text": loss_sentence(root, name, vocabulary),
     }
-
-
-def _reason(root: LostRoot, vocabulary: Vocabulary) -> str:
-    verdict = root.verdict
-    match verdict.outcome:
-        case Outcome.TOO_LITTLE:
-            name = vocabulary.class_names.get(verdict.class_id or 0, "a resource class")
-            return f"does not fit elsewhere: all other roots together have too little {name} left"
-        case Outcome.NO_PLACE:
-            amounts = {} if verdict.kind is None else verdict.kind.amounts
-            wanted = ", ".join(
-                f"{amount} {vocabulary.class_names.get(class_id, class_id)}"
-                for class_id, amount in amounts.items()
-            )
-            return f"does not fit elsewhere: too few other roots have room for {wanted} at once"
-        case Outcome.NO_ARRANGEMENT:
-            return "does not fit elsewhere: each consumer has a place, but not all of them at once"
-        case _:
-            return "may not fit elsewhere: the search found no arrangement before it had to end"

@@ -11,17 +11,21 @@ import orjson
 from roost.api.candidates.body import streamed_body
 from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.errors import HttpError, OverLimit
+from roost.api.extensions.explain import explanation_content
 from roost.api.extensions.whatif_body import AskedQuestion, WhatIf, naming, parse_whatif
 from roost.api.microversions import MAX_VERSION
 from roost.api.requests import Request
 from roost.api.responses import Response
+from roost.api.schemas.whatif import FIRST
 from roost.api.services import Services
 from roost.model.changes import Change, ClaimCandidate
-from roost.search.chosen_candidate import ChosenCandidate, first_candidate
+from roost.search.chosen_candidate import ChosenCandidate, choose_candidate
 from roost.search.forest import Forest
+from roost.search.ranking import Ranking, RankingKind
 from roost.search.turns import TURNS
 from roost.service.candidates import list_candidates
 from roost.service.errors import ErrorCode
+from roost.service.explain import explain
 from roost.service.provider_references import names_of_providers
 from roost.service.whatif import ChangedForest, apply_changes
 from roost.service.whatif_facts import ChangeFacts, read_facts
@@ -79,7 +83,10 @@ def _consistent(services: Services, changes: Sequence[Change]) -> tuple[Forest, 
 def _choose(
     services: Services, forest: Forest, claim: ClaimCandidate, pause: Callable[[], None]
 ) -> ChosenCandidate | None:
-    return first_candidate(forest, claim.query, services.settings.candidate_order, pause)
+    """The candidate that a claim takes: by its own order, or the first that the search finds."""
+    ranking = None if claim.order == FIRST else Ranking(RankingKind(claim.order), claim.seed)
+    order = replace(services.settings.candidate_order, shuffled=False, ranking=ranking)
+    return choose_candidate(forest, claim.query, order, pause)
 
 
 def _sides(
@@ -104,7 +111,15 @@ class _Answering:
 
     def answer(self, question: AskedQuestion, forest: Forest) -> bytes:
         """The answer to a question from this forest, in JSON."""
+        if question.kind == "explain":
+            return self._explanation(question, forest)
         return self._candidates(question, forest)
+
+    def _explanation(self, question: AskedQuestion, forest: Forest) -> bytes:
+        found = explain(forest, question.query, pause=self._pause)
+        body = orjson.dumps(explanation_content(found))
+        self._count(body)
+        return body
 
     def _candidates(self, question: AskedQuestion, forest: Forest) -> bytes:
         limit = question.query.limit or _LIMIT_DEFAULT

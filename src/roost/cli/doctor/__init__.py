@@ -26,7 +26,7 @@ from roost.cli.doctor.server_checks import ServerFacts, examine_server, refused
 from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.progress_bar import progress_bar
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
+from roost.cli.terminal import plain, unbroken
 from roost.client.errors import NotConfigured, PlacementError
 from roost.client.gathering import gather
 from roost.client.lookup import NoSuchProvider, find_provider
@@ -171,7 +171,7 @@ def _lines(examination: _Examination) -> Iterator[Text]:
         if shown[one.check] <= _SHOWN_OF_A_CHECK:
             yield Text()
             yield Text.assemble((f"{one.severity.value}: ", _STYLES[one.severity]), plain(one.text))
-            yield Text.assemble("    ", plain(one.command, "bold"))
+            yield unbroken(f"    {one.command}", "bold")
     for check, count in shown.items():
         if count > _SHOWN_OF_A_CHECK:
             yield Text()
