@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeAlias
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
 from roost.api.extensions import capacity, explain, fragmentation, resilience, whatif
-from roost.api.extensions import explain, resilience, whatif
 from roost.api.extensions.openapi import OpenApiDocuments
 from roost.api.handlers import (
     aggregates,
