@@ -6,6 +6,7 @@ import claims
 import explain
 import explosion
 import identity
+import resilience
 import scale
 import scrape
 import throughput
@@ -38,6 +39,7 @@ SCENARIOS: dict[str, Scenario] = {
     "mixed-postgresql": mixed("postgresql"),
     "explain": explain.run,
     "scrape": scrape.run,
+    "resilience": resilience.run,
     "scale": scale.run,
 }
 QUICK = (

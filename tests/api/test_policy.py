@@ -71,6 +71,8 @@ RULES = {
     ("GET", "/roost/resilience"): "resilience:show",
     ("GET", "/roost/openapi.json"): "openapi:show",
     ("GET", "/roost/explain"): "explain:show",
+    ("GET", "/roost/capacity"): "capacity:show",
+    ("GET", "/roost/fragmentation"): "fragmentation:show",
     ("POST", "/roost/whatif"): "whatif:ask",
     ("GET", "/roost/candidates"): "candidates:list",
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import explain, resilience, whatif
+from roost.api.extensions import capacity, explain, fragmentation, resilience, whatif
 from roost.api.extensions.openapi import OpenApiDocuments
 from roost.api.handlers import (
     aggregates,
@@ -174,6 +174,8 @@ ROUTES: tuple[Route, ...] = (
     _extension("GET", "resilience", resilience.show, "resilience:show"),
     _extension("GET", "openapi.json", _show_openapi, "openapi:show"),
     _extension("GET", "explain", explain.show, "explain:show"),
+    _extension("GET", "capacity", capacity.show, "capacity:show"),
+    _extension("GET", "fragmentation", fragmentation.show, "fragmentation:show"),
     _extension("POST", "whatif", whatif.ask, "whatif:ask"),
     _extension("GET", "candidates", extended_candidates.list_all, "candidates:list"),
 )

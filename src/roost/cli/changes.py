@@ -10,7 +10,7 @@ from rich.console import Group
 
 from roost.cli.output import Output, OutputForm, print_output
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import echo_line, plain
+from roost.cli.terminal import echo_line, unbroken
 from roost.model.text import counted
 
 dry_run_option = click.option(
@@ -26,7 +26,7 @@ def print_changes(
     value = {"dry_run": dry_run, "changes": list(changes)}
     table = Table(_COLUMNS, [[line] for line in lines])
     if lines or form is not OutputForm.TABLE:
-        print_output(Output(table, value, Group(*map(plain, lines))), form)
+        print_output(Output(table, value, Group(*map(unbroken, lines))), form)
     if form is OutputForm.TABLE:
         verb = "would be made" if dry_run else "made"
         echo_line(f"{counted(len(lines), 'change')} {verb}", err=True)

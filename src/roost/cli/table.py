@@ -85,20 +85,44 @@ class Table:
         return Table(columns, [[row[index] for index in kept] for row in self.rows]), left_out
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        fitting, _ = self.fitting(options.max_width)
+        fitting, left_out = self.fitting(options.max_width)
         titles = [Text(column.title, style="bold") for column in fitting.columns]
         cells = [titles, *map(_texts, fitting.rows)]
         widths = _shrunk(_natural_widths(cells), options.max_width)
         for row in cells:
-            folded = [
-                [cell] if cell.cell_len <= width else _folded(cell, width, console)
-                for cell, width in zip(row, widths, strict=True)
-            ]
-            for parts in zip_longest(*folded, fillvalue=Text()):
-                line = _line(parts, widths, fitting.columns)
-                line.rstrip()
-                line.no_wrap, line.overflow = True, "ignore"
-                yield line
+            yield from _row_lines(row, widths, fitting.columns, console)
+        if left_out:
+            yield Text(f"Too narrow for {', '.join(left_out)}; --output csv has them.", style="dim")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A line for each name with its value; a long value is folded beside its name."""
+
+    facts: Sequence[tuple[str, TableCell]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        name_width = max(len(name) for name, _ in self.facts)
+        widths = [name_width, max(_WIDTH_MIN, options.max_width - name_width - _GAP)]
+        columns = (TableColumn(""), TableColumn(""))
+        for name, value in self.facts:
+            (cell,) = _texts([value])
+            yield from _row_lines([Text(name, style="bold"), cell], widths, columns, console)
+
+
+def _row_lines(
+    row: Sequence[Text], widths: Sequence[int], columns: Sequence[TableColumn], console: Console
+) -> Iterator[Text]:
+    """The lines of a row on a terminal."""
+    folded = [
+        [cell] if cell.cell_len <= width else _folded(cell, width, console)
+        for cell, width in zip(row, widths, strict=True)
+    ]
+    for parts in zip_longest(*folded, fillvalue=Text()):
+        line = _line(parts, widths, columns)
+        line.rstrip()
+        line.no_wrap, line.overflow = True, "ignore"
+        yield line
 
 
 def _texts(row: Sequence[TableCell]) -> list[Text]:

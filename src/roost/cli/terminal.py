@@ -38,6 +38,16 @@ def plain(text: str, style: str = "") -> Text:
     return Text(printable_lines(text), style=style)
 
 
+def plain_line(text: str, style: str = "") -> Text:
+    """One line for rich, without markup; a line feed in a name does not begin another line."""
+    return Text(printable(text), style=style)
+
+
+def unbroken(text: str, style: str = "") -> Text:
+    """A text for rich that the terminal breaks: a copy of a command has no line feeds in it."""
+    return Text(printable(text), style=style, no_wrap=True, overflow="ignore")
+
+
 def complain(text: str) -> None:
     """Print why the command ends, as a sentence in standard error."""
     sentence = Text.assemble(("roost:", "bold red"), " ", plain(text))

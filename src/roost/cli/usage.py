@@ -18,6 +18,7 @@ from roost.cli.progress_bar import progress_bar
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import echo_line, output_console
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 from roost.client.consumers import Holder, read_holders, uuids_of_consumers
 from roost.client.gathering import gather
 from roost.client.lookup import find_uuid
@@ -32,7 +33,16 @@ _TOTALS = (
     TableColumn("RESERVED", right=True),
     TableColumn("PROVIDERS", right=True),
 )
-_BAR = TableColumn("", optional=True)
+_DRAWN = (
+    TableColumn("RESOURCE CLASS"),
+    TableColumn(""),
+    TableColumn("USED", right=True),
+    TableColumn("CAPACITY", right=True),
+    TableColumn("FREE", right=True),
+    TableColumn("RESERVED", right=True, optional=True),
+    TableColumn("PROVIDERS", right=True, optional=True),
+)
+_BAR_WIDTH = 10
 _OF_PROJECT = (
     TableColumn("CONSUMER TYPE"),
     TableColumn("RESOURCE CLASS"),
@@ -70,12 +80,15 @@ Examples:
 )
 @click.option(
     "--in-tree",
+    type=WORD,
     metavar="NAME_OR_UUID",
     shell_complete=complete_providers,
     help="Only the tree of this provider.",
 )
-@click.option("--project", metavar="ID", help="What this project uses, by type of consumer.")
-@click.option("--user", metavar="ID", help="With --project: only what this user uses.")
+@click.option(
+    "--project", type=WORD, metavar="ID", help="What this project uses, by type of consumer."
+)
+@click.option("--user", type=WORD, metavar="ID", help="With --project: only what this user uses.")
 @click.option("--by-project", is_flag=True, help="What each project uses.")
 @output_options
 @watch_option
@@ -139,9 +152,9 @@ def _totals(server: Administration, bodies: Sequence[ProviderBody], silent: bool
         for name, one in sorted(totals.items())
     ]
     ink = ink_for(output_console())
-    drawn = [[*row, usage_bar(row[1], row[2], ink)] for row in rows]
-    plain_table = Table(_TOTALS, rows)
-    return Output(plain_table, plain_table.as_json(), Table((*_TOTALS, _BAR), drawn))
+    drawn = [[row[0], usage_bar(row[1], row[2], ink, _BAR_WIDTH), *row[1:]] for row in rows]
+    totals_table = Table(_TOTALS, rows)
+    return Output(totals_table, totals_table.as_json(), Table(_DRAWN, drawn))
 
 
 def _of_project(server: Administration, project: str, user: str | None) -> Output:

@@ -108,7 +108,7 @@ def test_usage_of_a_tree_is_summed_by_class(host: LiveProviders) -> None:
         for name, used, capacity in (("VCPU", 8, 16), ("VGPU", 1, 4))
     ]
     drawn = roost("usage", "--in-tree", host.name("host")).lines
-    assert drawn[1].split() == ["VCPU", "8", "16", "8", "0", "1", "█" * 10 + "░" * 10]
+    assert drawn[1].split() == ["VCPU", "█" * 5 + "░" * 5, "8", "16", "8", "0", "1"]
 
 
 def test_usage_of_a_project_is_one_request(host: LiveProviders) -> None:

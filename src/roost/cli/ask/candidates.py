@@ -5,22 +5,27 @@ from __future__ import annotations
 import shlex
 import sys
 from functools import partial
-from typing import Any
 
 import click
 
-from roost.cli.ask.asking import announce, answered, asking, ready_pairs, waiting
+from roost.cli.ask.asking import (
+    announce,
+    answered,
+    any_server_command,
+    asking,
+    ready_pairs,
+    waiting,
+)
 from roost.cli.ask.candidate_list import CandidateList
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import EXIT_NONE, RequestCommand, candidate_options
 from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.terminal import echo_line
+from roost.cli.terminal import echo_line, plain_line
 from roost.cli.watching import present, watch_option
 from roost.client.provider_names import names_in_trees
 from roost.client.questions import ordered
-from roost.model.text import with_next
 
 LIMIT = 20
 ORDERS = ("first", "pack", "spread", "random")
@@ -71,7 +76,7 @@ def candidates(
     It asks GET /allocation_candidates, which every placement server has. With an option that is
     marked `Roost only`, it asks GET /roost/candidates.
     """
-    with asking(connection) as server:
+    with asking(connection, any_server_command(request.pairs)) as server:
         pairs = _limited(ready_pairs(server, request), limit)
         query = query_string(pairs)
         if only_query:
@@ -95,7 +100,8 @@ def candidates(
                 if output in (OutputForm.TABLE, OutputForm.CSV):
                     listed = CandidateList(answer, names_in_trees(server, listed.roots()))
             found = len(answer["allocation_requests"])
-            return Output(listed.table(), answer)
+            nothing = None if found else plain_line("There are no candidates.", "bold red")
+            return Output(listed.table(), answer, nothing)
 
         present(read, output, watch)
     _comment(pairs, found)
@@ -110,13 +116,10 @@ def _limited(pairs: QueryPairs, limit: int | None) -> QueryPairs:
 
 
 def _comment(pairs: QueryPairs, found: int) -> None:
-    """Say what the list cannot show: that it is empty, or that it ends at the limit."""
-    given: dict[str, Any] = dict(pairs)
+    """Say what the list cannot show: why it is empty, or that it ends at the limit."""
     if not found:
         query = query_string(pair for pair in plain_pairs(pairs) if pair[0] != "limit")
-        next_command = f"roost explain --from-query {shlex.quote(query)}"
-        for line in with_next("There are no candidates.", next_command).splitlines():
-            echo_line(line, err=True)
+        echo_line(f"Next: roost explain --from-query {shlex.quote(query)}", err=True)
         sys.exit(EXIT_NONE)
-    if str(found) == given.get("limit"):
+    if str(found) == dict(pairs).get("limit"):
         echo_line(f"There may be more than {found}: --limit 0 shows all.", err=True)

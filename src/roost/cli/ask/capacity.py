@@ -23,7 +23,7 @@ from roost.cli.request.command import RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
+from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
 from roost.client.questions import Json
 
@@ -95,10 +95,18 @@ def total_table(answer: Json) -> Table:
 
 def root_table(answer: Json) -> Table:
     """A row for each root, for programs."""
-    columns = (TableColumn("ROOT"), TableColumn("FITS", right=True), TableColumn("UUID"))
-    roots = answer.get("roots") or ()
+    columns = tuple(map(TableColumn, ("ROOT", "FITS", "AT MOST", "UUID")))
     return Table(
-        columns, [[root["root"]["name"], root["fits"], root["root"]["uuid"]] for root in roots]
+        columns,
+        [
+            [
+                root["root"]["name"],
+                root["fits"],
+                root.get("at_most", root["fits"]),
+                root["root"]["uuid"],
+            ]
+            for root in answer.get("roots") or ()
+        ],
     )
 
 
@@ -111,12 +119,12 @@ class CapacityPicture:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         answer = self.answer
-        line = plain(fits_in_words(answer), "bold")
+        line = plain_line(fits_in_words(answer), "bold")
         line.append(" fit." if answer["exact"] else " fit. The number is not exact.")
         yield line
         limit = answer.get("limited_by") or {}
         if limit.get("text"):
-            yield plain(limit["text"])
+            yield plain_line(limit["text"])
         if self.by_root:
             yield Text()
             yield self._roots(ink_for(console))
@@ -129,7 +137,7 @@ class CapacityPicture:
         rows = [
             [
                 root["root"]["name"],
-                f"{root['fits']:,}",
+                fits_in_words({**root, "exact": "at_most" not in root}),
                 share_bar(root["fits"] / most if most else 0.0, ink, style="green"),
             ]
             for root in roots

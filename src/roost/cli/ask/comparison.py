@@ -13,7 +13,7 @@ from roost.cli.ask.capacity import fits_in_words
 from roost.cli.ask.explanation import ExplanationPicture
 from roost.cli.request.query_text import QueryPairs
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
+from roost.cli.terminal import plain_line
 from roost.client.questions import Json
 
 _COLUMNS = tuple(map(TableColumn, ("QUESTION", "BEFORE", "AFTER", "DIFFERENCE")))
@@ -45,17 +45,17 @@ class Comparison:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for change in self.answer.get("changes", ()):
             style = "" if change.get("applied", True) else "yellow"
-            yield plain(change.get("text") or "", style)
+            yield plain_line(change.get("text") or "", style)
         yield Text()
         yield comparison_table(self.answer, self.question)
         for sides in self.answer["answers"]:
             if self.question == "explain":
                 yield Text()
-                yield plain("After the changes:", "bold")
+                yield plain_line("After the changes:", "bold")
                 yield ExplanationPicture(sides["after"], self.pairs)
             elif self.question == "capacity":
                 limit = sides["after"].get("limited_by") or {}
-                yield from ([plain(f"After: {limit['text']}")] if limit.get("text") else [])
+                yield from ([plain_line(f"After: {limit['text']}")] if limit.get("text") else [])
 
 
 def _candidates_in_words(side: Json) -> str:

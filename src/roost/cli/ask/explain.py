@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from roost.cli.ask.asking import (
     any_server_command,
     asking,
     ready_pairs,
+    room_command,
     waiting,
 )
 from roost.cli.ask.explanation import ExplanationPicture, stage_table
@@ -93,19 +95,26 @@ def _explain(
     output: OutputForm,
     watch: float | None,
 ) -> None:
-    with asking(connection, any_server_command(request.pairs)) as server:
+    # A server without explanations lists providers, or candidates in the tree of a host.
+    elsewhere = (
+        room_command(request.pairs)
+        if host is None
+        else any_server_command((*request.pairs, ("in_tree", host)))
+    )
+    with asking(connection, elsewhere) as server:
         pairs = ready_pairs(server, request)
         query = query_string(pairs)
         if only_query:
             click.echo(query)
             return
         announce(f"GET /roost/explain?{query}")
+        ask = partial(server.explain, query, host, misses)
         feasible = True
 
         def read() -> Output:
             nonlocal feasible
             with waiting("The server explains ...", quiet=watch is not None):
-                answer = answered(server, pairs, lambda: server.explain(query, host, misses))
+                answer = answered(server, pairs, ask, [host] if host else [])
             feasible = answer["feasible"]
             picture = ExplanationPicture(answer, pairs, host)
             return Output(stage_table(answer), answer, picture)

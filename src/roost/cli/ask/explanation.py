@@ -14,7 +14,7 @@ from roost.cli.ask.asked import WHOLE_REQUEST, asked_at, group_name
 from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.request.query_text import QueryPairs
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
+from roost.cli.terminal import plain_line
 from roost.client.questions import Json
 
 _NARROW = 100
@@ -61,10 +61,10 @@ class ExplanationPicture:
         yield verdict(self.answer, self.host)
         for group in self.answer["groups"]:
             yield Text()
-            yield plain(f"Group {group_name(group['group'])}", "bold")
+            yield plain_line(f"Group {group_name(group['group'])}", "bold")
             yield self._funnel(group["funnel"], group["group"], ink, width)
         yield Text()
-        yield plain("All groups together", "bold")
+        yield plain_line("All groups together", "bold")
         yield self._funnel(self.answer["trees"], WHOLE_REQUEST, ink, width)
         yield from _misses(self.answer["misses"], self.host)
         yield from _hints(self.answer["hints"])
@@ -79,7 +79,7 @@ class ExplanationPicture:
             if asked is None and not is_reason:
                 continue
             style = "red" if is_reason else "green" if stage["trees"] else "dim"
-            text = plain(asked or "", "bold" if is_reason else "")
+            text = plain_line(asked or "", "bold" if is_reason else "")
             if is_reason:
                 text.append(_MARK, style="bold red")
             share = stage["trees"] / most if most else 0.0
@@ -102,10 +102,10 @@ def verdict(answer: Json, host: str | None = None) -> Text:
     """The answer in a sentence: whether there are candidates, and the dominant reason if not."""
     where = f" on {host}" if host else ""
     if answer["feasible"]:
-        return plain(f"There are candidates{where}.", "bold green")
-    line = plain(f"There are no candidates{where}.", "bold red")
+        return plain_line(f"There are candidates{where}.", "bold green")
+    line = plain_line(f"There are no candidates{where}.", "bold red")
     reason = answer.get("reason") or {}
-    line.append_text(plain(f" {reason.get('text') or ''}".rstrip(), "not bold default"))
+    line.append_text(plain_line(f" {reason.get('text') or ''}".rstrip(), "not bold default"))
     return line
 
 
@@ -118,19 +118,19 @@ def _misses(misses: Sequence[Json], host: str | None) -> Iterator[RenderableType
     if not misses:
         return
     yield Text()
-    yield plain("What it lacks" if host else "Nearest misses", "bold")
+    yield plain_line("What it lacks" if host else "Nearest misses", "bold")
     for miss in misses:
         if not host:
-            yield plain(miss["root"]["name"])
+            yield plain_line(miss["root"]["name"])
         for lack in miss["lacks"]:
-            yield plain(f"  {lack['text']}")
+            yield plain_line(f"  {lack['text']}")
 
 
 def _hints(hints: Sequence[Json]) -> Iterator[RenderableType]:
     if not hints:
         return
     yield Text()
-    yield plain("What would have candidates", "bold")
+    yield plain_line("What would have candidates", "bold")
     for hint in hints:
-        yield plain(hint["text"])
-        yield plain(f"  roost candidates --from-query {shlex.quote(hint['query'])}", "cyan")
+        yield plain_line(hint["text"])
+        yield plain_line(f"  roost candidates --from-query {shlex.quote(hint['query'])}", "cyan")

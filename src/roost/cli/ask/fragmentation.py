@@ -17,7 +17,7 @@ from roost.cli.request.command import RequestCommand, optional_request_options, 
 from roost.cli.request.query_text import QueryPairs, query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
+from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
 from roost.client.questions import Json, asks_of
 
@@ -97,10 +97,10 @@ class FragmentationPicture:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for number, query in enumerate(self.queries, 1):
-            yield plain(f"Usable {number}: where {query} has a candidate", "dim")
+            yield plain_line(f"Usable {number}: where {query} has a candidate", "dim")
         empty = self.answer.get("empty_roots")
         if empty is not None:
-            yield plain(f"{empty:,} roots are empty.")
+            yield plain_line(f"{empty:,} roots are empty.")
         yield Text()
         yield self._classes(ink_for(console), _BAR_WIDTHS[options.max_width >= _NARROW])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -20,7 +21,7 @@ from roost.cli.ask.comparison import Comparison, comparison_table
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.request.changes import ImaginedChange, read_changes
+from roost.cli.request.changes import ImaginedChange, named_providers, read_changes
 from roost.cli.request.command import (
     RequestCommand,
     explaining_usage,
@@ -116,14 +117,19 @@ def whatif(
     with asking(connection, any_server_command(request.pairs)) as server:
         pairs = ready_pairs(server, request)
         query = query_string(pairs)
+        changes, named = _changes(server)
         if only_query:
             click.echo(query)
             return
-        changes, named = _changes(server)
         ask = [{question: query}]
         announce(f"POST /roost/whatif {json.dumps({'changes': changes, 'ask': ask})}")
         with waiting("The server imagines ..."):
-            answer = answered(server, pairs + named, lambda: server.whatif(changes, ask))
+            answer = answered(
+                server,
+                pairs + named,
+                partial(server.whatif, changes, ask),
+                named_providers(changes),
+            )
         picture = Comparison(answer, question, pairs)
         print_output(Output(comparison_table(answer, question), answer, picture), output)
 

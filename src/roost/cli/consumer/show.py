@@ -9,9 +9,9 @@ from rich.text import Text
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.consumer.list import holder_json
 from roost.cli.output import Output, OutputForm, output_options
-from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
+from roost.cli.table import Facts, Table, TableColumn
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 from roost.client.consumers import Holder, read_holder
 from roost.client.errors import NotConfigured, PlacementError
 from roost.client.placement.administration import Administration
@@ -34,7 +34,7 @@ Examples:
   roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --output yaml
 """,
 )
-@click.argument("uuid", metavar="UUID")
+@click.argument("uuid", type=WORD, metavar="UUID")
 @output_options
 @watch_option
 @connection_options
@@ -82,15 +82,13 @@ def _output(server: Administration, uuid: str) -> Output:
 
 
 def _drawing(holder: Holder, table: Table) -> RenderableType:
-    facts = [
-        ("consumer", holder.uuid),
-        ("project", holder.project),
-        ("user", holder.user),
-        ("type", holder.type),
-        ("generation", holder.generation),
-    ]
-    lines = [
-        Text.assemble((f"{name:10}  ", "bold"), plain("-" if value is None else str(value)))
-        for name, value in facts
-    ]
-    return Group(*lines, Text(), table)
+    facts = Facts(
+        [
+            ("consumer", holder.uuid),
+            ("project", holder.project),
+            ("user", holder.user),
+            ("type", holder.type),
+            ("generation", holder.generation),
+        ]
+    )
+    return Group(facts, Text(), table)

@@ -13,9 +13,10 @@ from roost.cli.bars import amount, ink_for, usage_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
-from roost.cli.table import Table, TableColumn
+from roost.cli.table import Facts, Table, TableColumn
 from roost.cli.terminal import output_console, plain
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 from roost.client.gathering import inventory_of
 from roost.client.lookup import find_provider
 from roost.client.placement import ProviderBody
@@ -84,7 +85,7 @@ Examples:
   roost provider show compute-1 --watch 5
 """,
 )
-@click.argument("name", metavar="NAME_OR_UUID", shell_complete=complete_providers)
+@click.argument("name", type=WORD, metavar="NAME_OR_UUID", shell_complete=complete_providers)
 @output_options
 @watch_option
 @connection_options
@@ -149,24 +150,21 @@ def _as_json(shown: _Shown) -> dict[str, Any]:
 
 def _drawing(shown: _Shown, table: Table) -> RenderableType:
     parent, root = shown.parent, shown.root
-    facts = [
-        ("name", shown.body["name"]),
-        ("uuid", shown.body["uuid"]),
-        ("generation", str(shown.body["generation"])),
-        ("parent", parent["name"] if parent else "-"),
-        ("root", root["name"] if root else "-"),
-        ("children", ", ".join(child["name"] for child in shown.children) or "-"),
-        ("traits", ", ".join(shown.traits) or "-"),
-        ("aggregates", ", ".join(shown.aggregates) or "-"),
-        ("consumers", str(shown.consumers)),
-    ]
-    width = max(len(name) for name, _ in facts)
-    lines: list[RenderableType] = [
-        Text.assemble((f"{name:{width}}  ", "bold"), plain(value)) for name, value in facts
-    ]
-    if not shown.inventories:
-        return Group(*lines, Text.assemble((f"{'inventory':{width}}", "bold"), "  -"))
-    return Group(*lines, Text(), table, Text(), *_bars(shown))
+    facts = Facts(
+        [
+            ("name", shown.body["name"]),
+            ("uuid", shown.body["uuid"]),
+            ("generation", shown.body["generation"]),
+            ("parent", parent["name"] if parent else None),
+            ("root", root["name"] if root else None),
+            ("children", [child["name"] for child in shown.children]),
+            ("traits", shown.traits),
+            ("aggregates", shown.aggregates),
+            ("consumers", shown.consumers),
+            *([] if shown.inventories else [("inventories", None)]),
+        ]
+    )
+    return Group(facts, Text(), table, Text(), *_bars(shown)) if shown.inventories else facts
 
 
 def _bars(shown: _Shown) -> list[Text]:

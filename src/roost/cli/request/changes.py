@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from roost.cli.request.query_text import UnreadableRequest
@@ -37,6 +37,20 @@ def read_changes(
         elif option in _CHANGES:
             changes.append(_CHANGES[option](value))
     return changes
+
+
+def named_providers(changes: Iterable[ImaginedChange]) -> Iterator[str]:
+    """The providers that these changes name.
+
+    >>> list(named_providers([{"drain": "a"}, {"add": {"like": "b"}}, {"release": "c"}]))
+    ['a', 'b']
+    """
+    for change in changes:
+        for kind, value in change.items():
+            if kind in ("drain", "remove"):
+                yield value
+            elif kind in ("add", "inventory", "traits"):
+                yield value.get("like") or value["provider"]
 
 
 def _several(value: str) -> tuple[int, str]:

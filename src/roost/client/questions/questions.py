@@ -44,14 +44,10 @@ class Questions(Administration):
 
     def capacity(self, query: str, *, by_root: bool = False) -> dict[str, Any]:
         """How many consumers with this request fit; with the number of each root, all pages."""
-        own = {"by": "root", "page_limit": _PAGE_LIMIT} if by_root else {}
         fields = {"fits": int, "exact": bool}
-        answer = self._get("/roost/capacity", _joined(query, own), fields)
-        while marker := answer.get("next"):
-            page = self._get("/roost/capacity", _joined(query, own | {"marker": marker}), fields)
-            roots = [*answer.get("roots", ()), *page.get("roots", ())]
-            answer = {**answer, "roots": roots, "next": page.get("next")}
-        return answer
+        if not by_root:
+            return self._get("/roost/capacity", query, fields)
+        return self._get_roots("/roost/capacity", _joined(query, {"by": "root"}), fields)
 
     def whatif(
         self, changes: Sequence[Mapping[str, Any]], ask: Sequence[Mapping[str, str]]
@@ -67,7 +63,18 @@ class Questions(Administration):
 
     def resilience(self, lose: int) -> dict[str, Any]:
         """The roots whose consumers would not fit on the remaining ones."""
-        return self._get("/roost/resilience", f"lose={lose}", {"survives": int, "roots": list})
+        return self._get_roots("/roost/resilience", f"lose={lose}", {"survives": int})
+
+    def _get_roots(self, path: str, query: str, fields: Mapping[str, type]) -> dict[str, Any]:
+        """An answer with a list of roots: its first page, with the roots of all pages."""
+        fields = {**fields, "roots": list}
+        own: dict[str, Any] = {"page_limit": _PAGE_LIMIT}
+        answer = self._get(path, _joined(query, own), fields)
+        while marker := answer.get("next"):
+            page = self._get(path, _joined(query, own | {"marker": marker}), fields)
+            answer["roots"] += page["roots"]
+            answer["next"] = page.get("next")
+        return answer
 
     def _get(self, path: str, query: str, fields: Mapping[str, type]) -> dict[str, Any]:
         address = f"{path}?{query}" if query else path

@@ -36,15 +36,19 @@ def test_a_number_that_is_not_exact_has_two_bounds(serving: Serving) -> None:
 
 def test_roots_of_all_pages_are_listed(serving: Serving) -> None:
     first = capacity() | {"roots": [{"root": HOST, "fits": 3}], "next": "bQ"}
-    last = capacity() | {"roots": [{"root": NUMA, "fits": 6}]}
+    last = capacity() | {"roots": [{"root": NUMA, "fits": 6, "at_most": 8}]}
     stub = serving({})
-    stub.script.extend([Reply(body={"versions": [{"max_version": "1.39"}]})])
-    stub.script.extend([Reply(body=first), Reply(body=last)] * 2)
+    versions = {"versions": [{"max_version": "1.39"}]}
+    stub.script.extend([Reply(body=body) for body in (versions, first, last)] * 2)
     outcome = roost("capacity", "PCPU=4", "--by-root")
     assert outcome.status == 0, outcome.err
-    assert [line.split()[:2] for line in outcome.lines[-2:]] == [
-        ["compute-1_numa0", "6"],
-        ["compute-1", "3"],
+    assert [line.split("  ")[0] for line in outcome.lines[-2:]] == ["compute-1_numa0", "compute-1"]
+    assert "  6 to 8  " in outcome.lines[-2]
+    csv = roost("capacity", "PCPU=4", "--by-root", "-o", "csv").lines
+    assert csv == [
+        "root,fits,at_most,uuid",
+        f"compute-1,3,3,{HOST['uuid']}",
+        f"compute-1_numa0,6,8,{NUMA['uuid']}",
     ]
     asked = [path for path in stub.asked if CAPACITY in path]
     assert "by=root" in asked[0]
@@ -186,4 +190,4 @@ def test_a_cloud_that_survives_every_loss_says_so(serving: Serving) -> None:
     stub = serving({RESILIENCE: {"survives": 998, "roots": [], "exact": True}})
     outcome = roost("resilience")
     assert (outcome.status, outcome.lines) == (0, ["Each of the 998 roots may be lost."])
-    assert stub.queries == [{"lose": "1"}]
+    assert stub.queries == [{"lose": "1", "page_limit": "10000"}]

@@ -115,16 +115,26 @@ def test_the_query_alone_needs_no_server() -> None:
     assert (outcome.status, outcome.out, outcome.err) == (0, "resources=VCPU:4\n", "")
 
 
-@pytest.mark.parametrize("command", [["explain"], ["why", "compute-1"], ["capacity"]])
+@pytest.mark.parametrize(
+    ("command", "following"),
+    [
+        (["explain"], "roost provider list --resources VCPU=4"),
+        (
+            ["why", "compute-1"],
+            "roost candidates --from-query 'resources=VCPU:4,PCPU:1&in_tree=compute-1'",
+        ),
+        (["capacity"], "roost candidates --from-query resources=VCPU:4,PCPU:1"),
+    ],
+)
 def test_a_server_without_the_route_gets_the_next_command(
-    serving: Serving, command: list[str]
+    serving: Serving, command: list[str], following: str
 ) -> None:
     serving({})
-    outcome = roost(*command, "VCPU=4")
+    outcome = roost(*command, "VCPU=4", "PCPU=1")
     assert (outcome.status, outcome.out) == (1, "")
-    sentence, following = outcome.err.splitlines()[-2:]
+    *_, sentence, last = outcome.err.splitlines()
     assert "does not offer /roost/" in sentence
-    assert following == "Next: roost candidates --from-query resources=VCPU:4"
+    assert last == f"Next: {following}"
 
 
 def test_an_unknown_host_is_no_missing_route(serving: Serving) -> None:
@@ -132,7 +142,8 @@ def test_an_unknown_host_is_no_missing_route(serving: Serving) -> None:
     serving({EXPLAIN: Reply(404, body={"errors": [error]})})
     outcome = roost("why", "x", "VCPU=4")
     assert outcome.status == 1
-    assert "No provider has the uuid or name 'x'." in outcome.err
+    assert "No provider has the name or uuid x." in outcome.err
+    assert "does not offer" not in outcome.err
 
 
 @pytest.mark.parametrize(

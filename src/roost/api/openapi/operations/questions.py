@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from roost.api.microversions import MIN_VERSION
 from roost.api.openapi.operation import JsonBody, Operation, ParameterText, QueryString, Success
 from roost.api.openapi.operations.candidates import CANDIDATE_QUERY
 from roost.api.schemas import candidates as candidate_schemas
 from roost.api.schemas import whatif as whatif_schemas
 from roost.api.schemas.building import ByVersion, Versions, record, text
-from roost.api.schemas.responses import candidates, explain, whatif
+from roost.api.schemas.responses import candidates, explain, sizing, whatif
 from roost.search.ranking import RankingKind
 
 _TAG = "Questions"
@@ -24,6 +25,37 @@ _EXPLAIN = QueryString(
             "Explain the tree of this provider, by uuid or name, and no other tree.", "host-1"
         ),
         "misses": ParameterText("How many of the nearest trees to name, at most 100.", "5"),
+    },
+)
+
+_PAGE = {"page_limit": _NUMBER, "marker": text()}
+_PAGE_TEXTS = {
+    "page_limit": ParameterText("How many entries a page has, at most 10000.", "1000"),
+    "marker": ParameterText("`next` of the page before.", "YQ"),
+}
+
+_LOSE = QueryString(
+    Versions(("1.0", record({}, {"lose": text("^1$"), **_PAGE}))),
+    {"lose": ParameterText("How many roots are lost at once.", "1"), **_PAGE_TEXTS},
+)
+
+_CAPACITY = QueryString(
+    Versions(("1.0", record({}, {"by": {"type": "string", "enum": ["root"]}, **_PAGE}))),
+    {
+        "by": ParameterText("`root`: also how many fit on each root alone.", "root"),
+        **_PAGE_TEXTS,
+    },
+)
+
+_ASK = QueryString(
+    Versions(("1.0", record({}, {"ask": text()}))),
+    {
+        "ask": ParameterText(
+            "A question: a query string of `GET /allocation_candidates`, percent-encoded. At most "
+            "20 of them.",
+            "resources=VCPU:4",
+            repeated_since=MIN_VERSION,
+        )
     },
 )
 
@@ -94,6 +126,36 @@ OPERATIONS = {
         {200: Success("The explanation.", explain.EXPLANATION)},
         {400: _BAD_QUERY, 404: _UNKNOWN_PROVIDER},
         queries=(_EXPLAIN, CANDIDATE_QUERY),
+    ),
+    "GET /roost/capacity": Operation(
+        "show_capacity",
+        _TAG,
+        "Count how many more consumers fit",
+        "The largest number of consumers with exactly this request that any sequence of claims "
+        "reaches from the present state.",
+        {200: Success("The capacity.", sizing.CAPACITY)},
+        {400: _BAD_QUERY},
+        queries=(_CAPACITY, CANDIDATE_QUERY),
+    ),
+    "GET /roost/fragmentation": Operation(
+        "show_fragmentation",
+        _TAG,
+        "Show what is free and what of it is usable",
+        "The free amount of each resource class, and how much of it is in trees where each "
+        "question has a candidate.",
+        {200: Success("What is free.", sizing.FRAGMENTATION)},
+        {400: _BAD_QUERY},
+        queries=(_ASK,),
+    ),
+    "GET /roost/resilience": Operation(
+        "show_resilience",
+        _TAG,
+        "Look which roots may be lost",
+        "For each root: whether what its consumers hold there would fit on the rest. Consumers "
+        "move whole, and what they hold elsewhere stays.",
+        {200: Success("The roots that may not be lost.", sizing.RESILIENCE)},
+        {400: "A parameter is unknown or has a bad value."},
+        queries=(_LOSE,),
     ),
     "POST /roost/whatif": Operation(
         "ask_whatif",
