@@ -189,6 +189,27 @@ def test_an_explanation_is_given_before_and_after(api: ApiClient) -> None:
     assert answer["after"]["reason"]["resource_class"] == "VCPU"
 
 
+def test_the_nearest_misses_name_trees_that_are_made_up(api: ApiClient) -> None:
+    build_world(api, "H1(VCPU 8)")
+    answer = api.post(
+        "/roost/whatif",
+        {"changes": [{"add": {"like": "H1"}}], "ask": [{"explain": "resources=VCPU:9"}]},
+    ).json
+    misses = answer["answers"][0]["after"]["misses"]
+    assert {miss["root"]["name"] for miss in misses} == {"H1", "H1+1"}
+
+
+def test_a_capacity_is_given_before_and_after(api: ApiClient) -> None:
+    build_world(api, WORLD)
+    changes = [{"drain": "H2"}, {"add": {"like": "H1", "count": 3}}]
+    answer = api.post(
+        "/roost/whatif", {"changes": changes, "ask": [{"capacity": "resources=VCPU:3"}]}
+    ).json["answers"][0]
+    assert answer["before"] == api.get("/roost/capacity?resources=VCPU:3").json
+    # Sixteen VCPU of a host hold five of three, and the second host has room for one.
+    assert (answer["before"]["fits"], answer["after"]["fits"]) == (6, 20)
+
+
 def test_added_trees_are_as_their_model_without_its_usage(api: ApiClient) -> None:
     build_world(api, WORLD)
     claim(api, "N1", "SRIOV_NET_VF", 4)

@@ -11,6 +11,7 @@ import orjson
 from roost.api.candidates.body import streamed_body
 from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.errors import HttpError, OverLimit
+from roost.api.extensions.capacity import capacity_content
 from roost.api.extensions.explain import explanation_content
 from roost.api.extensions.whatif_body import AskedQuestion, WhatIf, naming, parse_whatif
 from roost.api.microversions import MAX_VERSION
@@ -24,6 +25,7 @@ from roost.search.forest import Forest
 from roost.search.ranking import Ranking, RankingKind
 from roost.search.turns import TURNS
 from roost.service.candidates import list_candidates
+from roost.service.capacity_answers import capacity_of
 from roost.service.errors import ErrorCode
 from roost.service.explain import explain
 from roost.service.miss_sentences import uuids_in
@@ -51,7 +53,7 @@ def ask(services: Services, request: Request) -> Response:
             return _choose(services, changed, claim, turn.pause)
 
         changed = apply_changes(forest, facts, asked.changes, choose)
-        answering = _Answering(services, turn.pause)
+        answering = _Answering(services, changed.made_up, turn.pause)
         answers = b",".join(
             b'{"before":%b,"after":%b}' % (before, after)
             for before, after in _sides(answering, asked, forest, changed)
@@ -105,23 +107,31 @@ class _Answering:
     It keeps nothing in the caches of the service: those know no changes that are made nowhere.
     """
 
-    def __init__(self, services: Services, pause: Callable[[], None]) -> None:
+    def __init__(
+        self, services: Services, made_up: Mapping[str, str], pause: Callable[[], None]
+    ) -> None:
         self._services = services
+        # The names of providers that no table has, by uuid.
+        self._made_up = made_up
         self._pause = pause
         self._bytes = 0
 
     def answer(self, question: AskedQuestion, forest: Forest) -> bytes:
         """The answer to a question from this forest, in JSON."""
-        if question.kind == "explain":
-            return self._explanation(question, forest)
-        return self._candidates(question, forest)
-
-    def _explanation(self, question: AskedQuestion, forest: Forest) -> bytes:
-        found = explain(forest, question.query, pause=self._pause)
-        names = self._services.read(names_of_providers, uuids_in(found.misses))
-        body = orjson.dumps(explanation_content(found, names))
+        if question.kind == "candidates":
+            return self._candidates(question, forest)
+        if question.kind == "capacity":
+            content = capacity_content(capacity_of(forest, question.query, self._pause))
+        else:
+            content = self._explanation(question, forest)
+        body = orjson.dumps(content)
         self._count(body)
         return body
+
+    def _explanation(self, question: AskedQuestion, forest: Forest) -> dict[str, Any]:
+        found = explain(forest, question.query, pause=self._pause)
+        names = self._services.read(names_of_providers, uuids_in(found.misses))
+        return explanation_content(found, {**names, **self._made_up})
 
     def _candidates(self, question: AskedQuestion, forest: Forest) -> bytes:
         limit = question.query.limit or _LIMIT_DEFAULT

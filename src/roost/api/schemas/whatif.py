@@ -52,7 +52,7 @@ CHANGE = _one_of(
         "release": UUID,
     }
 )
-QUESTION = _one_of({"candidates": _QUERY, "explain": _QUERY})
+QUESTION = _one_of({"candidates": _QUERY, "capacity": _QUERY, "explain": _QUERY})
 
 ASK = Schema(
     record(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from roost.api.microversions import MIN_VERSION
 from roost.api.openapi.operation import JsonBody, Operation, ParameterText, QueryString, Success
 from roost.api.openapi.operations.candidates import CANDIDATE_QUERY
 from roost.api.schemas import candidates as candidate_schemas
@@ -36,6 +37,26 @@ _PAGE_TEXTS = {
 _LOSE = QueryString(
     Versions(("1.0", record({}, {"lose": text("^1$"), **_PAGE}))),
     {"lose": ParameterText("How many roots are lost at once.", "1"), **_PAGE_TEXTS},
+)
+
+_CAPACITY = QueryString(
+    Versions(("1.0", record({}, {"by": {"type": "string", "enum": ["root"]}, **_PAGE}))),
+    {
+        "by": ParameterText("`root`: also how many fit on each root alone.", "root"),
+        **_PAGE_TEXTS,
+    },
+)
+
+_ASK = QueryString(
+    Versions(("1.0", record({}, {"ask": text()}))),
+    {
+        "ask": ParameterText(
+            "A question: a query string of `GET /allocation_candidates`, percent-encoded. At most "
+            "20 of them.",
+            "resources=VCPU:4",
+            repeated_since=MIN_VERSION,
+        )
+    },
 )
 
 _ORDER = QueryString(
@@ -105,6 +126,26 @@ OPERATIONS = {
         {200: Success("The explanation.", explain.EXPLANATION)},
         {400: _BAD_QUERY, 404: _UNKNOWN_PROVIDER},
         queries=(_EXPLAIN, CANDIDATE_QUERY),
+    ),
+    "GET /roost/capacity": Operation(
+        "show_capacity",
+        _TAG,
+        "Count how many more consumers fit",
+        "The largest number of consumers with exactly this request that any sequence of claims "
+        "reaches from the present state.",
+        {200: Success("The capacity.", sizing.CAPACITY)},
+        {400: _BAD_QUERY},
+        queries=(_CAPACITY, CANDIDATE_QUERY),
+    ),
+    "GET /roost/fragmentation": Operation(
+        "show_fragmentation",
+        _TAG,
+        "Show what is free and what of it is usable",
+        "The free amount of each resource class, and how much of it is in trees where each "
+        "question has a candidate.",
+        {200: Success("What is free.", sizing.FRAGMENTATION)},
+        {400: _BAD_QUERY},
+        queries=(_ASK,),
     ),
     "GET /roost/resilience": Operation(
         "show_resilience",

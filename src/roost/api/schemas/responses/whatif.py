@@ -13,6 +13,7 @@ from roost.api.schemas.responses.building import (
 )
 from roost.api.schemas.responses.candidates import EXAMPLE, newest_candidates
 from roost.api.schemas.responses.explain import EXPLANATION
+from roost.api.schemas.responses.sizing import CAPACITY
 
 _TRUNCATED: Document = {
     "truncated": {"type": "boolean", "description": "Whether there are more candidates."}
@@ -21,7 +22,7 @@ _TRUNCATED: Document = {
 SIDE = AnswerSchema(
     "WhatIfSide",
     "The answer to one question: like that of the route which asks it directly.",
-    ("1.0", {"anyOf": [newest_candidates(_TRUNCATED), EXPLANATION]}),
+    ("1.0", {"anyOf": [newest_candidates(_TRUNCATED), CAPACITY, EXPLANATION]}),
 )
 
 _OUTCOME = members(
