@@ -83,11 +83,11 @@ def flat(hosts: int, amount: int = 1) -> Fill:
     return fill
 
 
-def nested(hosts: int, full: float = 0.0, rare: int = 0) -> Fill:
+def nested(hosts: int, full: float = 0.0, rare: int = 0, *, worn: bool = False) -> Fill:
     """Hosts of seven providers: disk, two NUMA nodes, two network functions below each.
 
     On a share of the hosts, `full`, no CPU is left. `rare` is the number of hosts with a rare
-    trait, and of hosts with a large disk.
+    trait, and of hosts with a large disk. No two worn hosts are used alike.
     """
 
     def fill(writer: CloudWriter) -> Cloud:
@@ -103,6 +103,7 @@ def nested(hosts: int, full: float = 0.0, rare: int = 0) -> Fill:
                 number,
                 aggregates=[zones[number % ZONES], racks[number // ZONES % RACKS]],
                 is_full=writer.random.random() < full,
+                is_worn=worn,
                 traits=(RARE_TRAIT,) if rare and number % step == step // 3 else (),
                 disk=RARE_DISK_GB if rare and number % step == step // 2 else 2_000,
             )
@@ -129,6 +130,7 @@ def _nested_host(
     *,
     aggregates: list[str],
     is_full: bool,
+    is_worn: bool,
     traits: tuple[str, ...],
     disk: int,
 ) -> None:
@@ -149,6 +151,14 @@ def _nested_host(
             )
             for physnet in range(FUNCTIONS_PER_NODE)
         ]
+        if is_worn:
+            writer.consumer(
+                [
+                    (node, "VCPU", writer.random.randint(1, NODE_CPUS - 4)),
+                    (node, "MEMORY_MB", writer.random.randint(1, NODE_MEMORY_MB // 2)),
+                    *((each, "SRIOV_NET_VF", writer.random.randint(1, 7)) for each in functions),
+                ]
+            )
         writer.consumer(
             [
                 (root, "DISK_GB", 20),

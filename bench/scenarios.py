@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import capacity
 import claims
 import explosion
 import identity
@@ -36,6 +37,7 @@ SCENARIOS: dict[str, Scenario] = {
     "mixed-sqlite": mixed("sqlite"),
     "mixed-postgresql": mixed("postgresql"),
     "scrape": scrape.run,
+    "capacity": capacity.run,
     "scale": scale.run,
 }
 QUICK = (
