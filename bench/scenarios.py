@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import claims
+import explain
 import explosion
 import identity
 import resilience
@@ -36,6 +37,7 @@ SCENARIOS: dict[str, Scenario] = {
     "throughput": throughput.run,
     "mixed-sqlite": mixed("sqlite"),
     "mixed-postgresql": mixed("postgresql"),
+    "explain": explain.run,
     "scrape": scrape.run,
     "resilience": resilience.run,
     "scale": scale.run,

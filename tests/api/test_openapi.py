@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -195,8 +196,11 @@ class Walk:
         )
 
     def _allocations(self) -> None:
+        query = "resources=VCPU:4,MEMORY_MB:8192"
         for operation in ("list_allocation_candidates", "list_extended_candidates", "explain"):
-            self.send(operation, "?resources=VCPU:4,MEMORY_MB:8192")
+            self.send(operation, f"?{query}")
+        self.send("show_capacity", f"?{query}&by=root")
+        self.send("show_fragmentation", f"?ask={quote(query)}")
         self.send("ask_whatif")
         self.send("show_resilience")
         self.send("replace_allocations")

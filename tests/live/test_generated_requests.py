@@ -83,7 +83,7 @@ def test_generated_requests_get_documented_answers(server: LiveServer) -> None:
             case.validate_response(answer, checks=CHECKS)
 
         for found in schema.get_all_operations():
-            assert isinstance(found, Ok)
+            assert isinstance(found, Ok), found
             operation = found.ok()
             for mode in modes_of(document["paths"][operation.path][operation.method]):
                 make_existing(client)

@@ -9,12 +9,12 @@ from roost.search.misses import find_misses
 from support.properties import many
 from support.scenarios.naive_misses import failed_checks, is_feasible
 from support.scenarios.oracle import Group
-from support.scenarios.random_requests import MISSING_PROVIDER
 from support.scenarios.scenario import Scenario, tell
 from support.worlds.notation import aggregate_uuid, provider_uuid, short_name
+from support.worlds.oracle_forests import forest_of_world
+from support.worlds.oracle_worlds import oracle_world
 from support.worlds.queries import query_of
 from support.worlds.requested_worlds import latest_requests
-from support.worlds.world_forests import oracle_world, world_forest
 
 SHORT_UUIDS = {
     **{provider_uuid(name): name for name in ("H1", "H2", "H3", "N1", "N2", "G1", "G2", "S")},
@@ -23,7 +23,7 @@ SHORT_UUIDS = {
 
 
 def misses_of(world: str, query: str, count: int = 9) -> tuple[Miss, ...]:
-    return find_misses(world_forest(oracle_world(world)), query_of(query), count).nearest
+    return find_misses(forest_of_world(oracle_world(world)), query_of(query), count).nearest
 
 
 def notes(misses: tuple[Miss, ...]) -> list[str]:
@@ -194,7 +194,7 @@ def test_as_many_misses_as_wanted_of_equal_trees_by_uuid() -> None:
 
 
 def test_one_tree_alone() -> None:
-    forest = world_forest(oracle_world("H1(VCPU 8) H2(VCPU 8 used 7)"))
+    forest = forest_of_world(oracle_world("H1(VCPU 8) H2(VCPU 8 used 7)"))
     query = query_of("VCPU:2")
     trees = {name: forest.find_tree(provider_uuid(name)) for name in ("H1", "H2")}
     assert find_misses(forest, query, 5, trees["H1"]).nearest == ()
@@ -216,9 +216,9 @@ def test_an_empty_forest_has_no_miss() -> None:
 def test_misses_are_all_trees_without_candidates_in_the_order_of_a_naive_count() -> None:
     def check(scenario: Scenario) -> None:
         for world, request, query in latest_requests(scenario):
-            found = find_misses(world_forest(world), query, len(world.providers)).nearest
+            found = find_misses(forest_of_world(world), query, len(world.providers)).nearest
             failed = {miss.root: miss.failed for miss in found}
-            if any(group.in_tree == MISSING_PROVIDER for group in request.query.groups):
+            if {group.in_tree for group in request.query.groups} - {None, *world.providers}:
                 assert failed == {}
                 continue
             if any(map(asks_nothing, request.query.groups)):

@@ -15,9 +15,10 @@ from roost.service.hints import HINTS_MAX, Hint, find_hints
 from support.properties import many
 from support.scenarios.scenario import Scenario, tell
 from support.worlds.notation import aggregate_uuid, provider_uuid, short_name
+from support.worlds.oracle_forests import forest_of_world
+from support.worlds.oracle_worlds import oracle_world
 from support.worlds.queries import query_of, sent_query
 from support.worlds.requested_worlds import latest_requests
-from support.worlds.world_forests import oracle_world, world_forest
 
 
 def hints_of(forest: Forest, query: CandidateQuery) -> tuple[Hint, ...]:
@@ -175,12 +176,12 @@ def shortened(text: str) -> str:
 def test_the_smallest_changes_come_first(
     world: str, query: str, expected: list[tuple[str, str]]
 ) -> None:
-    forest = world_forest(oracle_world(world))
+    forest = forest_of_world(oracle_world(world))
     assert notes(hints_of(forest, query_of(query))) == expected
 
 
 def test_a_hint_for_one_tree_works_on_that_tree() -> None:
-    forest = world_forest(oracle_world("H1(VCPU 8 used 7) H2(VCPU 8 used 5)"))
+    forest = forest_of_world(oracle_world("H1(VCPU 8 used 7) H2(VCPU 8 used 5)"))
     query = query_of("VCPU:4")
     tree = forest.find_tree(provider_uuid("H1"))
     misses = find_misses(forest, query, 5, tree).kinds
@@ -195,7 +196,7 @@ def test_every_hint_has_candidates() -> None:
 
     def check(scenario: Scenario) -> None:
         for world, _, query in latest_requests(scenario):
-            forest = world_forest(world)
+            forest = forest_of_world(world)
             if has_candidates(forest, query):
                 continue
             hints = hints_of(forest, query)

@@ -17,6 +17,9 @@ from rich.console import RenderableType
 
 from roost.cli.table import Table
 from roost.cli.terminal import output_console
+from roost.client.errors import PlacementError
+from roost.model.errors import OperatorError
+from roost.model.text import has_next, with_next
 
 
 class OutputForm(StrEnum):
@@ -81,7 +84,13 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if as_json and output not in (None, "json"):
             raise click.UsageError(f"--json and --output {output} contradict each other.")
         form = OutputForm.JSON if as_json else OutputForm(output or "table")
-        return command(output=form, **arguments)
+        try:
+            return command(output=form, **arguments)
+        except PlacementError as error:
+            if has_next(str(error)):
+                raise
+            path = click.get_current_context().command_path
+            raise OperatorError(with_next(str(error), f"{path} --help")) from error
 
     wrapped: Callable[..., Any] = with_output
     for option in reversed(_OPTIONS):

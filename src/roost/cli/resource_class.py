@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 import click
 
 from roost.cli.changes import dry_run_option, print_changes
@@ -12,12 +10,13 @@ from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.progress_bar import progress_bar
 from roost.cli.table import Table, TableColumn
+from roost.cli.words import WORD
 from roost.client.errors import NameInUse
 from roost.client.gathering import GatheredProvider, gather
 from roost.client.lookup import demand_classes, demand_custom_names, demand_known
 from roost.client.placement.administration import Administration
 from roost.model.identifiers import is_custom
-from roost.model.text import with_next
+from roost.model.text import matches, with_next
 
 _LISTED = (TableColumn("RESOURCE CLASS"), TableColumn("CUSTOM"))
 _PROVIDERS = (
@@ -49,7 +48,9 @@ Examples:
   roost class list 'CUSTOM_*' --json
 """,
 )
-@click.argument("pattern", metavar="[PATTERN]", required=False, shell_complete=complete_classes)
+@click.argument(
+    "pattern", type=WORD, metavar="[PATTERN]", required=False, shell_complete=complete_classes
+)
 @click.option("--custom", is_flag=True, help="Only custom classes.")
 @output_options
 @connection_options
@@ -62,7 +63,7 @@ def list_classes(
     rows = [
         [name, is_custom(name)]
         for name in sorted(names)
-        if (not custom or is_custom(name)) and fnmatchcase(name, pattern or "*")
+        if (not custom or is_custom(name)) and (pattern is None or matches(name, pattern))
     ]
     print_output(Output.of(Table(_LISTED, rows)), output)
 
@@ -75,7 +76,7 @@ Examples:
   roost class show CUSTOM_FPGA_LUT --output csv
 """,
 )
-@click.argument("name", metavar="CLASS", shell_complete=complete_classes)
+@click.argument("name", type=WORD, metavar="CLASS", shell_complete=complete_classes)
 @output_options
 @connection_options
 def show(*, connection: ConnectionSettings, name: str, output: OutputForm) -> None:
@@ -118,7 +119,7 @@ Examples:
   roost class create CUSTOM_FPGA_LUT --dry-run
 """,
 )
-@click.argument("names", metavar="CLASS...", nargs=-1, required=True)
+@click.argument("names", type=WORD, metavar="CLASS...", nargs=-1, required=True)
 @dry_run_option
 @output_options
 @connection_options
@@ -148,7 +149,7 @@ Examples:
 """,
 )
 @click.argument(
-    "names", metavar="CLASS...", nargs=-1, required=True, shell_complete=complete_classes
+    "names", type=WORD, metavar="CLASS...", nargs=-1, required=True, shell_complete=complete_classes
 )
 @dry_run_option
 @output_options

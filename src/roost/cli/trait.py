@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from fnmatch import fnmatchcase
-
 import click
 
 from roost.cli.changes import dry_run_option, print_changes
@@ -12,11 +9,12 @@ from roost.cli.completers import complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.table import Table, TableColumn
+from roost.cli.words import WORD
 from roost.client.errors import NameInUse
-from roost.client.lookup import demand_custom_names, demand_known, demand_traits
+from roost.client.lookup import demand_custom_names, demand_known, demand_traits, provider_argument
 from roost.client.placement.administration import Administration
 from roost.model.identifiers import is_custom
-from roost.model.text import counted, with_next
+from roost.model.text import counted, matches, printable, with_next
 
 _LISTED = (TableColumn("TRAIT"), TableColumn("CUSTOM"), TableColumn("IN USE"))
 _PROVIDERS = (TableColumn("PROVIDER"), TableColumn("UUID"))
@@ -45,7 +43,9 @@ Examples:
   roost trait list --unused --custom --output csv
 """,
 )
-@click.argument("pattern", metavar="[PATTERN]", required=False, shell_complete=complete_traits)
+@click.argument(
+    "pattern", type=WORD, metavar="[PATTERN]", required=False, shell_complete=complete_traits
+)
 @click.option("--custom", is_flag=True, help="Only custom traits.")
 @click.option("--in-use", is_flag=True, help="Only traits that some provider has.")
 @click.option("--unused", is_flag=True, help="Only traits that no provider has.")
@@ -72,7 +72,7 @@ def list_traits(
         for name in sorted(names)
         if (not custom or is_custom(name))
         and not (unused and name in associated)
-        and fnmatchcase(name, pattern or "*")
+        and (pattern is None or matches(name, pattern))
     ]
     print_output(Output.of(Table(_LISTED, rows)), output)
 
@@ -85,7 +85,7 @@ Examples:
   roost trait show CUSTOM_GOLD --json
 """,
 )
-@click.argument("name", metavar="TRAIT", shell_complete=complete_traits)
+@click.argument("name", type=WORD, metavar="TRAIT", shell_complete=complete_traits)
 @output_options
 @connection_options
 def show(*, connection: ConnectionSettings, name: str, output: OutputForm) -> None:
@@ -115,7 +115,7 @@ Examples:
   roost trait create CUSTOM_GOLD --dry-run
 """,
 )
-@click.argument("names", metavar="TRAIT...", nargs=-1, required=True)
+@click.argument("names", type=WORD, metavar="TRAIT...", nargs=-1, required=True)
 @dry_run_option
 @output_options
 @connection_options
@@ -145,7 +145,7 @@ Examples:
 """,
 )
 @click.argument(
-    "names", metavar="TRAIT...", nargs=-1, required=True, shell_complete=complete_traits
+    "names", type=WORD, metavar="TRAIT...", nargs=-1, required=True, shell_complete=complete_traits
 )
 @dry_run_option
 @output_options
@@ -175,9 +175,10 @@ def delete(
 def _demand_unused(server: Administration, name: str) -> None:
     found = server.matching_providers([("required", name)])
     if found:
-        some = ", ".join(sorted(body["name"] for body in found)[:_NAMED_MAX])
+        names = sorted(body["name"] for body in found)
+        some = ", ".join(map(printable, names[:_NAMED_MAX]))
         more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
-        first = shlex.quote(min(body["name"] for body in found))
+        first = provider_argument(min(found, key=lambda body: body["name"]))
         raise NameInUse(
             with_next(
                 f"{name} is on {counted(len(found), 'provider')} ({some}{more}), so it stays.",

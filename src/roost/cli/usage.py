@@ -18,6 +18,7 @@ from roost.cli.progress_bar import progress_bar
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import echo_line, output_console
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 from roost.client.consumers import Holder, read_holders, uuids_of_consumers
 from roost.client.gathering import gather
 from roost.client.lookup import find_uuid
@@ -79,12 +80,15 @@ Examples:
 )
 @click.option(
     "--in-tree",
+    type=WORD,
     metavar="NAME_OR_UUID",
     shell_complete=complete_providers,
     help="Only the tree of this provider.",
 )
-@click.option("--project", metavar="ID", help="What this project uses, by type of consumer.")
-@click.option("--user", metavar="ID", help="With --project: only what this user uses.")
+@click.option(
+    "--project", type=WORD, metavar="ID", help="What this project uses, by type of consumer."
+)
+@click.option("--user", type=WORD, metavar="ID", help="With --project: only what this user uses.")
 @click.option("--by-project", is_flag=True, help="What each project uses.")
 @output_options
 @watch_option

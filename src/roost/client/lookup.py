@@ -9,7 +9,7 @@ from roost.client.errors import PlacementError, ResourceProviderRetrievalFailed
 from roost.client.placement import Placement, ProviderBody
 from roost.client.placement.administration import Administration
 from roost.model.identifiers import canonical_uuid, is_custom_name, is_uuid
-from roost.model.text import nearest_names, with_next
+from roost.model.text import nearest_names, printable, with_next
 
 
 class NoSuchProvider(ResourceProviderRetrievalFailed):
@@ -30,7 +30,11 @@ def find_provider(placement: Placement, name_or_uuid: str) -> ProviderBody:
         provider = placement.provider(canonical_uuid(name_or_uuid))
         if provider is not None:
             return provider
-    found = placement.providers_named(name_or_uuid)
+    # The parameter with an empty name is no condition for some servers.
+    folded = name_or_uuid.casefold()
+    found = [
+        one for one in placement.providers_named(name_or_uuid) if one["name"].casefold() == folded
+    ]
     chosen = [one for one in found if one["name"] == name_or_uuid] or found
     if len(chosen) > 1:
         raise NoSuchProvider(
@@ -49,6 +53,17 @@ def find_uuid(placement: Placement, name_or_uuid: str) -> str:
     """The uuid of the provider of this uuid or name."""
     uuid: str = find_provider(placement, name_or_uuid)["uuid"]
     return uuid
+
+
+def provider_argument(body: ProviderBody) -> str:
+    """A provider as a word of a command; its uuid if a shell or a terminal spoils its name.
+
+    >>> [provider_argument({"name": name, "uuid": "u"}) for name in ("rack 1", "-x")]
+    ["'rack 1'", 'u']
+    """
+    name = str(body["name"])
+    is_plain = name.isprintable() and not name.startswith("-")
+    return shlex.quote(name) if is_plain else str(body["uuid"])
 
 
 def subtree_of(placement: Placement, top: ProviderBody) -> list[ProviderBody]:
@@ -119,4 +134,4 @@ def _no_such_provider(placement: Placement, name: str) -> NoSuchProvider:
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     near = nearest_names(name, known)
-    return f" Near it: {', '.join(near)}." if near else ""
+    return f" Near it: {', '.join(map(printable, near))}." if near else ""

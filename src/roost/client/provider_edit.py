@@ -14,6 +14,7 @@ from roost.client.errors import (
     ResourceProviderUpdateConflict,
 )
 from roost.client.gathering import inventory_of
+from roost.client.lookup import provider_argument
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
 from roost.client.placement.answers import CONCURRENT_UPDATE
@@ -128,7 +129,7 @@ def edit_warnings(before: EditedProvider, changes: list[EditChange]) -> Iterator
         for name, fields in sorted(change.after.items()):
             used = before.used.get(name, 0)
             capacity = inventory_of(name, fields).capacity
-            if fields != change.before.get(name) and used > capacity:
+            if fields != change.before.get(name) and used > max(0.0, capacity):
                 yield (
                     f"{change.name}: consumers hold {used} {name}, more than the new capacity of "
                     f"{capacity:g}"
@@ -206,7 +207,7 @@ def _put_inventories(
         raise InventoryInUse(
             with_next(
                 f"{before.name} keeps its inventory: consumers hold {held}. Move or delete them.",
-                f"roost consumer list --provider {shlex.quote(before.name)}",
+                f"roost consumer list --provider {provider_argument(before.body)}",
             )
         ) from error
     return moved
@@ -223,7 +224,7 @@ def _inventories(before: EditedProvider, edit: ProviderEdit) -> dict[str, dict[s
             raise NotConfigured(
                 with_next(
                     f"{before.name} has no inventory of {name}, so its total is needed as well.",
-                    f"roost provider set {shlex.quote(before.name)} --inventory {name}=TOTAL",
+                    f"roost provider set {provider_argument(before.body)} --inventory {name}=TOTAL",
                 )
             )
     return {name: fields for name, fields in after.items() if name not in edit.removed_inventories}

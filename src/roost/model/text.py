@@ -5,8 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 
 _USER_INFO = re.compile(r"://[^/\s]*@")
+
+_NEXT = "\nNext: "
 
 _COMPARED_MAX = 5000
 """The number of names up to which likeness is worked out: it takes about 20 us each."""
@@ -41,6 +44,15 @@ def without_user_info(text: str, mark: str = "***@") -> str:
     return _USER_INFO.sub(f"://{mark}", text)
 
 
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name fits a pattern, in which * and ? stand for any characters.
+
+    >>> matches("host[1]", "host[*"), matches("host1", "host[1]")
+    (True, False)
+    """
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
 def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
     """The known name that the operator may have meant; `None` if no name is that much alike.
 
@@ -57,7 +69,12 @@ def with_next(text: str, command: str) -> str:
     No trait has the name X.
     Next: roost trait list
     """
-    return f"{text}\nNext: {command}"
+    return f"{text}{_NEXT}{command}"
+
+
+def has_next(text: str) -> bool:
+    """Whether an explanation ends with a command."""
+    return _NEXT in text
 
 
 def counted(number: int, noun: str) -> str:
@@ -85,7 +102,7 @@ def nearest_names(name: str, known: Iterable[str], at_most: int = 3) -> list[str
     found = [other for other in names if _bare(other) == wanted]
     with_part = [other for other in names if folded and folded in other.casefold()]
     found += sorted(with_part, key=len)
-    if len(found) < at_most and len(names) <= _COMPARED_MAX:
+    if len(found) < at_most and 0 < len(names) <= _COMPARED_MAX:
         alike = difflib.get_close_matches(name, names, len(names), 0.6)
         likeness = difflib.SequenceMatcher(b=name)
 

@@ -30,10 +30,11 @@ class Effort:
         self,
         *,
         bounded: bool = True,
-        units: int = UNITS_MAX,
+        units: int | None = None,
         pause: Callable[[], None] = no_pause,
     ) -> None:
-        self._units: float = units if bounded else inf
+        usual = UNITS_MAX if units is None else units
+        self._units: float = usual if bounded else inf
         self._words = WORDS_MAX
         # Whether no work in vain is left, and whether the search may have missed a candidate.
         self.exhausted = False

@@ -42,7 +42,7 @@ def explain(
 ) -> Explanation:
     """What each stage leaves of a query, of all trees or of one; `Invalid` for an unknown name.
 
-    `misses` is the number of nearest misses at most.
+    `misses` is the number of nearest misses at most. Hints begin with misses: 0 means neither.
     """
     check_names(forest.vocabulary, query)
     account = take_account(forest, query, only_tree=provider_tree, pause=pause)
@@ -52,19 +52,15 @@ def explain(
         if empty is None
         else _reason(forest, query, empty, only_tree=provider_tree, pause=pause)
     )
-    # Hints begin with a miss, even if the client wants to see none.
-    found = find_misses(forest, query, max(misses, 1), provider_tree, pause)
+    found = find_misses(forest, query, misses, provider_tree, pause)
+    wants_hints = misses > 0 and not account.is_feasible
     return Explanation(
         feasible=account.is_feasible,
         reason=reason,
         groups=_funnels(query, account),
         trees=_tree_rows(query, account),
-        misses=found.nearest[:misses],
-        hints=(
-            ()
-            if account.is_feasible
-            else find_hints(forest, query, found.kinds, provider_tree, pause)
-        ),
+        misses=found.nearest,
+        hints=(find_hints(forest, query, found.kinds, provider_tree, pause) if wants_hints else ()),
         exact=account.is_exact,
     )
 

@@ -81,3 +81,8 @@ def test_an_unknown_command_is_answered_with_near_ones() -> None:
     assert outcome.status == 1
     assert "has no command lst. Near it: list" in outcome.err
     assert outcome.err.splitlines()[-1] == "Next: roost provider --help"
+
+
+def test_a_word_after_a_command_is_no_command() -> None:
+    outcome = roost("man", "provider", "list", "x")
+    assert "`roost provider list` has no command x." in outcome.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -275,3 +276,63 @@ def test_a_subtree_is_deleted_from_its_leaves_up(host: LiveProviders) -> None:
     assert (made.status, made.lines) == (0, [f"{name}: deleted" for name in names])
     assert not host.exists("host")
     assert host.exists("spare")
+
+
+# -- odd names
+
+
+@one_server
+@pytest.mark.parametrize("name", ["a b", "-x", "[red]x", "new\nNext: rm", "esc\x1b[31m", "机架"])
+def test_any_name_can_be_shown_and_deleted(live_providers: LiveProviders, name: str) -> None:
+    full = live_providers.name(name)
+    live_providers.add(name)
+    shown = roost("provider", "show", "--json", "--", full)
+    assert shown.json["name"] == full
+    for command in (["provider", "show"], ["provider", "tree"], ["doctor"]):
+        outcome = roost(*command, "--", full)
+        assert outcome.status == 0
+        assert "\x1b" not in outcome.out
+        assert not any(line.startswith("Next: rm") for line in outcome.lines)
+    assert roost("provider", "list", "--name", full, "--json").json == [
+        {
+            "name": full,
+            "uuid": live_providers.uuid(name),
+            "generation": 0,
+            "parent": None,
+            "root": {"uuid": live_providers.uuid(name), "name": full},
+        }
+    ]
+    live_providers.add("child", name)
+    refused = roost("provider", "delete", "--", full)
+    following = refused.err.splitlines()[-1].removeprefix("Next: ")
+    # The command that the error ends with can be typed as it is.
+    made = roost(*shlex.split(following.replace("--dry-run", ""))[1:])
+    assert (made.status, made.err) == (0, "2 changes made\n")
+
+
+@one_server
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["provider", "delete", ""],
+        ["provider", "show", " "],
+        ["provider", "list", "--in-tree", ""],
+        ["provider", "list", "--name", ""],
+        ["consumer", "list", "--provider", ""],
+        ["usage", "--project", ""],
+        ["doctor", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_word_never_means_all(live_providers: LiveProviders, command: list[str]) -> None:
+    del live_providers
+    outcome = roost(*command)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "it is empty. Give a value, or leave the option out." in outcome.err
+
+
+def test_a_refusal_of_the_server_ends_with_the_help_of_the_command(host: LiveProviders) -> None:
+    outcome = edited(host, "--inventory", "VCPU=0")
+    assert outcome.status == 1
+    assert "(HTTP 400)" in outcome.err
+    assert outcome.err.splitlines()[-1] == "Next: roost provider set --help"

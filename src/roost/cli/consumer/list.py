@@ -12,6 +12,7 @@ from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.progress_bar import progress_bar
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import echo_line
+from roost.cli.words import WORD
 from roost.client.consumers import Holder, read_holders, uuids_of_consumers
 from roost.client.lookup import find_provider, subtree_of
 from roost.client.placement import ProviderBody
@@ -42,14 +43,15 @@ Examples:
 @click.option(
     "--provider",
     "providers",
+    type=WORD,
     metavar="NAME_OR_UUID",
     multiple=True,
     shell_complete=complete_providers,
     help="Only consumers of this provider, and of all below it. May be repeated.",
 )
-@click.option("--project", metavar="ID", help="Only consumers of this project.")
-@click.option("--user", metavar="ID", help="Only consumers of this user.")
-@click.option("--type", "kind", metavar="TYPE", help="Only consumers of this type.")
+@click.option("--project", type=WORD, metavar="ID", help="Only consumers of this project.")
+@click.option("--user", type=WORD, metavar="ID", help="Only consumers of this user.")
+@click.option("--type", "kind", type=WORD, metavar="TYPE", help="Only consumers of this type.")
 @click.option(
     "--limit",
     metavar="NUMBER",

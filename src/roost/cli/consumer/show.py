@@ -11,6 +11,7 @@ from roost.cli.consumer.list import holder_json
 from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.table import Facts, Table, TableColumn
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 from roost.client.consumers import Holder, read_holder
 from roost.client.errors import NotConfigured, PlacementError
 from roost.client.placement.administration import Administration
@@ -33,7 +34,7 @@ Examples:
   roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --output yaml
 """,
 )
-@click.argument("uuid", metavar="UUID")
+@click.argument("uuid", type=WORD, metavar="UUID")
 @output_options
 @watch_option
 @connection_options

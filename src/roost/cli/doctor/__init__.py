@@ -27,12 +27,13 @@ from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.progress_bar import progress_bar
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain, unbroken
+from roost.cli.words import WORD
 from roost.client.errors import NotConfigured, PlacementError
 from roost.client.gathering import gather
 from roost.client.lookup import NoSuchProvider, find_provider
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
-from roost.model.text import counted
+from roost.model.text import counted, printable
 
 _SHOWN_OF_A_CHECK = 20
 _COLUMNS = tuple(
@@ -69,7 +70,9 @@ Examples:
 Exit status: 0 if nothing is worse than a note, 1 otherwise.
 """,
 )
-@click.argument("names", metavar="[NAME_OR_UUID]...", nargs=-1, shell_complete=complete_providers)
+@click.argument(
+    "names", type=WORD, metavar="[NAME_OR_UUID]...", nargs=-1, shell_complete=complete_providers
+)
 @click.option("--quick", is_flag=True, help="Do not ask every provider for its inventories.")
 @output_options
 @connection_options
@@ -170,7 +173,8 @@ def _lines(examination: _Examination) -> Iterator[Text]:
         shown[one.check] += 1
         if shown[one.check] <= _SHOWN_OF_A_CHECK:
             yield Text()
-            yield Text.assemble((f"{one.severity.value}: ", _STYLES[one.severity]), plain(one.text))
+            text = printable(one.text)
+            yield Text.assemble((f"{one.severity.value}: ", _STYLES[one.severity]), text)
             yield unbroken(f"    {one.command}", "bold")
     for check, count in shown.items():
         if count > _SHOWN_OF_A_CHECK:

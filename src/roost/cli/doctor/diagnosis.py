@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from roost.client.lookup import provider_argument
 
 
 class Grade(StrEnum):
@@ -24,8 +25,8 @@ class ProviderName(NamedTuple):
 
     @property
     def argument(self) -> str:
-        """The name for a shell; a name with characters that no terminal shows gives the uuid."""
-        return shlex.quote(self.name) if self.name.isprintable() else self.uuid
+        """The provider as a word of a command."""
+        return provider_argument(self._asdict())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence
 
@@ -12,11 +11,12 @@ from roost.cli.changes import dry_run_option, print_changes
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import OutputForm, output_options
+from roost.cli.words import WORD
 from roost.client.errors import ResourceProviderInUse
-from roost.client.lookup import find_provider, subtree_of
+from roost.client.lookup import find_provider, provider_argument, subtree_of
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
-from roost.model.text import counted, with_next
+from roost.model.text import counted, printable, with_next
 
 _CONSUMERS_NAMED = 3
 
@@ -31,6 +31,7 @@ Examples:
 )
 @click.argument(
     "names",
+    type=WORD,
     metavar="NAME_OR_UUID...",
     nargs=-1,
     required=True,
@@ -92,12 +93,12 @@ def _demand_no_children(bodies: Sequence[ProviderBody], chosen: Collection[str])
     top = next(
         body for body in reversed(bodies) if body["uuid"] in parents and body["uuid"] in chosen
     )
-    names = ", ".join(sorted(body["name"] for body in extra)[:10])
+    names = ", ".join(sorted(printable(body["name"]) for body in extra)[:10])
     raise ResourceProviderInUse(
         with_next(
-            f"{top['name']} has {counted(len(extra), 'provider')} below it ({names}), and is not "
-            "deleted alone.",
-            f"roost provider delete {shlex.quote(top['name'])} --with-children --dry-run",
+            f"{printable(top['name'])} has {counted(len(extra), 'provider')} below it ({names}), "
+            "and is not deleted alone.",
+            f"roost provider delete {provider_argument(top)} --with-children --dry-run",
         )
     )
 
@@ -115,7 +116,8 @@ def _demand_unused(server: Administration, body: ProviderBody) -> None:
     more = f" and {len(held) - _CONSUMERS_NAMED} more" if len(held) > _CONSUMERS_NAMED else ""
     raise ResourceProviderInUse(
         with_next(
-            f"{body['name']} cannot be deleted: {len(held)} {noun} {listed} of it ({some}{more}).",
-            f"roost consumer list --provider {shlex.quote(body['name'])}",
+            f"{printable(body['name'])} cannot be deleted: {len(held)} {noun} {listed} of it "
+            f"({some}{more}).",
+            f"roost consumer list --provider {provider_argument(body)}",
         )
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import click
@@ -16,11 +15,12 @@ from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import echo_line
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 from roost.client.errors import NotConfigured
 from roost.client.lookup import demand_classes, demand_traits, find_uuid
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
-from roost.model.text import with_next
+from roost.model.text import matches, with_next
 
 _COLUMNS = (
     TableColumn("NAME"),
@@ -47,7 +47,7 @@ class _Filters:
     @property
     def pattern(self) -> str | None:
         """A name with wildcards, which servers do not understand."""
-        return self.name if self.name and re.search(r"[*?\[]", self.name) else None
+        return self.name if self.name and re.search(r"[*?]", self.name) else None
 
 
 @click.command(
@@ -62,15 +62,19 @@ Examples:
   roost provider list --in-tree compute-1 --json
 """,
 )
-@click.option("--name", metavar="NAME", help="Only this name; * and ? stand for any characters.")
+@click.option(
+    "--name", type=WORD, metavar="NAME", help="Only this name; * and ? stand for any characters."
+)
 @click.option(
     "--member-of",
+    type=WORD,
     metavar="UUID[,UUID]",
     multiple=True,
     help="Only members of one of these aggregates; !UUID for those outside. May be repeated.",
 )
 @click.option(
     "--require",
+    type=WORD,
     metavar="TRAIT[,TRAIT]",
     multiple=True,
     shell_complete=complete_traits,
@@ -78,6 +82,7 @@ Examples:
 )
 @click.option(
     "--forbid",
+    type=WORD,
     metavar="TRAIT[,TRAIT]",
     multiple=True,
     shell_complete=complete_traits,
@@ -85,6 +90,7 @@ Examples:
 )
 @click.option(
     "--resources",
+    type=WORD,
     metavar="CLASS=AMOUNT[,...]",
     multiple=True,
     shell_complete=complete_classes,
@@ -92,6 +98,7 @@ Examples:
 )
 @click.option(
     "--in-tree",
+    type=WORD,
     metavar="NAME_OR_UUID",
     shell_complete=complete_providers,
     help="Only providers in the tree of this one.",
@@ -164,7 +171,7 @@ def _amount(text: str) -> tuple[str, int]:
 def _listed(server: Administration, wanted: _Filters, query: Sequence[tuple[str, str]]) -> Output:
     found = server.matching_providers(query)
     if wanted.pattern:
-        found = [body for body in found if fnmatchcase(body["name"], wanted.pattern)]
+        found = [body for body in found if matches(body["name"], wanted.pattern)]
     if wanted.roots:
         found = [body for body in found if body["parent_provider_uuid"] is None]
     found = sorted(found, key=lambda body: body["name"])

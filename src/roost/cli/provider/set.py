@@ -14,6 +14,7 @@ from roost.cli.completers import complete_classes, complete_providers, complete_
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import OutputForm, output_options
 from roost.cli.terminal import echo_line
+from roost.cli.words import WORD
 from roost.client.errors import NotConfigured
 from roost.client.lookup import demand_classes, demand_traits, find_provider
 from roost.client.placement.administration import Administration
@@ -63,7 +64,11 @@ def _names(
     option: str, metavar: str, text: str, **more: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
-        option, metavar=metavar, multiple=True, help=f"{text} May be repeated.", **more
+        option,
+        metavar=metavar,
+        multiple=True,
+        help=f"{text} May be repeated.",
+        **{"type": WORD, **more},
     )
 
 
@@ -79,7 +84,7 @@ Examples:
   roost provider set numa0 --rename compute-1_numa0 --parent compute-1
 """,
 )
-@click.argument("provider", metavar="NAME_OR_UUID", shell_complete=complete_providers)
+@click.argument("provider", type=WORD, metavar="NAME_OR_UUID", shell_complete=complete_providers)
 @_names(
     "--inventory",
     "CLASS[:FIELD]=VALUE",
@@ -92,9 +97,10 @@ Examples:
 @_names("--remove-trait", "TRAIT", "Remove a trait.", shell_complete=complete_traits)
 @_names("--add-aggregate", "UUID", "Add the provider to an aggregate.")
 @_names("--remove-aggregate", "UUID", "Remove the provider from an aggregate.")
-@click.option("--rename", metavar="NAME", help="Give the provider this name.")
+@click.option("--rename", type=WORD, metavar="NAME", help="Give the provider this name.")
 @click.option(
     "--parent",
+    type=WORD,
     metavar="NAME_OR_UUID",
     shell_complete=complete_providers,
     help="Move the provider, with all below it, below this one.",

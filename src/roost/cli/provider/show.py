@@ -16,6 +16,7 @@ from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.table import Facts, Table, TableColumn
 from roost.cli.terminal import output_console, plain
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 from roost.client.gathering import inventory_of
 from roost.client.lookup import find_provider
 from roost.client.placement import ProviderBody
@@ -84,7 +85,7 @@ Examples:
   roost provider show compute-1 --watch 5
 """,
 )
-@click.argument("name", metavar="NAME_OR_UUID", shell_complete=complete_providers)
+@click.argument("name", type=WORD, metavar="NAME_OR_UUID", shell_complete=complete_providers)
 @output_options
 @watch_option
 @connection_options

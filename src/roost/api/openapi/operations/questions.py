@@ -1,4 +1,4 @@
-"""Questions below `/roost/`: explain, capacity, what-if, further questions about candidates."""
+"""Questions below `/roost/`: explain, what-if, and further questions about candidates."""
 
 from __future__ import annotations
 
@@ -40,16 +40,20 @@ _LOSE = QueryString(
 )
 
 _CAPACITY = QueryString(
-    Versions(("1.0", record({}, {"by": text("^root$"), **_PAGE}))),
-    {"by": ParameterText("`root`: tell how many fit on each root, too.", "root"), **_PAGE_TEXTS},
+    Versions(("1.0", record({}, {"by": {"type": "string", "enum": ["root"]}, **_PAGE}))),
+    {
+        "by": ParameterText("`root`: also how many fit on each root alone.", "root"),
+        **_PAGE_TEXTS,
+    },
 )
 
-_ASKS = QueryString(
+_ASK = QueryString(
     Versions(("1.0", record({}, {"ask": text()}))),
     {
         "ask": ParameterText(
-            "A query of `GET /allocation_candidates`, percent-encoded; at most 20 of them.",
-            "resources%3DVCPU%3A4",
+            "A question: a query string of `GET /allocation_candidates`, percent-encoded. At most "
+            "20 of them.",
+            "resources=VCPU:4",
             repeated_since=MIN_VERSION,
         )
     },
@@ -136,12 +140,12 @@ OPERATIONS = {
     "GET /roost/fragmentation": Operation(
         "show_fragmentation",
         _TAG,
-        "Compare what is free with what requests can use",
-        "The free amount of each resource class, and for each question the free amount on trees "
-        "where the question has a candidate.",
-        {200: Success("Free and usable amounts.", sizing.FRAGMENTATION)},
+        "Show what is free and what of it is usable",
+        "The free amount of each resource class, and how much of it is in trees where each "
+        "question has a candidate.",
+        {200: Success("What is free.", sizing.FRAGMENTATION)},
         {400: _BAD_QUERY},
-        queries=(_ASKS,),
+        queries=(_ASK,),
     ),
     "GET /roost/resilience": Operation(
         "show_resilience",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.api.schemas.building import CLASS_NAME, Document, list_of, mapping
+from roost.api.schemas.building import Document, list_of
 from roost.api.schemas.responses.building import (
     COUNT,
     NEXT,
@@ -14,6 +14,7 @@ from roost.api.schemas.responses.building import (
     members,
     or_null,
 )
+from roost.search.packing.capacity import Method
 
 _HOST = {"uuid": "c0ffee00-0000-4000-8000-000000000001", "name": "host-1"}
 _EXACT: Document = {
@@ -21,39 +22,34 @@ _EXACT: Document = {
     "description": "False if the search ended before it saw every arrangement.",
 }
 
-_AT_MOST = described(COUNT, "No sequence of claims exceeds it. Only if it is more than `fits`.")
+_FITS = described(COUNT, "The largest number of consumers that fit; a lower bound if not exact.")
+_AT_MOST: Document = {
+    "at_most": described(COUNT, "An upper bound; absent if `fits` is exact."),
+}
 
 CAPACITY = AnswerSchema(
     "Capacity",
-    "How many more consumers with exactly one request any sequence of claims reaches.",
+    "How many more consumers with exactly this request fit.",
     (
         "1.0",
         members(
             {
-                "fits": COUNT,
-                "exact": {
-                    "type": "boolean",
-                    "description": "False if `fits` is a lower bound; then `at_most` is there.",
-                },
-                "method": described(STRING, "How the number was found."),
+                "fits": _FITS,
+                "exact": {"type": "boolean", "description": "Whether no more can fit."},
+                "method": {"type": "string", "enum": [method.value for method in Method]},
                 "limited_by": or_null(
                     members(
-                        {
-                            "resource_class": or_null(STRING, "The class that is used up first."),
-                            "text": TEXT,
-                        }
+                        {"resource_class": or_null(STRING), "text": TEXT},
                     ),
-                    "What limits the number; null if nothing fits.",
+                    "What is used up first.",
                 ),
                 "roots": described(
-                    list_of(
-                        members({"root": PROVIDER_REFERENCE, "fits": COUNT}, {"at_most": _AT_MOST})
-                    ),
-                    "How many fit on each root alone; empty unless `by=root`.",
+                    list_of(members({"root": PROVIDER_REFERENCE, "fits": COUNT}, _AT_MOST)),
+                    "With `by=root`: how many fit on each root alone. Roots may share a pool.",
                 ),
                 "next": NEXT,
             },
-            {"at_most": _AT_MOST},
+            _AT_MOST,
         ),
     ),
     example=(
@@ -61,11 +57,8 @@ CAPACITY = AnswerSchema(
         {
             "fits": 3,
             "exact": True,
-            "method": "counting",
-            "limited_by": {
-                "resource_class": "VCPU",
-                "text": "VCPU is used up first on 1 of the 1 roots that hold such a consumer.",
-            },
+            "method": next(iter(Method)).value,
+            "limited_by": {"resource_class": "VCPU", "text": "VCPU is used up first."},
             "roots": [{"root": _HOST, "fits": 3}],
             "next": None,
         },
@@ -74,21 +67,33 @@ CAPACITY = AnswerSchema(
 
 FRAGMENTATION = AnswerSchema(
     "Fragmentation",
-    "What is free of each resource class, and what of it each question can use.",
+    "What is free, and what of it requests can use.",
     (
         "1.0",
         members(
             {
-                "resource_classes": mapping(
-                    CLASS_NAME, members({"free": COUNT, "usable": list_of(COUNT)})
-                ),
+                "resource_classes": {
+                    "type": "object",
+                    "additionalProperties": members(
+                        {
+                            "free": described(COUNT, "What is free in all trees."),
+                            "usable": described(
+                                list_of(COUNT),
+                                "For each question: what is free in trees where it fits.",
+                            ),
+                        }
+                    ),
+                },
                 "empty_roots": described(COUNT, "How many roots hold nothing."),
             }
         ),
     ),
     example=(
         "1.0",
-        {"resource_classes": {"VCPU": {"free": 1000, "usable": [640, 0]}}, "empty_roots": 12},
+        {
+            "resource_classes": {"VCPU": {"free": 1000, "usable": [640, 0]}},
+            "empty_roots": 12,
+        },
     ),
 )
 
