@@ -38,9 +38,10 @@ def _may_meet(requirement: Requirement, block: Block, block_number: int) -> bool
         if inventory is None or inventory.room_max < amount:
             return False
     conditions, outline = requirement.conditions, block.outline
-    for place in (conditions.in_tree, conditions.in_subtree):
-        if place is not None and place.block_number != block_number:
-            return False
+    if conditions.in_tree is not None and conditions.in_tree.block_number != block_number:
+        return False
+    if conditions.in_subtree is not None and conditions.in_subtree.block_number != block_number:
+        return False
     if (
         conditions.trait_mask is not None
         and not conditions.trait_mask[outline.trait_set_numbers].any()
