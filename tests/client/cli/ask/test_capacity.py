@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from roost.cli.ask.fragmentation import FragmentationPicture
 from support.roost_command import roost
 from support.stubs.placement_stub import Reply
 from support.stubs.question_stub import HOST, NUMA, Serving, capacity, explanation
@@ -172,6 +174,24 @@ def test_usable_amounts_stand_beside_the_free_ones(serving: Serving) -> None:
         "PCPU,0,0,0",
         "VCPU,1000,640,0",
     ]
+
+
+def test_a_narrow_terminal_shows_numbers_without_bars() -> None:
+    amounts = {"VCPU": {"free": 10**12, "usable": [10**12, 10**11]}}
+    picture = FragmentationPicture({"resource_classes": amounts}, ["resources=VCPU:1"] * 2)
+    console = Console(width=80, force_terminal=True, no_color=True, highlight=False)
+    with console.capture() as captured:
+        console.print(picture)
+    (row,) = [line for line in captured.get().splitlines() if line.startswith("VCPU")]
+    assert row.split() == [
+        "VCPU",
+        "1,000,000,000,000",
+        "1,000,000,000,000",
+        "100",
+        "100,000,000,000",
+        "10",
+    ]
+    assert "narrow" not in captured.get()
 
 
 def test_fragmentation_needs_no_request(serving: Serving) -> None:
