@@ -100,7 +100,7 @@ class FragmentationPicture:
             yield plain_line(f"Usable {number}: where {query} has a candidate", "dim")
         empty = self.answer.get("empty_roots")
         if empty is not None:
-            yield plain_line(f"{empty:,} roots are empty.")
+            yield plain_line("1 root is empty." if empty == 1 else f"{empty:,} roots are empty.")
         yield Text()
         yield self._classes(ink_for(console), _BAR_WIDTHS[options.max_width >= _NARROW])
 
