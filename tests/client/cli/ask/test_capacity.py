@@ -141,6 +141,7 @@ def test_candidates_are_counted(serving: Serving) -> None:
         (["--set", "compute-1:VCPU=1.5"], "whole number"),
         (["--add-trait", "CUSTOM_A"], "--add-trait compute-1:CUSTOM_GOLD"),
         (["--release", "instance-1"], "roost consumer list"),
+        (["--drain", "a", "--claim", "100*VCPU=1"], "101 changes"),
         (["--claim", "VCPU"], "'VCPU' asks for nothing"),
     ],
 )
