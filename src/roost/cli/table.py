@@ -91,8 +91,10 @@ class Table:
         widths = _shrunk(_natural_widths(cells), options.max_width)
         for row in cells:
             yield from _row_lines(row, widths, fitting.columns, console)
-        if left_out:
-            yield Text(f"Too narrow for {', '.join(left_out)}; --output csv has them.", style="dim")
+        # A column without a title has bars, and what they show is in another column.
+        named = [title for title in left_out if title]
+        if named:
+            yield Text(f"Too narrow for {', '.join(named)}; --output csv has them.", style="dim")
 
 
 @dataclass(frozen=True, slots=True)
