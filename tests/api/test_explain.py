@@ -270,3 +270,16 @@ def test_an_old_version_has_its_own_reason(api: ApiClient) -> None:
     assert ask(api, query).json["allocation_requests"]
     reason = ask(api, query, version="1.28").headers["X-Roost-Reason"]
     assert "one provider of a tree" in reason
+
+
+def test_a_search_that_gave_up_says_so(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_world(api, "R(VCPU 5)  N<R(VCPU 5)")
+    query = "resources_A=VCPU:3&resources_B=VCPU:3&resources_C=VCPU:2&group_policy=none"
+    assert explained(api, query)["feasible"]
+    monkeypatch.setattr("roost.search.effort.UNITS_MAX", 0)
+    found = explained(api, query, misses="0")
+    assert found["exact"] is False
+    assert "the search gave up" in found["reason"]["text"]
+    answer = ask(api, f"{query}&limit=5")
+    assert answer.json["allocation_requests"] == []
+    assert answer.headers["X-Roost-Reason"] == found["reason"]["text"]

@@ -22,6 +22,8 @@ from roost.search.solving import solve
 # With more conditions, or more different problems, the search for the one to blame takes too long.
 _CONDITIONS_MAX = 16
 _PROBLEMS_MAX = 1000
+# The work in vain on all conditions together: a tenth of a search's.
+_UNITS_MAX = 300_000
 
 
 class JointKind(StrEnum):
@@ -79,9 +81,10 @@ def find_clash(
     if not is_complete:
         # Of an excluded tree only the trait choices are known to leave nothing.
         posed = posed_problems(forest, _without_traits(rules), only_tree)
+    effort = Effort(units=_UNITS_MAX, pause=rules.effort.pause)
     for condition in conditions:
         its = problems if condition.kind is JointKind.TRAITS else posed
-        if not _any_solution(rules, its, condition):
+        if not _any_solution(rules, its, condition, effort):
             return condition
     return None
 
@@ -99,9 +102,10 @@ def posed_problems(
     return found
 
 
-def _any_solution(rules: Rules, problems: Collection[Problem], condition: JointCondition) -> bool:
+def _any_solution(
+    rules: Rules, problems: Collection[Problem], condition: JointCondition, effort: Effort
+) -> bool:
     """Whether one of the problems has a solution under this condition alone, or may have one."""
-    effort = Effort(pause=rules.effort.pause)
     relaxed = _only(rules, condition, effort)
     for problem in dict.fromkeys(_reduced(rules, problem, condition) for problem in problems):
         if any(step is not None for step in solve(relaxed, problem)):

@@ -22,6 +22,7 @@ from roost.service.candidates import check_names
 from roost.service.explanation import Explanation, FunnelRow, GroupFunnel, Reason, TreeRow
 from roost.service.hints import find_hints
 from roost.service.stage_sentences import (
+    GAVE_UP,
     group_reason,
     groups_reason,
     root_reason,
@@ -46,7 +47,11 @@ def explain(
     check_names(forest.vocabulary, query)
     account = take_account(forest, query, only_tree=provider_tree, pause=pause)
     empty = empty_stage_of(forest, account)
-    reason = None if empty is None else _reason(forest, query, empty, provider_tree)
+    reason = (
+        None
+        if empty is None
+        else _reason(forest, query, empty, provider_tree, is_exact=account.is_exact)
+    )
     found = find_misses(forest, query, misses, provider_tree, pause)
     wants_hints = misses > 0 and not account.is_feasible
     return Explanation(
@@ -68,11 +73,19 @@ def describe_account(forest: Forest, query: CandidateQuery, pause: Callable[[], 
 
 
 def find_reason(
-    forest: Forest, query: CandidateQuery, kept_work: KeptWork, pause: Callable[[], None]
+    forest: Forest,
+    query: CandidateQuery,
+    kept_work: KeptWork,
+    pause: Callable[[], None],
+    *,
+    is_exact: bool = True,
 ) -> Reason:
-    """The reason why a search with this kept work found no candidate, without an account."""
+    """The reason why a search with this kept work found no candidate, without an account.
+
+    `is_exact` is false if the search gave up.
+    """
     empty = find_empty_stage(forest, query, kept_work, pause)
-    return _reason(forest, query, empty, None)
+    return _reason(forest, query, empty, None, is_exact=is_exact)
 
 
 def _funnels(query: CandidateQuery, account: Account) -> tuple[GroupFunnel, ...]:
@@ -98,7 +111,12 @@ def _tree_rows(query: CandidateQuery, account: Account) -> tuple[TreeRow, ...]:
 
 
 def _reason(
-    forest: Forest, query: CandidateQuery, empty: EmptyStage, only_tree: TreeRef | None
+    forest: Forest,
+    query: CandidateQuery,
+    empty: EmptyStage,
+    only_tree: TreeRef | None,
+    *,
+    is_exact: bool,
 ) -> Reason:
     stage, suffix, blamed, clash = empty
     if isinstance(stage, GroupStage):
@@ -111,8 +129,10 @@ def _reason(
         text = root_reason(query)
     elif stage is RequestStage.GROUPS:
         text = groups_reason(query)
-    else:
+    elif is_exact:
         text = together_reason(query, clash, names)
+    else:
+        return Reason(stage.value, None, None, GAVE_UP)
     is_room = clash is not None and clash.kind is JointKind.ROOM
     blamed = names[clash.which] if clash is not None and is_room else None
     return Reason(stage.value, None, blamed, text)

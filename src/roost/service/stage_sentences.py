@@ -19,6 +19,12 @@ ClassNames: TypeAlias = Mapping[int, str]
 # A sentence has this many names of one kind, and says how many more there are.
 _NAMES_MAX = 6
 
+# The reason if the effort did not suffice to know better.
+GAVE_UP = (
+    "Each group by itself has a provider, but the search gave up before it found a tree that "
+    "meets all groups together."
+)
+
 _NOT_ASKED = {
     GroupStage.TRAITS: "the query asks no traits of single providers",
     GroupStage.AGGREGATES: "the query asks no aggregates",

@@ -30,6 +30,8 @@ class EmptyQuestion(NamedTuple):
     forest: Forest
     query: CandidateQuery
     kept_work: KeptWork
+    # Whether the search looked at everything.
+    is_exact: bool
 
 
 def wants_reason(request: Request, always: bool) -> bool:
@@ -57,7 +59,9 @@ def tell_reason(
     """The header of an empty answer. The request keeps the reason for its line in the log."""
     reason = answers.reason(asked.question, asked.forest)
     if reason is None:
-        reason = find_reason(asked.forest, asked.query, asked.kept_work, pause)
+        reason = find_reason(
+            asked.forest, asked.query, asked.kept_work, pause, is_exact=asked.is_exact
+        )
         answers.keep_reason(asked.question, asked.forest, reason)
     EMPTY_ANSWERS.count((reason.stage,))
     request.reason = reason.text

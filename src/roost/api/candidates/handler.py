@@ -103,7 +103,9 @@ def answered(services: Services, request: Request, asked: AskedCandidates) -> Re
         request.candidates = _KEPT, answer.count
     response = Response(200, answer.body.text, [_CONTENT_TYPE, *answer.headers])
     if asked.explains and not answer.count:
-        response.headers.append(_reason(services, request, forest, asked))
+        response.headers.append(
+            _reason(services, request, forest, asked, is_exact=not answer.headers)
+        )
     return with_cache_headers(response, request, now())
 
 
@@ -123,14 +125,18 @@ def _kept_work(services: Services, question: Question) -> KeptWork | None:
 
 
 def _reason(
-    services: Services, request: Request, forest: Forest, asked: AskedCandidates
+    services: Services,
+    request: Request,
+    forest: Forest,
+    asked: AskedCandidates,
+    *,
+    is_exact: bool,
 ) -> tuple[str, str]:
     """The header that says why an answer is empty."""
     assert asked.question is not None, "only the routes of Placement tell a reason"
     limits = services.settings.limits
-    empty = EmptyQuestion(
-        asked.question, forest, asked.query, _kept_work(services, asked.question) or KeptWork()
-    )
+    work = _kept_work(services, asked.question) or KeptWork()
+    empty = EmptyQuestion(asked.question, forest, asked.query, work, is_exact)
     with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
         return tell_reason(request, empty, services.answers, turn.pause)
 
