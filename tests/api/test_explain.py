@@ -270,3 +270,12 @@ def test_an_old_version_has_its_own_reason(api: ApiClient) -> None:
     assert ask(api, query).json["allocation_requests"]
     reason = ask(api, query, version="1.28").headers["X-Roost-Reason"]
     assert "one provider of a tree" in reason
+
+
+@pytest.mark.parametrize("amount", ["9" * 3000, str(2**63), str(2**31)])
+def test_an_enormous_amount_is_explained(api: ApiClient, amount: str) -> None:
+    build_world(api, "H1(VCPU 8)")
+    (miss,) = explained(api, f"VCPU:{amount}")["misses"]
+    # `max_unit` and room are both exceeded.
+    assert [lack["stage"] for lack in miss["lacks"]] == ["unit", "room"]
+    assert all(lack["wanted"] > lack["free"] == 8 for lack in miss["lacks"])
