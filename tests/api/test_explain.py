@@ -283,3 +283,12 @@ def test_a_search_that_gave_up_says_so(api: ApiClient, monkeypatch: pytest.Monke
     answer = ask(api, f"{query}&limit=5")
     assert answer.json["allocation_requests"] == []
     assert answer.headers["X-Roost-Reason"] == found["reason"]["text"]
+
+
+@pytest.mark.parametrize("amount", ["9" * 3000, str(2**63), str(2**31)])
+def test_an_enormous_amount_is_explained(api: ApiClient, amount: str) -> None:
+    build_world(api, "H1(VCPU 8)")
+    (miss,) = explained(api, f"VCPU:{amount}")["misses"]
+    # `max_unit` and room are both exceeded.
+    assert [lack["stage"] for lack in miss["lacks"]] == ["unit", "room"]
+    assert all(lack["wanted"] > lack["free"] == 8 for lack in miss["lacks"])

@@ -1,7 +1,7 @@
 """A request to the demo cloud that nearly fits, so that there is something to explain.
 
-A router wants most of a NUMA node with AVX-512, huge pages, and virtual functions on the network of
-the north zone, all on one NUMA node. The host that comes nearest keeps six CPUs for itself.
+A router wants dedicated CPUs with AVX-512, huge pages, and virtual functions on the network of the
+north zone. All of it must be on one NUMA node. The nearest host keeps six CPUs for itself.
 """
 
 from __future__ import annotations

@@ -110,8 +110,8 @@ class TreeLook:
     def _amount_lacks(self, tree: TreeRef, slot: Slot, ref: ProviderRef) -> Iterator[Lack]:
         block = self._forest.blocks[ref.block_number]
         uuid = block.uuids[ref.provider_index].decode()
-        for name, amount in slot.resources.items():
-            class_id = self._forest.vocabulary.class_ids[name]
+        amounts = self._rules.plan.requirements[slot.requirement_index].amounts
+        for name, (class_id, amount) in zip(slot.resources, amounts, strict=True):
             inventory = block.inventories.get(class_id)
             row = None if inventory is None else _row(inventory, ref.provider_index)
             if inventory is None or row is None:

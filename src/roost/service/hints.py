@@ -26,8 +26,9 @@ HINTS_MAX = 5
 # looked at.
 _CHECKS_MAX = 40
 _PAIRS_MAX = 12
-# A tree that lacks more is too far away for a hint.
+# A tree that lacks more is too far away for a hint. With more changes, pairs are too many.
 _LACKS_MAX = 64
+_PAIRED_CHANGES_MAX = 32
 # The work in vain of all checks together: a third of a search's.
 _UNITS_MAX = 1_000_000
 
@@ -105,16 +106,22 @@ class _Check:
     def first(self, proposals: Iterable[_Proposal]) -> tuple[Hint, ...]:
         """The best proposals that work: of those with one subject the best."""
         found: dict[frozenset[tuple[str, ...]], Hint] = {}
-        tried: set[tuple[str, TreeRef | None]] = set()
+        # The queries that work, and those that do not work on a tree.
+        settled: set[str | tuple[str, TreeRef | None]] = set()
         for proposal in sorted(proposals, key=lambda each: each.order):
             if len(found) == HINTS_MAX or not self._left or self._effort.exhausted:
                 break
             changed = None if proposal.subject in found else proposal.apply(self._query)
-            if changed is None or (write_candidate_query(changed), proposal.tree) in tried:
+            if changed is None:
                 continue
-            tried.add((write_candidate_query(changed), proposal.tree))
+            text = write_candidate_query(changed)
+            if text in settled or (text, proposal.tree) in settled:
+                continue
             if self._works(changed, proposal.tree):
-                found[proposal.subject] = Hint(proposal.text, write_candidate_query(changed))
+                found[proposal.subject] = Hint(proposal.text, text)
+                settled.add(text)
+            else:
+                settled.add((text, proposal.tree))
         return tuple(found.values())
 
     def _works(self, query: CandidateQuery, tree: TreeRef | None) -> bool:
@@ -167,6 +174,8 @@ def _pairs(
 ) -> list[tuple[QueryChange, QueryChange]]:
     """The cheapest pairs of changes that may mend all lacks of a miss together."""
     changes = {key: change for its in options for key, change in its.items()}
+    if len(changes) > _PAIRED_CHANGES_MAX:
+        return []
     pairs = [
         (one, another)
         for one, another in combinations(changes.values(), 2)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from roost.model import candidate_query_edits as edits
-from roost.model.candidates import CandidateQuery
+from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.forest import Forest
 from roost.search.lack import Lack, LackRule, LackStage, Miss, UnitRange
 
@@ -44,7 +44,7 @@ def changes_for(forest: Forest, query: CandidateQuery, miss: Miss, lack: Lack) -
     suffixes = lack.groups or (() if lack.group is None else (lack.group,))
     return [
         *_mending(forest, query, miss, lack),
-        *(drop_group(query, suffix) for suffix in suffixes),
+        *(drop_group(query, suffix) for suffix in _unlike(query, suffixes)),
     ]
 
 
@@ -135,7 +135,8 @@ def _change_amount(query: CandidateQuery, suffix: str, name: str, amount: int) -
     return QueryChange(
         ("amount", suffix, name),
         f"ask for {amount} {name} instead of {wanted}{_place(query, suffix)}",
-        least + (most - least) * abs(wanted - amount) / max(wanted, amount),
+        # The quotient comes first: an amount may have thousands of digits.
+        least + (most - least) * (abs(wanted - amount) / max(wanted, amount)),
         partial(edits.with_amount, suffix=suffix, name=name, amount=amount),
     )
 
@@ -145,7 +146,7 @@ def _capacity_changes(query: CandidateQuery, lack: Lack) -> Iterator[QueryChange
     if name is None or lack.wanted is None or lack.free is None or lack.free >= lack.wanted:
         return
     # The last group gives way first.
-    for suffix in reversed(lack.groups):
+    for suffix in _unlike(query, lack.groups[::-1]):
         left = edits.group_of(query, suffix).resources[name] - (lack.wanted - lack.free)
         if left > 0:
             yield _change_amount(query, suffix, name, left)
@@ -226,6 +227,16 @@ def _drop_aggregates(query: CandidateQuery, suffix: str, lack: Lack) -> QueryCha
         _DROP_CONDITION,
         partial(edits.without_member_of, suffix=suffix, uuids=uuids),
     )
+
+
+def _unlike(query: CandidateQuery, suffixes: Iterable[str]) -> list[str]:
+    """The groups, of those that ask for the same only the first: the rest would do as well."""
+    kept: list[RequestGroup] = []
+    for suffix in suffixes:
+        group = edits.group_of(query, suffix)
+        if all(replace(group, suffix=its.suffix) != its for its in kept):
+            kept.append(group)
+    return [group.suffix for group in kept]
 
 
 def _place(query: CandidateQuery, suffix: str) -> str:
