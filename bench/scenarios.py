@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import capacity
 import claims
+import explain
 import explosion
 import identity
+import resilience
 import scale
 import scrape
 import throughput
@@ -36,7 +38,9 @@ SCENARIOS: dict[str, Scenario] = {
     "throughput": throughput.run,
     "mixed-sqlite": mixed("sqlite"),
     "mixed-postgresql": mixed("postgresql"),
+    "explain": explain.run,
     "scrape": scrape.run,
+    "resilience": resilience.run,
     "capacity": capacity.run,
     "scale": scale.run,
 }

@@ -68,6 +68,8 @@ RULES = {
     ("GET", "/resource_providers/{uuid}/allocations"): "resource_providers:allocations:list",
     ("GET", "/allocation_candidates"): "allocation_candidates:list",
     ("POST", "/reshaper"): "reshaper:reshape",
+    ("GET", "/roost/resilience"): "resilience:show",
+    ("GET", "/roost/openapi.json"): "openapi:show",
     ("GET", "/roost/explain"): "explain:show",
     ("GET", "/roost/capacity"): "capacity:show",
     ("GET", "/roost/fragmentation"): "fragmentation:show",

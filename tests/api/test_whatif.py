@@ -154,6 +154,62 @@ def test_claims_take_room_until_none_is_left(api: ApiClient) -> None:
     assert refused["text"] == "The claim finds no candidate, so it changes nothing."
 
 
+@pytest.mark.parametrize(
+    ("order", "root"), [({"order": "pack"}, "H2"), ({"order": "spread"}, "H1")]
+)
+def test_a_claim_takes_the_best_candidate_of_its_order(
+    api: ApiClient, order: Any, root: str
+) -> None:
+    build_world(api, WORLD)
+    answer = whatif(api, {"claim": {"query": VCPU, **order}}).json
+    assert answer["changes"][0]["root"]["name"] == root
+    direct = api.get(f"/roost/candidates?{VCPU}&limit=1&order={order['order']}").json
+    (best,) = direct["allocation_requests"]
+    assert answer["changes"][0]["allocations"] == best["allocations"]
+    assert answer["changes"][0]["mappings"] == best["mappings"]
+
+
+def test_a_random_claim_is_the_same_for_the_same_seed(api: ApiClient) -> None:
+    build_world(api, ", ".join(f"H{number}(VCPU 4)" for number in range(8)))
+    taken = [
+        whatif(api, {"claim": {"query": VCPU, "order": "random", "seed": seed}}).json["changes"]
+        for seed in (1, 1, 2, 3, 4, 5)
+    ]
+    assert taken[0] == taken[1]
+    assert len({change["root"]["uuid"] for (change,) in taken}) > 1
+
+
+def test_an_explanation_is_given_before_and_after(api: ApiClient) -> None:
+    build_world(api, WORLD)
+    answer = api.post(
+        "/roost/whatif", {"changes": [{"drain": "H1"}], "ask": [{"explain": "resources=VCPU:4"}]}
+    ).json["answers"][0]
+    assert answer["before"] == api.get("/roost/explain?resources=VCPU:4").json
+    assert (answer["before"]["feasible"], answer["after"]["feasible"]) == (True, False)
+    assert answer["after"]["reason"]["resource_class"] == "VCPU"
+
+
+def test_the_nearest_misses_name_trees_that_are_made_up(api: ApiClient) -> None:
+    build_world(api, "H1(VCPU 8)")
+    answer = api.post(
+        "/roost/whatif",
+        {"changes": [{"add": {"like": "H1"}}], "ask": [{"explain": "resources=VCPU:9"}]},
+    ).json
+    misses = answer["answers"][0]["after"]["misses"]
+    assert {miss["root"]["name"] for miss in misses} == {"H1", "H1+1"}
+
+
+def test_a_capacity_is_given_before_and_after(api: ApiClient) -> None:
+    build_world(api, WORLD)
+    changes = [{"drain": "H2"}, {"add": {"like": "H1", "count": 3}}]
+    answer = api.post(
+        "/roost/whatif", {"changes": changes, "ask": [{"capacity": "resources=VCPU:3"}]}
+    ).json["answers"][0]
+    assert answer["before"] == api.get("/roost/capacity?resources=VCPU:3").json
+    # Sixteen VCPU of a host hold five of three, and the second host has room for one.
+    assert (answer["before"]["fits"], answer["after"]["fits"]) == (6, 20)
+
+
 def test_added_trees_are_as_their_model_without_its_usage(api: ApiClient) -> None:
     build_world(api, WORLD)
     claim(api, "N1", "SRIOV_NET_VF", 4)
@@ -192,7 +248,7 @@ def test_a_question_without_a_limit_has_a_bound_and_says_so(
     api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_world(api, WORLD)
-    monkeypatch.setattr("roost.api.extensions.whatif._LIMIT_DEFAULT", 1)
+    monkeypatch.setattr("roost.api.extensions.whatif_answers._LIMIT_DEFAULT", 1)
     side = after(api)
     assert (len(side["allocation_requests"]), side["truncated"]) == (1, True)
 
@@ -201,7 +257,7 @@ def test_answers_that_are_too_large_together_are_refused(
     api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_world(api, WORLD)
-    monkeypatch.setattr("roost.api.extensions.whatif.ANSWER_BYTES_MAX", 1000)
+    monkeypatch.setattr("roost.api.extensions.whatif_answers.ANSWER_BYTES_MAX", 1000)
     answer = whatif(api)
     assert (answer.status, "Ask fewer questions" in answer.detail) == (400, True)
 
@@ -270,6 +326,11 @@ BAD_CHANGES: dict[str, tuple[Any, int, str]] = {
         {"claim": {"query": VCPU, "order": "best"}},
         400,
         "changes[1].claim.order",
+    ),
+    "a seed without chance": (
+        {"claim": {"query": VCPU, "order": "pack", "seed": 1}},
+        400,
+        "changes[1]: seed belongs to the order random.",
     ),
     "an unknown provider": (
         {"drain": "H9"},

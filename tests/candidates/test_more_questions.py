@@ -55,6 +55,9 @@ def test_a_group_is_bound_to_a_provider_and_what_is_below_it(worlds: Worlds, cas
     VCPU:1,DISK:1&in_subtree=H                  | none
     DISK:1&in_subtree=S                         | S
     GOLD:1&in_subtree=S                         | D
+    DISK:1&in_subtree=S&resources_A=VCPU:1      | none
+    DISK:1&in_tree=S&resources_A=VCPU:1         | none
+    resources_A=VCPU:1&resources_B=DISK:1&in_subtree_B=S&group_policy=none      | H+S
     """
 )
 def test_a_subtree_has_no_provider_of_another_tree(worlds: Worlds, case: Case) -> None:
@@ -148,13 +151,17 @@ def test_a_later_alternative_is_for_trees_in_which_no_earlier_one_works(worlds: 
 
 def test_alternatives_of_several_groups_prefer_the_fewest_steps(worlds: Worlds) -> None:
     world = worlds(
-        "A(VCPU 8), F<A(GOLD 1), B(VCPU 2, DISK 9), C(VCPU 2), I<C(GOLD 1), E(VCPU 8, DISK 2)"
+        "A(VCPU 8, GOLD 1), B(VCPU 2, DISK 9), C(VCPU 2, GOLD 1), E(VCPU 8, DISK 2), "
+        "F(VCPU 8, MEM 1)"
     )
-    query = "VCPU:4&or_resources=VCPU:1&resources_X=GOLD:1&or_resources_X=DISK:1&group_policy=none"
+    query = (
+        "VCPU:4&or_resources=VCPU:1&resources_X=GOLD:1&or_resources_X=DISK:1&or_resources_X=MEM:1"
+    )
     assert listed(world, query) == [
-        ("A+F", {"": 0, "_X": 0}),
+        ("A", {"": 0, "_X": 0}),
         ("E", {"": 0, "_X": 1}),
-        ("C+I", {"": 1, "_X": 0}),
+        ("C", {"": 1, "_X": 0}),
+        ("F", {"": 0, "_X": 2}),
         ("B", {"": 1, "_X": 1}),
     ]
 

@@ -60,6 +60,8 @@ def _roost(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         *("agent", "tree show", "tree export", "tree apply", "top"),
         *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
+        *("provider list", "provider set", "consumer list", "usage", "trait list", "class list"),
+        *("doctor", "completion", "man"),
     ],
 )
 def test_commands_of_the_host_need_no_package_of_the_server(command: str) -> None:

@@ -13,10 +13,13 @@ from typing import Any
 
 import click
 import yaml
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from roost.cli.table import Table
-from roost.cli.terminal import echo_line
+from roost.cli.terminal import output_console
+from roost.client.errors import PlacementError
+from roost.model.errors import OperatorError
+from roost.model.text import has_next, with_next
 
 
 class OutputForm(StrEnum):
@@ -65,19 +68,12 @@ def print_output(output: Output, form: OutputForm) -> None:
     if form is not OutputForm.TABLE:
         click.echo(output.text(form))
         return
-    console = Console(highlight=False)
-    if output.drawing is None and not console.is_terminal:
+    console = output_console()
+    if output.drawing is not None or console.is_terminal:
+        console.print(output.picture, crop=False)
+    else:
         for line in output.table.lines():
             click.echo(line)
-        return
-    console.print(output.picture, crop=False)
-    if output.drawing is None:
-        _, left_out = output.table.fitting(console.width)
-        if left_out:
-            echo_line(
-                f"Too narrow for {', '.join(left_out)}: a wider terminal or --output csv has them.",
-                err=True,
-            )
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +84,13 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if as_json and output not in (None, "json"):
             raise click.UsageError(f"--json and --output {output} contradict each other.")
         form = OutputForm.JSON if as_json else OutputForm(output or "table")
-        return command(output=form, **arguments)
+        try:
+            return command(output=form, **arguments)
+        except PlacementError as error:
+            if has_next(str(error)):
+                raise
+            path = click.get_current_context().command_path
+            raise OperatorError(with_next(str(error), f"{path} --help")) from error
 
     wrapped: Callable[..., Any] = with_output
     for option in reversed(_OPTIONS):

@@ -59,8 +59,8 @@ class ClaimCandidate:
 
     query: CandidateQuery
     order: str
-    # What a random order begins with.
-    seed: int | None
+    # For a random order: equal seeds choose alike.
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)

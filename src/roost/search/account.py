@@ -11,10 +11,11 @@ from roost.model.candidates import CandidateQuery
 from roost.search.columns import BoolColumn
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, ProviderRef, TreeRef
+from roost.search.joint_conditions import JointCondition, find_clash
 from roost.search.plan import Plan, make_any_plan
 from roost.search.problem import Problem
 from roost.search.rules import Rules
-from roost.search.scan import anchors, scan_trees
+from roost.search.scan import scan_trees
 from roost.search.sharing import SharingProviders
 from roost.search.solving import Step, solve
 from roost.search.staged_trees import Left, StagedTrees
@@ -46,6 +47,10 @@ class Account:
     trees: Mapping[RequestStage, int]
     # Whether all problems were solved; if not, more trees may have a solution.
     is_exact: bool
+    # The joint condition to blame, if each group has a provider in a tree, but no tree is left.
+    clash: JointCondition | None
+    # What the account looked at, for further questions about it.
+    staged_trees: StagedTrees
 
     @property
     def is_feasible(self) -> bool:
@@ -122,9 +127,12 @@ class _AccountTaker:
         self._by_suffix = {suffix: funnels[indexes] for suffix, indexes in by_suffix.items()}
         self._funnels = tuple(funnels.values())
         self._counts = dict.fromkeys(RequestStage, 0)
-        # Whether a problem has a solution, and those that take long, each with its trees.
+        # Whether a problem has a solution.
         self._solvable: dict[Problem, bool] = {}
-        self._hard: list[tuple[int, Iterator[Step]]] = []
+        # The count of trees whose problem is among these.
+        self._remembered_trees = 0
+        # The problems that take long, with the count of their trees.
+        self._hard: list[tuple[Problem, int, Iterator[Step]]] = []
 
     def account(self) -> Account:
         """The account of all blocks."""
@@ -132,13 +140,28 @@ class _AccountTaker:
             self._add_block(block_number)
         for funnel in self._funnels:
             funnel.add_guests(self._trees)
-        for tree_count, steps in self._hard:
-            if any(step is not None for step in steps):
-                self._counts[RequestStage.TOGETHER] += tree_count
+        for problem, tree_count, steps in self._hard:
+            solvable = any(step is not None for step in steps)
+            self._counts[RequestStage.TOGETHER] += tree_count if solvable else 0
+            self._remember(problem, tree_count, solvable=solvable)
         groups = tuple(
             GroupAccount(suffix, funnel.counts) for suffix, funnel in self._by_suffix.items()
         )
-        return Account(groups, self._counts, not self._rules.effort.gave_up)
+        is_exact = not self._rules.effort.gave_up
+        clash = self._clash() if is_exact else None
+        return Account(groups, self._counts, is_exact, clash, self._trees)
+
+    def _clash(self) -> JointCondition | None:
+        tree_count = self._counts[RequestStage.GROUPS]
+        if not tree_count or self._counts[RequestStage.TOGETHER]:
+            return None
+        return find_clash(
+            self._forest,
+            self._rules,
+            self._solvable,
+            is_complete=self._remembered_trees == tree_count,
+            only_tree=self._trees.only_tree,
+        )
 
     def _add_block(self, block_number: int) -> None:
         rules, block = self._rules, self._forest.blocks[block_number]
@@ -148,7 +171,7 @@ class _AccountTaker:
             left.append(list(self._trees.left_by_stage(requirement_index, block_number)))
         for funnel in self._funnels:
             funnel.add_block(left, len(block))
-        alive = anchors(rules.plan, block, block_number) & self._trees.considered(block_number)
+        alive = self._trees.anchors(block_number)
         self._counts[RequestStage.ROOT] += _count(alive)
         for its in left:
             alive &= its[-1].trees
@@ -162,20 +185,22 @@ class _AccountTaker:
         """Whether the problem of some trees has a solution; false if that takes long to see."""
         known = self._solvable.get(problem)
         if known is not None:
+            self._remembered_trees += tree_count
             return known
         steps = solve(self._rules, problem)
         for step in steps:
             if step is None:
-                self._hard.append((tree_count, steps))
+                self._hard.append((problem, tree_count, steps))
                 return False
-            self._remember(problem, solvable=True)
+            self._remember(problem, tree_count, solvable=True)
             return True
-        self._remember(problem, solvable=False)
+        self._remember(problem, tree_count, solvable=False)
         return False
 
-    def _remember(self, problem: Problem, *, solvable: bool) -> None:
+    def _remember(self, problem: Problem, tree_count: int, *, solvable: bool) -> None:
         if self._rules.effort.hold(problem.memory_words):
             self._solvable[problem] = solvable
+            self._remembered_trees += tree_count
 
 
 def _differ(first: Left, second: Left) -> bool:

@@ -40,13 +40,11 @@ class ChosenCandidate:
         return cls(_uuid(found.forest, root), allocations, mappings)
 
 
-def first_candidate(
+def choose_candidate(
     forest: Forest, query: CandidateQuery, order: CandidateOrder, pause: Callable[[], None]
 ) -> ChosenCandidate | None:
-    """The candidate that a search with a limit of one finds; `None` without candidates."""
-    found = find_candidates(
-        forest, replace(query, limit=1), replace(order, shuffled=False), pause=pause
-    )
+    """The best candidate by this order; `None` without candidates."""
+    found = find_candidates(forest, replace(query, limit=1), order, pause=pause)
     for batch in found.batches:
         tree = TreeRef(batch.block_number, batch.tree_numbers[0])
         return ChosenCandidate.of(found, tree, batch.solution)

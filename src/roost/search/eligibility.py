@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 from itertools import islice
+from operator import is_not
 
 import numpy as np
 
@@ -82,8 +83,11 @@ def passing_class(
     """The providers that pass all stages before this one, and this one for one class only."""
     position = RESOURCE_STAGES.index(stage)
     amounts = dict(requirement.amounts)
-    passing = _passing_by_stage(block.inventories.get(class_id), amounts[class_id])[position]
-    if not position:
+    inventory = block.inventories.get(class_id)
+    if inventory is None or (stage is GroupStage.ROOM and inventory.room_max < amounts[class_id]):
+        return NO_INDEXES
+    passing = _passing_by_stage(inventory, amounts[class_id])[position]
+    if not position or not len(passing):
         return passing
     before = list(_with_resources_by_stage(requirement, block))[position - 1]
     return _both(before, passing, len(block))
@@ -127,8 +131,13 @@ def _with_resources_by_stage(requirement: Requirement, block: Block) -> Iterator
     if len(by_class) == 1:
         yield from by_class[0]
         return
+    before: tuple[IndexColumn, ...] = ()
+    indexes = NO_INDEXES
     for columns in zip(*by_class, strict=True):
-        yield reduce(lambda first, second: _both(first, second, len(block)), columns)
+        if not before or any(map(is_not, before, columns)):
+            indexes = reduce(lambda first, second: _both(first, second, len(block)), columns)
+            before = columns
+        yield indexes
 
 
 def _passing_by_stage(inventory: InventoryColumns | None, amount: int) -> tuple[IndexColumn, ...]:
@@ -138,8 +147,9 @@ def _passing_by_stage(inventory: InventoryColumns | None, amount: int) -> tuple[
     indexes = inventory.indexes
     allows = inventory.allows(amount)
     allowing = indexes if allows.all() else indexes[allows]
-    fits = inventory.fits(amount)
-    return indexes, allowing, indexes[fits]
+    if inventory.room_max < amount:
+        return indexes, allowing, NO_INDEXES
+    return indexes, allowing, indexes[inventory.fits(amount)]
 
 
 def _all_indexes(block: Block, requirement: Requirement) -> IndexColumn:
@@ -149,6 +159,8 @@ def _all_indexes(block: Block, requirement: Requirement) -> IndexColumn:
 
 def _both(first: IndexColumn, second: IndexColumn, size: int) -> IndexColumn:
     """The indexes that are in both columns."""
+    if not len(first) or not len(second):
+        return NO_INDEXES
     present = np.zeros(size, np.bool_)
     present[second] = True
     return first[present[first]]

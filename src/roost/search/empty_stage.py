@@ -6,8 +6,10 @@ stages show it in the first block, and outlines prove that most further blocks a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
+
+import numpy as np
 
 from roost.model.candidates import CandidateQuery
 from roost.search.account import Account, requirements_of
@@ -16,9 +18,11 @@ from roost.search.columns import BoolColumn
 from roost.search.effort import Effort
 from roost.search.eligibility import passing_class
 from roost.search.footprint import Basis
-from roost.search.forest import Forest, TreeRef
+from roost.search.forest import Forest
+from roost.search.joint_conditions import JointCondition, find_clash
 from roost.search.kept_work import KeptWork
 from roost.search.plan import make_any_plan
+from roost.search.problem import Problem
 from roost.search.rules import Rules
 from roost.search.scan import anchors
 from roost.search.sharing import SharingProviders
@@ -32,9 +36,13 @@ class EmptyStage(NamedTuple):
     stage: GroupStage | RequestStage
     # The request group; `None` for a stage of the request.
     suffix: str | None = None
+    # The class that alone is to blame, if one is.
+    resource_class: str | None = None
+    # The joint condition to blame at the stage `together`, if it is known.
+    clash: JointCondition | None = None
 
 
-def empty_stage_of(account: Account) -> EmptyStage | None:
+def empty_stage_of(forest: Forest, account: Account) -> EmptyStage | None:
     """The first stage that leaves no tree; `None` if a tree has a candidate.
 
     The stages of the groups come first, stage by stage over all groups.
@@ -42,10 +50,10 @@ def empty_stage_of(account: Account) -> EmptyStage | None:
     for stage in GROUP_STAGES:
         for group in account.groups:
             if not group.counts[stage].trees:
-                return EmptyStage(stage, group.suffix)
+                return _blaming(forest, account.staged_trees, stage, group.suffix)
     for request_stage, tree_count in account.trees.items():
         if not tree_count:
-            return EmptyStage(request_stage)
+            return EmptyStage(request_stage, clash=account.clash)
     return None
 
 
@@ -61,15 +69,20 @@ def find_empty_stage(
     ]
     stage_position, group_position = min(empty)
     if stage_position < len(GROUP_STAGES):
-        return EmptyStage(GROUP_STAGES[stage_position], query.groups[group_position].suffix)
+        return _blaming(
+            forest, trees, GROUP_STAGES[stage_position], query.groups[group_position].suffix
+        )
     if not any(
         anchors(plan, block, block_number).any() for block_number, block in enumerate(forest.blocks)
     ):
         return EmptyStage(RequestStage.ROOT)
     rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
-    if _has_tree_for_all_groups(forest, rules, trees, kept_work):
-        return EmptyStage(RequestStage.TOGETHER)
-    return EmptyStage(RequestStage.GROUPS)
+    problems = _problems(forest, rules, kept_work)
+    excluded = bool(plan.trait_choices) and _trait_choices_exclude(forest, rules, trees, problems)
+    if not problems and not excluded:
+        return EmptyStage(RequestStage.GROUPS)
+    clash = find_clash(forest, rules, problems, is_complete=not excluded)
+    return EmptyStage(RequestStage.TOGETHER, clash=clash)
 
 
 def _first_empty(forest: Forest, trees: StagedTrees, suffix: str, pause: Callable[[], None]) -> int:
@@ -109,49 +122,50 @@ def _leaves_tree(
     return True
 
 
-def _has_tree_for_all_groups(
-    forest: Forest, rules: Rules, trees: StagedTrees, kept_work: KeptWork
-) -> bool:
-    """Whether a tree has an eligible provider for each group."""
+def _problems(forest: Forest, rules: Rules, kept_work: KeptWork) -> dict[Problem, int]:
+    """The problems that trees pose, with the count of their trees; the kept scans have them."""
     scans = kept_work.scans(rules)
+    found: dict[Problem, int] = {}
+    for block_number in range(len(forest.blocks)):
+        rules.effort.pause()
+        for alike in scans.scan(forest, block_number, rules):
+            found[alike.problem] = found.get(alike.problem, 0) + len(alike.tree_numbers)
+    return found
+
+
+def _trait_choices_exclude(
+    forest: Forest, rules: Rules, trees: StagedTrees, problems: Mapping[Problem, int]
+) -> bool:
+    """Whether trait choices exclude a tree that has an eligible provider for each group."""
+    left = sum(problems.values())
     for block_number, block in enumerate(forest.blocks):
         rules.effort.pause()
-        # A scan of an earlier search has the trees, unless trait choices have excluded them.
-        if next(scans.scan(forest, block_number, rules), None) is not None:
+        alive = anchors(rules.plan, block, block_number)
+        for requirement_index in range(len(rules.plan.requirements)):
+            if not alive.any():
+                break
+            alive &= trees.left_after(requirement_index, GroupStage.IN_TREE, block_number)
+        left -= int(np.count_nonzero(alive))
+        if left < 0:
             return True
-        if rules.plan.trait_choices:
-            alive = anchors(rules.plan, block, block_number)
-            for requirement_index in range(len(rules.plan.requirements)):
-                alive &= trees.left_after(requirement_index, GroupStage.IN_TREE, block_number)
-                if not alive.any():
-                    break
-            else:
-                return True
     return False
 
 
-def blamed_class(
-    forest: Forest,
-    query: CandidateQuery,
-    empty: EmptyStage,
-    *,
-    only_tree: TreeRef | None,
-    pause: Callable[[], None],
-) -> str | None:
-    """The first class that alone empties a stage of resources; `None` if only several do."""
-    if empty.suffix is None or empty.stage not in RESOURCE_STAGES:
-        return None
-    group = next(group for group in query.groups if group.suffix == empty.suffix)
-    if len(group.resources) <= 1:
-        return next(iter(group.resources), None)
-    plan = make_any_plan(forest, query)
-    trees = StagedTrees(forest, plan, only_tree, pause)
-    for requirement_index in requirements_of(plan, empty.suffix):
-        requirement = plan.requirements[requirement_index]
-        for class_id, _ in requirement.amounts:
-            if not _any_passes(forest, trees, requirement_index, class_id, GroupStage(empty.stage)):
-                return forest.vocabulary.class_names[class_id]
-    return None
+def _blaming(forest: Forest, trees: StagedTrees, stage: GroupStage, suffix: str) -> EmptyStage:
+    """The empty stage of a group, with the first class that alone empties it."""
+    if stage in RESOURCE_STAGES:
+        requirement_indexes = requirements_of(trees.plan, suffix)
+        classes = [
+            (requirement_index, class_id)
+            for requirement_index in requirement_indexes
+            for class_id, _ in trees.plan.requirements[requirement_index].amounts
+        ]
+        for requirement_index, class_id in classes:
+            if len(classes) == 1 or not _any_passes(
+                forest, trees, requirement_index, class_id, stage
+            ):
+                return EmptyStage(stage, suffix, forest.vocabulary.class_names[class_id])
+    return EmptyStage(stage, suffix)
 
 
 def _any_passes(
@@ -172,3 +186,21 @@ def _any_passes(
         in passing_class(requirement, class_id, stage, forest.blocks[ref.block_number])
         for ref in forest.sharing_refs
     )
+
+
+def largest_free(forest: Forest, class_id: int, amount: int) -> int:
+    """The largest free amount of a class on one provider that allows this amount; 0 if none is.
+
+    No provider has room for the amount.
+    """
+    inventories = [
+        block.inventories[class_id] for block in forest.blocks if class_id in block.inventories
+    ]
+    largest = 0
+    # A provider that allows the amount has no more than its room. So most blocks need no look.
+    for inventory in sorted(inventories, key=lambda its: its.room_max, reverse=True):
+        if inventory.room_max <= largest:
+            break
+        free = inventory.room[inventory.allows(amount)]
+        largest = max(largest, int(free.max(initial=0)))
+    return largest

@@ -54,9 +54,7 @@ def scan_block(forest: Forest, block_number: int, rules: Rules) -> Iterator[Alik
 def eligible_trees(forest: Forest, block_number: int, rules: Rules) -> EligibleTrees | None:
     """The trees of a block that may have a solution; `None` if there is none."""
     plan, block = rules.plan, forest.blocks[block_number]
-    alive = anchors(plan, block, block_number)
-    if plan.root_aggregate_mask is not None:
-        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
+    alive = _may_anchor(plan, block, block_number)
     eligible: list[IndexColumn] = []
     for requirement_index in range(len(plan.requirements)):
         if not alive.any():
@@ -96,6 +94,14 @@ def _with_trait_choices(
         alive = alive & _trees_that_meet(block, rules, eligible, choice)
     tree_numbers = np.flatnonzero(alive).astype(np.int32)
     return EligibleTrees(eligible, tree_numbers) if len(tree_numbers) else None
+
+
+def _may_anchor(plan: Plan, block: Block, block_number: int) -> BoolColumn:
+    """The anchors whose root is in no forbidden aggregate of the unsuffixed group."""
+    alive = anchors(plan, block, block_number)
+    if plan.root_aggregate_mask is not None:
+        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
+    return alive
 
 
 def anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
@@ -310,3 +316,18 @@ def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
         ),
         problem.parents,
     )
+
+
+def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
+    """The problem of one tree; `None` if the tree is no anchor or a requirement has no provider."""
+    plan, block = rules.plan, forest.blocks[tree.block_number]
+    if not _may_anchor(plan, block, tree.block_number)[tree.tree_number]:
+        return None
+    eligible = [
+        eligible_indexes(plan, requirement_index, block, tree.block_number)
+        for requirement_index in range(len(plan.requirements))
+    ]
+    tree_numbers = np.asarray([tree.tree_number], np.int32)
+    found = EligibleTrees(eligible, tree_numbers)
+    (alike,) = alike_trees(block, tree.block_number, rules, found)
+    return alike.problem if all(alike.problem.providers) else None

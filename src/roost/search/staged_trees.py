@@ -16,7 +16,7 @@ from roost.search.columns import BoolColumn, IndexColumn
 from roost.search.eligibility import eligible_after, eligible_by_stage
 from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.plan import Plan, SetMask
-from roost.search.scan import trees_with
+from roost.search.scan import anchors, trees_with
 from roost.search.staged_sharing import StagedSharing
 from roost.search.stages import GROUP_STAGES, GroupStage
 
@@ -47,14 +47,20 @@ class StagedTrees:
             range(len(forest.blocks)) if only_tree is None else (only_tree.block_number,)
         )
 
-    def considered(self, block_number: int) -> BoolColumn:
-        """The trees of a block to look at."""
-        tree_count = self._forest.blocks[block_number].tree_count
-        if self.only_tree is None:
-            return np.ones(tree_count, np.bool_)
-        trees = np.zeros(tree_count, np.bool_)
-        trees[self.only_tree.tree_number] = True
-        return trees
+        # For each requirement and stage, by a root's aggregate set, whether its tree is left.
+        self._root_masks: tuple[dict[GroupStage, SetMask], ...] = tuple(
+            {
+                stage: plan.root_aggregate_mask
+                if requirement.conditions.unsuffixed and stage in _AFTER_AGGREGATES
+                else None
+                for stage in GROUP_STAGES
+            }
+            for requirement in plan.requirements
+        )
+
+    def anchors(self, block_number: int) -> BoolColumn:
+        """The trees of a block to look at that root_required and in_tree admit."""
+        return self._considered(anchors(self.plan, self._forest.blocks[block_number], block_number))
 
     def left_by_stage(self, requirement_index: int, block_number: int) -> Iterator[Left]:
         """What each stage leaves of a requirement in a block, in the order of `GroupStage`.
@@ -64,13 +70,14 @@ class StagedTrees:
         block, plan = self._forest.blocks[block_number], self.plan
         requirement = plan.requirements[requirement_index]
         reach_masks = self.sharing.reach_masks[requirement_index]
+        root_masks = self._root_masks[requirement_index]
         before: tuple[int, SetMask, SetMask, Left] | None = None
         for stage, found in zip(
             GROUP_STAGES, eligible_by_stage(requirement, block, block_number), strict=True
         ):
             indexes = self.in_considered(block, found)
             reach_mask = reach_masks[stage]
-            root_mask = self._root_mask(requirement_index, stage)
+            root_mask = root_masks[stage]
             if (
                 before is None
                 or before[:1] != (len(indexes),)
@@ -91,7 +98,7 @@ class StagedTrees:
             block,
             self.in_considered(block, indexes),
             self.sharing.reach_masks[requirement_index][stage],
-            self._root_mask(requirement_index, stage),
+            self._root_masks[requirement_index][stage],
         )
 
     def guests(self, requirement_index: int, stage: GroupStage) -> Iterator[ProviderRef]:
@@ -99,7 +106,7 @@ class StagedTrees:
 
         Their own tree is not considered, or its root is in a forbidden aggregate.
         """
-        root_mask = self._root_mask(requirement_index, stage)
+        root_mask = self._root_masks[requirement_index][stage]
         if self.only_tree is None and root_mask is None:
             return
         for ref in self.sharing.refs[requirement_index][stage]:
@@ -120,7 +127,7 @@ class StagedTrees:
         """The aggregates of each considered tree that the stage does not exclude."""
         for block_number in self.block_numbers:
             block = self._forest.blocks[block_number]
-            trees = self.considered(block_number)
+            trees = self._considered(np.ones(block.tree_count, np.bool_))
             if root_mask is not None:
                 trees &= root_mask[block.aggregate_set_numbers[block.roots]]
             for set_number in np.unique(block.tree_aggregate_set_numbers[trees]).tolist():
@@ -137,19 +144,18 @@ class StagedTrees:
         inside: BoolColumn = block.tree_numbers[indexes] == self.only_tree.tree_number
         return indexes[inside]
 
-    def _root_mask(self, requirement_index: int, stage: GroupStage) -> SetMask:
-        """By a root's aggregate set, whether the stage leaves its tree; `None`: always."""
-        unsuffixed = self.plan.requirements[requirement_index].conditions.unsuffixed
-        return self.plan.root_aggregate_mask if unsuffixed and stage in _AFTER_AGGREGATES else None
-
     def _trees(
         self, block: Block, indexes: IndexColumn, reach_mask: SetMask, root_mask: SetMask
     ) -> BoolColumn:
         trees = trees_with(block, indexes, reach_mask)
         if root_mask is not None:
             trees &= root_mask[block.aggregate_set_numbers[block.roots]]
-        if self.only_tree is not None and reach_mask is not None:
-            is_left = bool(trees[self.only_tree.tree_number])
+        return trees if reach_mask is None else self._considered(trees)
+
+    def _considered(self, trees: BoolColumn) -> BoolColumn:
+        """Those of these trees of a block to look at."""
+        if self.only_tree is not None:
+            is_in = bool(trees[self.only_tree.tree_number])
             trees[:] = False
-            trees[self.only_tree.tree_number] = is_left
+            trees[self.only_tree.tree_number] = is_in
         return trees

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.account import Account, take_account
 from roost.search.effort import no_pause
-from roost.search.empty_stage import EmptyStage, blamed_class, empty_stage_of, find_empty_stage
+from roost.search.empty_stage import (
+    EmptyStage,
+    empty_stage_of,
+    find_empty_stage,
+    largest_free,
+)
 from roost.search.forest import Forest, TreeRef
+from roost.search.joint_conditions import JointKind
 from roost.search.kept_work import KeptWork
+from roost.search.misses import find_misses
 from roost.search.stages import GroupStage, RequestStage
 from roost.service.candidates import check_names
 from roost.service.explanation import Explanation, FunnelRow, GroupFunnel, Reason, TreeRow
+from roost.service.hints import find_hints
 from roost.service.stage_sentences import (
     group_reason,
     groups_reason,
     root_reason,
     row_sentence,
+    together_reason,
     tree_sentence,
 )
 
@@ -32,23 +41,21 @@ def explain(
 ) -> Explanation:
     """What each stage leaves of a query, of all trees or of one; `Invalid` for an unknown name.
 
-    `misses` is the number of nearest misses at most.
+    `misses` is the number of nearest misses at most. Hints begin with misses: 0 means neither.
     """
     check_names(forest.vocabulary, query)
     account = take_account(forest, query, only_tree=provider_tree, pause=pause)
-    empty = empty_stage_of(account)
-    reason = (
-        None
-        if empty is None
-        else _reason(forest, query, empty, only_tree=provider_tree, pause=pause)
-    )
+    empty = empty_stage_of(forest, account)
+    reason = None if empty is None else _reason(forest, query, empty, provider_tree)
+    found = find_misses(forest, query, misses, provider_tree, pause)
+    wants_hints = misses > 0 and not account.is_feasible
     return Explanation(
         feasible=account.is_feasible,
         reason=reason,
         groups=_funnels(query, account),
         trees=_tree_rows(query, account),
-        misses=(),
-        hints=(),
+        misses=found.nearest,
+        hints=(find_hints(forest, query, found.kinds, provider_tree, pause) if wants_hints else ()),
         exact=account.is_exact,
     )
 
@@ -65,7 +72,7 @@ def find_reason(
 ) -> Reason:
     """The reason why a search with this kept work found no candidate, without an account."""
     empty = find_empty_stage(forest, query, kept_work, pause)
-    return _reason(forest, query, empty, only_tree=None, pause=pause)
+    return _reason(forest, query, empty, None)
 
 
 def _funnels(query: CandidateQuery, account: Account) -> tuple[GroupFunnel, ...]:
@@ -91,23 +98,36 @@ def _tree_rows(query: CandidateQuery, account: Account) -> tuple[TreeRow, ...]:
 
 
 def _reason(
-    forest: Forest,
-    query: CandidateQuery,
-    empty: EmptyStage,
-    *,
-    only_tree: TreeRef | None,
-    pause: Callable[[], None],
+    forest: Forest, query: CandidateQuery, empty: EmptyStage, only_tree: TreeRef | None
 ) -> Reason:
-    stage, suffix = empty
+    stage, suffix, blamed, clash = empty
     if isinstance(stage, GroupStage):
         group = next(group for group in query.groups if group.suffix == suffix)
-        blamed = blamed_class(forest, query, empty, only_tree=only_tree, pause=pause)
-        text = group_reason(group, stage, blamed, None)
+        fact = _fact(forest, group, stage, blamed, only_tree)
+        text = group_reason(group, stage, blamed, fact)
         return Reason(stage.value, suffix, blamed, text)
+    names = forest.vocabulary.class_names
     if stage is RequestStage.ROOT:
         text = root_reason(query)
     elif stage is RequestStage.GROUPS:
         text = groups_reason(query)
     else:
-        text = "Each group by itself has a provider, but no tree meets all groups together."
-    return Reason(stage.value, None, None, text)
+        text = together_reason(query, clash, names)
+    is_room = clash is not None and clash.kind is JointKind.ROOM
+    blamed = names[clash.which] if clash is not None and is_room else None
+    return Reason(stage.value, None, blamed, text)
+
+
+def _fact(
+    forest: Forest,
+    group: RequestGroup,
+    stage: GroupStage,
+    resource_class: str | None,
+    only_tree: TreeRef | None,
+) -> str | None:
+    """How near the nearest provider is, if one class is to blame for a lack of room."""
+    if resource_class is None or stage is not GroupStage.ROOM or only_tree is not None:
+        return None
+    class_id = forest.vocabulary.class_ids[resource_class]
+    largest = largest_free(forest, class_id, group.resources[resource_class])
+    return f"the most that one has left is {largest}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from roost.search.lack import Miss
+from roost.service.hints import Hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ class Explanation:
     # In the order of the query.
     groups: tuple[GroupFunnel, ...]
     trees: tuple[TreeRow, ...]
-    misses: tuple[Any, ...]
-    hints: tuple[Any, ...]
+    # The trees without a candidate that come nearest, best first.
+    misses: tuple[Miss, ...]
+    # Queries close to this one that have candidates; empty if this one has.
+    hints: tuple[Hint, ...]
     # False if the effort of a search did not suffice to look at every combination.
     exact: bool

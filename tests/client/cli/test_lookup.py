@@ -50,6 +50,12 @@ def _answering(body: object) -> Iterator[HttpTransport]:
         transport.close()
 
 
+def test_an_empty_name_is_the_name_of_no_provider() -> None:
+    only = [_body("1", "host")]
+    with _answering({"resource_providers": only}) as transport, pytest.raises(NoSuchProvider):
+        find_provider(Placement(transport), "")
+
+
 def _body(uuid: str, name: str) -> dict[str, object]:
     return {
         "uuid": uuid,

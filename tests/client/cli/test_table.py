@@ -11,7 +11,7 @@ import yaml
 from rich.console import Console
 
 from roost.cli.output import Output, OutputForm
-from roost.cli.table import Table, TableColumn
+from roost.cli.table import Facts, Table, TableColumn
 
 UUID = "5a1cbbc0-7f0e-4b6c-9a53-000000000001"
 TABLE = Table(
@@ -47,8 +47,8 @@ def test_a_wide_terminal_shows_every_column() -> None:
 def test_a_narrow_terminal_shows_the_table_without_its_last_optional_columns() -> None:
     assert shown(TABLE, 80)[0].split() == ["NAME", "UUID", "USED", "TRAITS"]
     assert shown(TABLE, 60)[0].split() == ["NAME", "UUID", "USED"]
-    assert TABLE.fitting(80)[1] == ["PARENT"]
-    assert TABLE.fitting(60)[1] == ["TRAITS", "PARENT"]
+    assert shown(TABLE, 80)[-1] == "Too narrow for PARENT; --output csv has them."
+    assert shown(TABLE, 60)[-1] == "Too narrow for TRAITS, PARENT; --output csv has them."
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80])
@@ -102,6 +102,17 @@ def test_programs_read_the_same_values_in_each_form() -> None:
         ["name", "uuid", "used", "traits", "parent"],
         ["compute-1", UUID, "7", "CUSTOM_A CUSTOM_B", ""],
         ["机架", UUID, "12000", "", UUID],
+    ]
+
+
+def test_a_long_fact_is_folded_beside_its_name() -> None:
+    console = Console(width=30, force_terminal=True, color_system=None)
+    with console.capture() as capture:
+        console.print(Facts([("name", "host"), ("traits", ["CUSTOM_A", "CUSTOM_B", "CUSTOM_C"])]))
+    assert capture.get().splitlines() == [
+        "name    host",
+        "traits  CUSTOM_A, CUSTOM_B,",
+        "        CUSTOM_C",
     ]
 
 

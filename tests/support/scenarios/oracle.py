@@ -113,6 +113,9 @@ class Group:
     member_of: tuple[frozenset[str], ...] = ()
     not_member_of: frozenset[str] = frozenset()
     in_tree: str | None = None
+    # Only `GET /roost/candidates` has these.
+    in_subtree: str | None = None
+    alternatives: tuple[Mapping[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,9 @@ class Query:
     # "none", "isolate", or not given.
     policy: str | None = None
     limit: int | None = None
+    # Only `GET /roost/candidates` has these: one trait of each set, and groups kept apart.
+    root_any: tuple[frozenset[str], ...] = ()
+    isolated_sets: tuple[frozenset[str], ...] = ()
 
     @property
     def unsuffixed(self) -> Group | None:
@@ -166,22 +172,38 @@ def candidates(world: World, query: Query) -> set[Candidate]:
 
 def passes(root: Provider, query: Query) -> bool:
     """Whether the root may be an anchor."""
-    return query.root_required <= root.traits and not query.root_forbidden & root.traits
+    return (
+        query.root_required <= root.traits
+        and not query.root_forbidden & root.traits
+        and all(item & root.traits for item in query.root_any)
+    )
 
 
 def candidates_under(world: World, query: Query, root: str) -> Iterator[Candidate]:
+    for combination in combinations_under(world, query, root):
+        yield candidate_of(combination)
+
+
+def candidate_of(combination: tuple[Solution, ...]) -> Candidate:
+    return Candidate(
+        add_up(take for solution in combination for take in solution.takes),
+        frozenset((solution.suffix, solution.providers) for solution in combination),
+    )
+
+
+def combinations_under(world: World, query: Query, root: str) -> Iterator[tuple[Solution, ...]]:
+    """All choices of a solution for each group under one anchor."""
     under = world.under(root)
     choices = [list(solutions(world, group, root, under)) for group in query.groups]
     for combination in product(*choices):
         summed = add_up(take for solution in combination for take in solution.takes)
         if (
             (query.policy != "isolate" or isolated(combination))
+            and all(isolated(combination, suffixes) for suffixes in query.isolated_sets)
             and all(in_subtree(world, combination, suffixes) for suffixes in query.same_subtrees)
             and all(world.providers[giver].bears(name, total) for giver, name, total in summed)
         ):
-            yield Candidate(
-                summed, frozenset((solution.suffix, solution.providers) for solution in combination)
-            )
+            yield combination
 
 
 def solutions(world: World, group: Group, root: str, under: list[str]) -> Iterator[Solution]:
@@ -216,12 +238,13 @@ def suits(world: World, group: Group, uuid: str) -> bool:
     """Whether the provider alone satisfies a suffixed group."""
     provider = world.providers[uuid]
     if not group.resources:
-        if not group.required and not group.member_of:
+        if not group.required and not group.member_of and group.in_subtree is None:
             return False
     elif group.in_tree is not None and world.root(uuid) != world.root(group.in_tree):
         return False
     return (
-        all(provider.has_room(name, amount) for name, amount in group.resources.items())
+        is_below(world, group, uuid)
+        and all(provider.has_room(name, amount) for name, amount in group.resources.items())
         and traits_suit(group, provider.traits)
         and in_aggregates(group, provider)
         and not group.not_member_of & provider.aggregates
@@ -234,9 +257,16 @@ def may_give(world: World, group: Group, root: str, uuid: str) -> bool:
     own_tree = world.root(uuid) == root
     if group.in_tree is not None and not (own_tree and world.root(group.in_tree) == root):
         return False
+    if group.in_subtree is not None and not (own_tree and is_below(world, group, uuid)):
+        return False
     return (
         in_aggregates(group, provider) or (own_tree and in_aggregates(group, anchor))
     ) and not group.not_member_of & (provider.aggregates | anchor.aggregates)
+
+
+def is_below(world: World, group: Group, uuid: str) -> bool:
+    """Whether the provider is in the subtree of the group."""
+    return group.in_subtree is None or group.in_subtree in world.lineage(uuid)
 
 
 def in_aggregates(group: Group, provider: Provider) -> bool:
@@ -254,9 +284,14 @@ def add_up(takes: Iterable[Take]) -> frozenset[Take]:
     return frozenset((provider, name, total) for (provider, name), total in totals.items())
 
 
-def isolated(combination: Iterable[Solution]) -> bool:
-    """Whether no two suffixed groups use the same provider."""
-    used = [uuid for solution in combination if solution.suffix for uuid in solution.providers]
+def isolated(combination: Iterable[Solution], suffixes: frozenset[str] | None = None) -> bool:
+    """Whether no two of these groups, or of all suffixed ones, use the same provider."""
+    used = [
+        uuid
+        for solution in combination
+        if solution.suffix and (suffixes is None or solution.suffix in suffixes)
+        for uuid in solution.providers
+    ]
     return len(used) == len(set(used))
 
 

@@ -42,7 +42,7 @@ def explanation(*, feasible: bool = False) -> dict[str, Any]:
         "groups": [
             {
                 "group": "",
-                "funnel": [stage(name, 600, 600) for name in ("class", "unit", "room")],
+                "funnel": [stage(name, 600, 600) for name in ("class", "unit", "room", "traits")],
             },
             {
                 "group": "_cpu",

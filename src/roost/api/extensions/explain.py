@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from time import perf_counter
 from typing import Any
@@ -12,10 +13,16 @@ from roost.api.responses import Response, json_response
 from roost.api.services import Services
 from roost.metrics.stages import Stage
 from roost.search.forest import Forest, TreeRef
+from roost.search.lack import Lack, Miss
 from roost.search.turns import TURNS
 from roost.service.explain import explain
 from roost.service.explanation import Explanation
-from roost.service.provider_references import no_such_provider, resolve_provider
+from roost.service.miss_sentences import lack_sentence, uuids_in
+from roost.service.provider_references import (
+    names_of_providers,
+    no_such_provider,
+    resolve_provider,
+)
 
 _MISSES_DEFAULT = 5
 _MISSES_MAX = 100
@@ -36,12 +43,50 @@ def show(services: Services, request: Request) -> Response:
         found = explain(forest, query, provider_tree=provider_tree, misses=misses, pause=turn.pause)
         times.end(Stage.SEARCH, began)
         times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
-    return json_response(explanation_content(found))
+    names = services.read(names_of_providers, uuids_in(found.misses))
+    return json_response(explanation_content(found, names))
 
 
-def explanation_content(found: Explanation) -> dict[str, Any]:
-    """The JSON of an explanation."""
-    return asdict(found)
+def explanation_content(found: Explanation, names: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON of an explanation. `names` has the names of the providers that its misses name."""
+    return {
+        "feasible": found.feasible,
+        "exact": found.exact,
+        "reason": None if found.reason is None else asdict(found.reason),
+        "groups": [asdict(group) for group in found.groups],
+        "trees": [asdict(row) for row in found.trees],
+        "misses": [_miss_content(miss, names) for miss in found.misses],
+        "hints": [asdict(hint) for hint in found.hints],
+    }
+
+
+def _miss_content(miss: Miss, names: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "root": _provider_content(miss.root, names),
+        "failed": miss.failed,
+        "lacks": [_lack_content(lack, miss.root, names) for lack in miss.lacks],
+    }
+
+
+def _lack_content(lack: Lack, root: str, names: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "group": lack.group,
+        "provider": None if lack.provider is None else _provider_content(lack.provider, names),
+        "stage": lack.stage,
+        "resource_class": lack.resource_class,
+        "wanted": lack.wanted,
+        "free": lack.free,
+        "rule": lack.rule,
+        "traits": lack.traits,
+        "aggregates": lack.aggregates,
+        "groups": lack.groups,
+        "text": lack_sentence(lack, root, names),
+    }
+
+
+def _provider_content(uuid: str, names: Mapping[str, str]) -> dict[str, str]:
+    # A provider that was deleted since the search has no name any more.
+    return {"uuid": uuid, "name": names.get(uuid, uuid)}
 
 
 def _tree_of(forest: Forest, uuid: str) -> TreeRef:

@@ -24,6 +24,7 @@ from roost.model.changes import (
     Remove,
 )
 from roost.model.limits import Limits
+from roost.search.ranking import RankingKind
 from roost.service.errors import DomainError, ErrorCode
 
 
@@ -80,7 +81,7 @@ def _valid(body: bytes) -> Mapping[str, Any]:
         # Valid bodies have a few levels.
         problem = "it is nested too deeply"
     if problem is not None:
-        raise HttpError(400, f"JSON does not validate: {problem}", ErrorCode.QUERY_BAD_VALUE)
+        raise _refused(f"JSON does not validate: {problem}")
     found: Mapping[str, Any] = value
     return found
 
@@ -89,7 +90,10 @@ def _parse_change(change: Mapping[str, Any], limits: Limits) -> Change:
     ((kind, value),) = change.items()
     if kind == "claim":
         query = parse_query_text(value["query"], limits)
-        return ClaimCandidate(query, value.get("order", "first"), value.get("seed"))
+        order = value.get("order", schemas.FIRST)
+        if "seed" in value and order != RankingKind.RANDOM:
+            raise _refused("seed belongs to the order random. Leave seed out, or send this order.")
+        return ClaimCandidate(query, order, value.get("seed", 0))
     return _PARSERS[kind](value)
 
 
@@ -106,14 +110,14 @@ def _parse_traits(value: Mapping[str, Any]) -> ChangeTraits:
     added, removed = tuple(value.get("add", ())), tuple(value.get("remove", ()))
     both = sorted(set(added).intersection(removed))
     if both:
-        raise HttpError(
-            400, f"{both[0]} is to be added and removed. Leave one out.", ErrorCode.QUERY_BAD_VALUE
-        )
+        raise _refused(f"{both[0]} is to be added and removed. Leave one out.")
     if not added and not removed:
-        raise HttpError(
-            400, "the change names no trait. Send `add` or `remove`.", ErrorCode.QUERY_BAD_VALUE
-        )
+        raise _refused("the change names no trait. Send `add` or `remove`.")
     return ChangeTraits(value["provider"], added, removed)
+
+
+def _refused(sentence: str) -> HttpError:
+    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
 
 
 # Every change but a claim, whose query has limits.

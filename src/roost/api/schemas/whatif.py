@@ -13,13 +13,16 @@ from roost.api.schemas.building import (
 )
 from roost.api.schemas.inventories import FIELDS
 from roost.api.validation import Schema
+from roost.search.ranking import RankingKind
 
 CHANGES_MAX = 100
 QUESTIONS_MAX = 20
 # The trees that one change adds.
 _COUNT_MAX = 1000
 _TRAITS_MAX = 1000
-ORDERS = ("first",)
+# As the search finds them, or by a ranking.
+FIRST = "first"
+ORDERS = (FIRST, *RankingKind)
 
 # A name has at most 200 characters in the tables.
 _PROVIDER = text(minimum=1, maximum=200)
@@ -44,12 +47,12 @@ CHANGE = _one_of(
             {"like": _PROVIDER}, {"count": integer(1, _COUNT_MAX), "empty": {"type": "boolean"}}
         ),
         "claim": record(
-            {"query": _QUERY}, {"order": {"enum": list(ORDERS)}, "seed": integer(0, 2**32)}
+            {"query": _QUERY}, {"order": {"enum": list(ORDERS)}, "seed": integer(0, 2**32 - 1)}
         ),
         "release": UUID,
     }
 )
-QUESTION = _one_of({"candidates": _QUERY})
+QUESTION = _one_of({"candidates": _QUERY, "capacity": _QUERY, "explain": _QUERY})
 
 ASK = Schema(
     record(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,10 +11,11 @@ from rich.console import Console
 
 from roost.cli.connection import ConnectionSettings
 from roost.cli.request.names import with_suggestion, with_uuids
-from roost.cli.request.query_text import QueryPairs, query_string
+from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.terminal import echo_line, plain
+from roost.cli.terminal import echo_line, plain_line
 from roost.client.errors import NotOffered, QuestionRefused
+from roost.client.lookup import find_uuid
 from roost.client.questions import Questions
 from roost.model.text import with_next
 
@@ -22,16 +23,14 @@ _NOT_OFFERED = "This server is no Roost server, or an older one: it does not off
 
 
 @contextmanager
-def asking(connection: ConnectionSettings, next_command: str = "") -> Iterator[Questions]:
+def asking(connection: ConnectionSettings, next_command: str) -> Iterator[Questions]:
     """The server to ask. A server that lacks the route gets the next command to type."""
     with connection.open() as transport:
         try:
             yield Questions(transport)
         except NotOffered as error:
             text = _NOT_OFFERED.format(path=error.path)
-            raise NotOffered(
-                with_next(text, next_command or "roost doctor"), path=error.path
-            ) from None
+            raise NotOffered(with_next(text, next_command), error.path) from None
 
 
 def ready_pairs(server: Questions, request: TypedRequest) -> QueryPairs:
@@ -43,21 +42,40 @@ def ready_pairs(server: Questions, request: TypedRequest) -> QueryPairs:
 
 def announce(what: str) -> None:
     """Show what is sent, in standard error, so that pipes get the answer only."""
-    Console(stderr=True, highlight=False).print(plain(what, "dim"), soft_wrap=True)
+    Console(stderr=True, highlight=False).print(plain_line(what, "dim"), soft_wrap=True)
 
 
 def any_server_command(pairs: QueryPairs) -> str:
     """The command that asks for the same candidates on any placement server."""
-    return f"roost candidates --from-query {shlex.quote(query_string(pairs))}"
+    return f"roost candidates --from-query {shlex.quote(query_string(plain_pairs(pairs)))}"
+
+
+def room_command(pairs: QueryPairs) -> str:
+    """The command that lists the providers with room for the first resource of a request.
+
+    >>> room_command((("resources_a", "VCPU:4,MEMORY_MB:1024"),))
+    'roost provider list --resources VCPU=4'
+    """
+    for key, value in pairs:
+        if key.startswith("resources"):
+            first = value.partition(",")[0].replace(":", "=")
+            return f"roost provider list --resources {shlex.quote(first)}"
+    return "roost provider list"
 
 
 def answered(
-    server: Questions, pairs: QueryPairs, ask: Callable[[], dict[str, Any]]
+    server: Questions,
+    pairs: QueryPairs,
+    ask: Callable[[], dict[str, Any]],
+    providers: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The answer to a question; a refusal names what the server does not know."""
+    """The answer to a question; a refusal names what the server does not know, with near names."""
     try:
         return ask()
     except QuestionRefused as error:
+        if error.status == 404:
+            for name_or_uuid in providers:
+                find_uuid(server, name_or_uuid)
         raise with_suggestion(server, pairs, error) from None
 
 

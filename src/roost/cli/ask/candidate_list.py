@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roost.cli.ask.explanation import group_name
+from roost.cli.ask.asked import group_name
 from roost.cli.table import Table, TableColumn
 from roost.client.questions import Json
 

@@ -16,19 +16,16 @@ from roost.cli.ask.asking import (
     ready_pairs,
     waiting,
 )
-from roost.cli.bars import bar, ink_of
+from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
-from roost.cli.unbroken import Unbroken
+from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
 from roost.client.questions import Json
-
-_BAR_WIDTH = 24
 
 
 @click.command(
@@ -68,7 +65,7 @@ def capacity(
             with waiting("The server counts ...", quiet=watch is not None):
                 answer = answered(server, pairs, lambda: server.capacity(query, by_root=by_root))
             table = root_table(answer) if by_root else total_table(answer)
-            return Output(table, answer, Unbroken(CapacityPicture(answer, by_root)))
+            return Output(table, answer, CapacityPicture(answer, by_root))
 
         present(read, output, watch)
 
@@ -98,10 +95,18 @@ def total_table(answer: Json) -> Table:
 
 def root_table(answer: Json) -> Table:
     """A row for each root, for programs."""
-    columns = (TableColumn("ROOT"), TableColumn("FITS", right=True), TableColumn("UUID"))
-    roots = answer.get("roots") or ()
+    columns = tuple(map(TableColumn, ("ROOT", "FITS", "AT MOST", "UUID")))
     return Table(
-        columns, [[root["root"]["name"], root["fits"], root["root"]["uuid"]] for root in roots]
+        columns,
+        [
+            [
+                root["root"]["name"],
+                root["fits"],
+                root.get("at_most", root["fits"]),
+                root["root"]["uuid"],
+            ]
+            for root in answer.get("roots") or ()
+        ],
     )
 
 
@@ -114,27 +119,26 @@ class CapacityPicture:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         answer = self.answer
-        line = plain(fits_in_words(answer), "bold")
-        line.append(" fit." if answer["exact"] else " fit: the search found no proof of either.")
+        line = plain_line(fits_in_words(answer), "bold")
+        line.append(" fit." if answer["exact"] else " fit. The number is not exact.")
         yield line
         limit = answer.get("limited_by") or {}
         if limit.get("text"):
-            yield plain(limit["text"])
+            yield plain_line(limit["text"])
         if self.by_root:
             yield Text()
-            yield self._roots(options)
+            yield self._roots(ink_for(console))
 
-    def _roots(self, options: ConsoleOptions) -> Table:
+    def _roots(self, ink: Ink) -> Table:
         roots = sorted(
             self.answer.get("roots") or (), key=lambda root: (-root["fits"], root["root"]["name"])
         )
         most = max((root["fits"] for root in roots), default=0)
-        ink = ink_of(options)
         rows = [
             [
                 root["root"]["name"],
-                f"{root['fits']:,}",
-                bar(root["fits"] / most if most else 0.0, _BAR_WIDTH, ink, "green"),
+                fits_in_words({**root, "exact": "at_most" not in root}),
+                share_bar(root["fits"] / most if most else 0.0, ink, style="green"),
             ]
             for root in roots
         ]

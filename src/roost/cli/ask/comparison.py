@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from roost.cli.ask.capacity import fits_in_words
-from roost.cli.ask.explanation import Explanation
+from roost.cli.ask.explanation import ExplanationPicture
+from roost.cli.request.query_text import QueryPairs
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
+from roost.cli.terminal import plain_line
 from roost.client.questions import Json
 
 _COLUMNS = tuple(map(TableColumn, ("QUESTION", "BEFORE", "AFTER", "DIFFERENCE")))
@@ -38,21 +40,23 @@ class Comparison:
 
     answer: Json
     question: str
+    # The query of the question.
+    pairs: QueryPairs
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for change in self.answer.get("changes", ()):
-            style = "" if change.get("applied", True) else "yellow"
-            yield plain(change.get("text") or "", style)
+        for text, alike in groupby(self.answer.get("changes", ()), lambda change: change["text"]):
+            times = len(list(alike))
+            yield plain_line(f"{text} ({times} times)" if times > 1 else text)
         yield Text()
         yield comparison_table(self.answer, self.question)
         for sides in self.answer["answers"]:
             if self.question == "explain":
                 yield Text()
-                yield plain("After the changes:", "bold")
-                yield Explanation(sides["after"])
+                yield plain_line("After the changes:", "bold")
+                yield ExplanationPicture(sides["after"], self.pairs)
             elif self.question == "capacity":
                 limit = sides["after"].get("limited_by") or {}
-                yield from ([plain(f"After: {limit['text']}")] if limit.get("text") else [])
+                yield from ([plain_line(f"After: {limit['text']}")] if limit.get("text") else [])
 
 
 def _candidates_in_words(side: Json) -> str:

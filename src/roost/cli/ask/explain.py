@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -13,16 +14,16 @@ from roost.cli.ask.asking import (
     any_server_command,
     asking,
     ready_pairs,
+    room_command,
     waiting,
 )
-from roost.cli.ask.explanation import Explanation, stage_table
+from roost.cli.ask.explanation import ExplanationPicture, stage_table
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import EXIT_NONE, RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.unbroken import Unbroken
 from roost.cli.watching import present, watch_option
 
 _STATUS = """\b
@@ -45,7 +46,7 @@ Examples:
 @click.option(
     "--misses",
     metavar="NUMBER",
-    type=click.IntRange(0, 1000),
+    type=click.IntRange(0, 100),
     help="How many of the nearest misses to show. [default: 5]",
 )
 @request_options
@@ -94,21 +95,29 @@ def _explain(
     output: OutputForm,
     watch: float | None,
 ) -> None:
-    with asking(connection, any_server_command(request.pairs)) as server:
+    # A server without explanations lists providers, or candidates in the tree of a host.
+    elsewhere = (
+        room_command(request.pairs)
+        if host is None
+        else any_server_command((*request.pairs, ("in_tree", host)))
+    )
+    with asking(connection, elsewhere) as server:
         pairs = ready_pairs(server, request)
         query = query_string(pairs)
         if only_query:
             click.echo(query)
             return
         announce(f"GET /roost/explain?{query}")
+        ask = partial(server.explain, query, host, misses)
         feasible = True
 
         def read() -> Output:
             nonlocal feasible
             with waiting("The server explains ...", quiet=watch is not None):
-                answer = answered(server, pairs, lambda: server.explain(query, host, misses))
+                answer = answered(server, pairs, ask, [host] if host else [])
             feasible = answer["feasible"]
-            return Output(stage_table(answer), answer, Unbroken(Explanation(answer, host)))
+            picture = ExplanationPicture(answer, pairs, host)
+            return Output(stage_table(answer), answer, picture)
 
         present(read, output, watch)
     if not feasible:

@@ -10,17 +10,16 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from roost.cli.ask.asking import announce, answered, asking, ready_pairs, waiting
-from roost.cli.bars import bar, ink_of
+from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.request.command import RequestCommand, optional_request_options, request_in_text
 from roost.cli.request.query_text import QueryPairs, query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
-from roost.cli.unbroken import Unbroken
+from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
-from roost.client.questions import Json
+from roost.client.questions import Json, asks_of
 
 _BAR_WIDTHS = (10, 20)
 _NARROW = 100
@@ -67,15 +66,14 @@ def fragmentation(
         if only_query:
             click.echo("\n".join(queries))
             return
-        for query in queries:
-            announce(f"GET /roost/fragmentation?ask={query}")
+        announce(f"GET /roost/fragmentation?{asks_of(queries)}")
         every: QueryPairs = tuple(pair for pairs in asked for pair in pairs)
 
         def read() -> Output:
             with waiting("The server measures ...", quiet=watch is not None):
                 answer = answered(server, every, lambda: server.fragmentation(queries))
             picture = FragmentationPicture(answer, queries)
-            return Output(class_table(answer, len(queries)), answer, Unbroken(picture))
+            return Output(class_table(answer, len(queries)), answer, picture)
 
         present(read, output, watch)
 
@@ -99,26 +97,30 @@ class FragmentationPicture:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for number, query in enumerate(self.queries, 1):
-            yield plain(f"Usable {number}: where {query} has a candidate", "dim")
+            yield plain_line(f"Usable {number}: where {query} has a candidate", "dim")
         empty = self.answer.get("empty_roots")
         if empty is not None:
-            yield plain(f"{empty:,} roots are empty.")
+            yield plain_line("1 root is empty." if empty == 1 else f"{empty:,} roots are empty.")
         yield Text()
-        yield self._classes(options)
+        yield self._classes(ink_for(console), _BAR_WIDTHS[options.max_width >= _NARROW])
 
-    def _classes(self, options: ConsoleOptions) -> Table:
-        ink, width = ink_of(options), _BAR_WIDTHS[options.max_width >= _NARROW]
+    def _classes(self, ink: Ink, width: int) -> Table:
         columns = [TableColumn("RESOURCE CLASS"), TableColumn("FREE", right=True)]
         for number in range(len(self.queries)):
-            columns += [TableColumn(f"USABLE {number + 1}", right=True), TableColumn("")]
+            # A narrow terminal shows the numbers without their bars.
+            columns += [
+                TableColumn(f"USABLE {number + 1}", right=True),
+                TableColumn("%", right=True),
+                TableColumn("", optional=True),
+            ]
         rows = []
         for name, amounts in sorted(self.answer["resource_classes"].items()):
             free = amounts["free"]
             row = [name, f"{free:,}"]
             for usable in amounts["usable"]:
                 share = usable / free if free else 0.0
-                drawn = bar(share, width, ink, "green" if share > 0.5 else "yellow")
-                drawn.append(f" {100 * share:.0f} %")
-                row += [f"{usable:,}", drawn]
+                percent = f"{100 * share:.0f}" if free else "-"
+                style = "green" if share > 0.5 else "yellow"
+                row += [f"{usable:,}", percent, share_bar(share, ink, width, style)]
             rows.append(row)
         return Table(columns, rows)

@@ -14,9 +14,8 @@ from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.request.command import EXIT_NONE, EXIT_UNKNOWN
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain
-from roost.cli.unbroken import Unbroken
-from roost.cli.usage import usage_status
+from roost.cli.terminal import plain_line
+from roost.cli.usage_status import usage_status
 from roost.client.questions import Json
 
 
@@ -48,7 +47,7 @@ def resilience(*, connection: ConnectionSettings, lose: int, output: OutputForm)
         announce(f"GET /roost/resilience?lose={lose}")
         with waiting("The server loses each root in turn ..."):
             answer = server.resilience(lose)
-        print_output(Output(lost_table(answer), answer, Unbroken(LossPicture(answer))), output)
+        print_output(Output(lost_table(answer), answer, LossPicture(answer)), output)
     if answer["roots"]:
         sys.exit(EXIT_NONE)
 
@@ -74,12 +73,14 @@ class LossPicture:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         survives, lost = self.answer["survives"], self.answer["roots"]
         if not lost:
-            yield plain(f"Each of the {survives:,} roots may be lost.", "bold green")
+            yield plain_line(f"Each of the {survives:,} roots may be lost.", "bold green")
         else:
             roots = "root" if len(lost) == 1 else "roots"
-            yield plain(f"{len(lost):,} {roots} may not be lost; {survives:,} may.", "bold red")
+            yield plain_line(
+                f"{len(lost):,} {roots} may not be lost; {survives:,} may.", "bold red"
+            )
         if self.answer.get("exact") is False:
-            yield plain("The search was not complete: more of them may be safe to lose.")
+            yield plain_line("The search was not complete: more of them may be safe to lose.")
         if lost:
             yield Text()
             yield lost_table(self.answer)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -19,7 +21,7 @@ from roost.cli.ask.comparison import Comparison, comparison_table
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.request.changes import ImaginedChange, read_changes
+from roost.cli.request.changes import ImaginedChange, named_providers, read_changes
 from roost.cli.request.command import (
     RequestCommand,
     explaining_usage,
@@ -29,9 +31,9 @@ from roost.cli.request.command import (
 )
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.unbroken import Unbroken
 from roost.client.questions import Questions
 
+_SHOWN_MAX = 1000
 QUESTIONS = ("capacity", "explain", "candidates")
 
 
@@ -116,17 +118,26 @@ def whatif(
     with asking(connection, any_server_command(request.pairs)) as server:
         pairs = ready_pairs(server, request)
         query = query_string(pairs)
+        changes, named = _changes(server)
         if only_query:
             click.echo(query)
             return
-        changes, named = _changes(server)
-        announce(f"POST /roost/whatif  {len(changes)} changes, {question} {query}")
+        ask = [{question: query}]
+        announce(f"POST /roost/whatif {_cut(json.dumps({'changes': changes, 'ask': ask}))}")
         with waiting("The server imagines ..."):
             answer = answered(
-                server, pairs + named, lambda: server.whatif(changes, [{question: query}])
+                server,
+                pairs + named,
+                partial(server.whatif, changes, ask),
+                named_providers(changes),
             )
-        picture = Unbroken(Comparison(answer, question))
+        picture = Comparison(answer, question, pairs)
         print_output(Output(comparison_table(answer, question), answer, picture), output)
+
+
+def _cut(text: str) -> str:
+    """The beginning of a body that many claims make long."""
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]} ..."
 
 
 def _changes(server: Questions) -> tuple[Sequence[ImaginedChange], QueryPairs]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from roost.cli.request.query_text import UnreadableRequest
@@ -11,6 +11,9 @@ from roost.cli.request.words import RequestWord
 from roost.model.identifiers import is_uuid
 
 ImaginedChange: TypeAlias = dict[str, Any]
+
+CHANGES_MAX = 100
+"""The number of changes that a server takes at once."""
 
 _SEVERAL = re.compile(r"([1-9][0-9]{0,4})\*(.+)\Z")
 # A name of a provider may have colons, as the address of a device has.
@@ -36,7 +39,26 @@ def read_changes(
             changes += [{"claim": {"query": query_of(text), "order": "first"}}] * times
         elif option in _CHANGES:
             changes.append(_CHANGES[option](value))
+    if len(changes) > CHANGES_MAX:
+        raise UnreadableRequest(
+            f"{len(changes)} changes are more than the {CHANGES_MAX} that a server imagines at "
+            "once. Leave some out; each claim counts as one."
+        )
     return changes
+
+
+def named_providers(changes: Iterable[ImaginedChange]) -> Iterator[str]:
+    """The providers that these changes name.
+
+    >>> list(named_providers([{"drain": "a"}, {"add": {"like": "b"}}, {"release": "c"}]))
+    ['a', 'b']
+    """
+    for change in changes:
+        for kind, value in change.items():
+            if kind in ("drain", "remove"):
+                yield value
+            elif kind in ("add", "inventory", "traits"):
+                yield value.get("like") or value["provider"]
 
 
 def _several(value: str) -> tuple[int, str]:

@@ -9,11 +9,18 @@ from typing import Any
 
 import click
 
+from roost.cli.completers import complete_providers
 from roost.cli.request.argument_order import TakesValue, ordered_words
+from roost.cli.request.completion import (
+    WORDS_KEY,
+    complete_amounts,
+    complete_group_names,
+    complete_trait_list,
+)
 from roost.cli.request.query_text import UnreadableRequest, pairs_of
 from roost.cli.request.texts import REQUEST_OPTIONS, read_request
 from roost.cli.request.words import POLICIES, RequestWord, TypedRequest, read_words
-from roost.cli.usage import usage_status
+from roost.cli.usage_status import usage_status
 from roost.model.text import with_next
 
 EXIT_UNKNOWN = 1
@@ -22,14 +29,12 @@ EXIT_UNKNOWN = 1
 EXIT_NONE = 2
 """The exit status of an answer that the operator did not hope for: no candidate, no room."""
 
-WORDS_KEY = "roost.request_words"
-"""Where the context of a command has the words of the command line in their order."""
-
 _GROUP_OPTIONS = (
     click.option(
         "--require",
         metavar="TRAIT",
         multiple=True,
+        shell_complete=complete_trait_list,
         expose_value=False,
         help="Trait that must be there. `A,B` asks for both, `in:A,B` for one of them.",
     ),
@@ -37,6 +42,7 @@ _GROUP_OPTIONS = (
         "--forbid",
         metavar="TRAIT",
         multiple=True,
+        shell_complete=complete_trait_list,
         expose_value=False,
         help="Trait that must not be there, as --require '!TRAIT'.",
     ),
@@ -51,6 +57,7 @@ _GROUP_OPTIONS = (
         "--in-tree",
         metavar="NAME_OR_UUID",
         multiple=True,
+        shell_complete=complete_providers,
         expose_value=False,
         help="Provider whose tree must give it all.",
     ),
@@ -68,6 +75,7 @@ _REQUEST_OPTIONS = (
         "--same-subtree",
         metavar="NAME,NAME",
         multiple=True,
+        shell_complete=complete_group_names,
         expose_value=False,
         help="Groups whose providers are below one of them.",
     ),
@@ -87,8 +95,35 @@ _REQUEST_OPTIONS = (
         "--root-require",
         metavar="TRAIT",
         multiple=True,
+        shell_complete=complete_trait_list,
         expose_value=False,
         help="Trait that the root of the tree must have; '!TRAIT' must not.",
+    ),
+)
+_EXTENDED_OPTIONS = (
+    click.option(
+        "--in-subtree",
+        metavar="NAME_OR_UUID",
+        multiple=True,
+        shell_complete=complete_providers,
+        expose_value=False,
+        help="Provider below which the group must be. Roost only.",
+    ),
+    click.option(
+        "--or",
+        metavar="CLASS=AMOUNT,...",
+        multiple=True,
+        shell_complete=complete_amounts,
+        expose_value=False,
+        help="Take this in the group if nothing before it is there. Roost only.",
+    ),
+    click.option(
+        "--apart",
+        metavar="NAME,NAME",
+        multiple=True,
+        shell_complete=complete_group_names,
+        expose_value=False,
+        help="Groups that share no provider with each other. Roost only.",
     ),
 )
 _QUERY_OPTIONS = (
@@ -144,10 +179,10 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _with_request(command, (*_GROUP_OPTIONS, *_REQUEST_OPTIONS, *_QUERY_OPTIONS))
 
 
-def limited_request_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with `--limit`, for a command that shows candidates."""
-    options = (*_GROUP_OPTIONS, *_REQUEST_OPTIONS, _LIMIT_OPTION, *_QUERY_OPTIONS)
-    return _with_request(command, options)
+def candidate_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a command that shows candidates: with `--limit` and the extended options."""
+    of_request = (*_GROUP_OPTIONS, *_REQUEST_OPTIONS, *_EXTENDED_OPTIONS)
+    return _with_request(command, (*of_request, _LIMIT_OPTION, *_QUERY_OPTIONS))
 
 
 def optional_request_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,7 +206,9 @@ def _with_request(
     wrapped: Callable[..., Any] = with_request
     for option in reversed(options):
         wrapped = option(wrapped)
-    return click.argument("words", metavar="CLASS=AMOUNT...", nargs=-1)(wrapped)
+    return click.argument(
+        "words", metavar="CLASS=AMOUNT...", nargs=-1, shell_complete=complete_amounts
+    )(wrapped)
 
 
 def words_of_request(bare_count: int) -> list[RequestWord]:

@@ -26,8 +26,11 @@ class TypedGroup:
     # Values `in:A,B`: one of these traits must be there.
     any_traits: list[str] = field(default_factory=list)
     aggregates: list[str] = field(default_factory=list)
-    # A uuid or a name.
+    # Resources to take instead of those before them, in order of preference.
+    alternatives: list[str] = field(default_factory=list)
+    # Uuids or names.
     in_tree: str | None = None
+    in_subtree: str | None = None
 
     @property
     def name(self) -> str:
@@ -36,15 +39,15 @@ class TypedGroup:
 
     def is_empty(self) -> bool:
         """Whether no word has described the group."""
-        return not (
-            self.resources or self.traits or self.any_traits or self.aggregates or self.in_tree
-        )
+        return not any(self.pairs())
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The parameters of the group."""
         if self.resources:
             amounts = (f"{name}:{amount}" for name, amount in self.resources.items())
             yield f"resources{self.suffix}", ",".join(amounts)
+        for alternative in self.alternatives:
+            yield f"or_resources{self.suffix}", alternative
         if self.traits:
             yield f"required{self.suffix}", ",".join(self.traits)
         for choice in self.any_traits:
@@ -53,6 +56,8 @@ class TypedGroup:
             yield f"member_of{self.suffix}", aggregates
         if self.in_tree is not None:
             yield f"in_tree{self.suffix}", self.in_tree
+        if self.in_subtree is not None:
+            yield f"in_subtree{self.suffix}", self.in_subtree
 
     def add_resources(self, word: str) -> None:
         """Add what a bare word asks for: `VCPU=4`, `VCPU:4` or several with commas."""
@@ -64,6 +69,28 @@ class TypedGroup:
                     f"group: --group NAME {name}={amount}"
                 )
             self.resources[name] = amount
+
+    def add_alternative(self, value: str) -> None:
+        """Add what `--or` would take instead: `VCPU=2,MEMORY_MB=4096`."""
+        parts = map(_amount, value.split(","))
+        self.alternatives.append(",".join(f"{name}:{amount}" for name, amount in parts))
+
+    def set_tree(self, value: str) -> None:
+        """Set the provider whose tree the group is in."""
+        self._refuse_second("--in-tree", self.in_tree)
+        self.in_tree = value
+
+    def set_subtree(self, value: str) -> None:
+        """Set the provider below which the group is."""
+        self._refuse_second("--in-subtree", self.in_subtree)
+        self.in_subtree = value
+
+    def _refuse_second(self, option: str, earlier: str | None) -> None:
+        if earlier is not None:
+            raise UnreadableRequest(
+                f"The group {self.name} has {option} twice: one is all it can be in. "
+                "Leave one out, or begin another group with --group NAME"
+            )
 
     def add_traits(self, value: str) -> None:
         """Add what `--require` asks for: `A`, `!A`, `A,B` or `in:A,B`."""

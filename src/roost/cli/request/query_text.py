@@ -31,6 +31,23 @@ def query_string(pairs: Iterable[tuple[str, str]]) -> str:
     return urlencode(list(pairs), safe=_READABLE)
 
 
+def plain_pairs(pairs: QueryPairs) -> QueryPairs:
+    """The pairs of a query without what only `GET /roost/candidates` answers.
+
+    >>> plain_pairs((("resources_a", "VCPU:1"), ("in_subtree_a", "x"), ("isolate", "_a,_b")))
+    (('resources_a', 'VCPU:1'),)
+    """
+    kept = [
+        (key, value)
+        for key, value in pairs
+        if key != "isolate"
+        and not key.startswith(("in_subtree", "or_resources"))
+        and not (key == "root_required" and value.startswith("in:"))
+    ]
+    roots = [pair for pair in kept if pair[0] == "root_required"]
+    return tuple(pair for pair in kept if pair not in roots[1:])
+
+
 def pairs_of(text: str) -> QueryPairs:
     """The pairs of a query string, or of a log line that has one.
 

@@ -14,8 +14,11 @@ REQUEST_OPTIONS = {
     "--forbid": TakesValue.ALWAYS,
     "--member-of": TakesValue.ALWAYS,
     "--in-tree": TakesValue.ALWAYS,
+    "--in-subtree": TakesValue.ALWAYS,
+    "--or": TakesValue.ALWAYS,
     "--group": TakesValue.ALWAYS,
     "--same-subtree": TakesValue.ALWAYS,
+    "--apart": TakesValue.ALWAYS,
     "--isolate": TakesValue.NEVER,
     "--group-policy": TakesValue.ALWAYS,
     "--root-require": TakesValue.ALWAYS,
@@ -25,8 +28,8 @@ REQUEST_OPTIONS = {
 
 # Names of resource classes are upper case, so no word begins like a parameter.
 _QUERY = re.compile(
-    r"(?:\A|[?&])(?:resources|required|member_of|in_tree|group_policy|same_subtree|root_required"
-    r"|limit)[A-Za-z0-9_-]*="
+    r"(?:\A|[?&])(?:(?:or_)?resources|(?:root_)?required|member_of|in_tree|in_subtree|group_policy"
+    r"|same_subtree|isolate|limit)[A-Za-z0-9_-]*="
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from roost.cli.request.groups import TypedGroup, trait_list
+from roost.cli.request.groups import TypedGroup
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest
 from roost.model.text import nearest
 
@@ -20,6 +20,9 @@ _OF_A_GROUP = {
     "--require": TypedGroup.add_traits,
     "--forbid": TypedGroup.forbid_traits,
     "--member-of": TypedGroup.add_aggregates,
+    "--in-tree": TypedGroup.set_tree,
+    "--in-subtree": TypedGroup.set_subtree,
+    "--or": TypedGroup.add_alternative,
 }
 
 
@@ -57,28 +60,25 @@ class _Draft:
 
     groups: list[TypedGroup] = field(default_factory=lambda: [TypedGroup("")])
     same_subtrees: list[tuple[str, ...]] = field(default_factory=list)
-    root_traits: list[str] = field(default_factory=list)
+    # Groups that share no provider with each other.
+    isolated: list[tuple[str, ...]] = field(default_factory=list)
+    # The traits of the root, as those of a group.
+    root: TypedGroup = field(default_factory=lambda: TypedGroup(""))
     policy: str | None = None
     limit: str | None = None
 
     def take(self, word: RequestWord) -> None:
         option, value = word
-        group = self.groups[-1]
         if option in _OF_A_GROUP:
-            _OF_A_GROUP[option](group, value)
-        elif option == "--in-tree":
-            if group.in_tree is not None:
-                raise UnreadableRequest(
-                    f"The group {group.name} has --in-tree twice: one tree is all it can be in. "
-                    "Leave one out, or begin another group with --group NAME"
-                )
-            group.in_tree = value
+            _OF_A_GROUP[option](self.groups[-1], value)
         elif option == "--group":
             self._begin_group(value)
         elif option == "--same-subtree":
             self.same_subtrees.append(tuple(map(_suffix, _split(value))))
+        elif option == "--apart":
+            self.isolated.append(tuple(map(_suffix, _split(value))))
         elif option == "--root-require":
-            self.root_traits += trait_list(value)
+            self.root.add_traits(value)
         elif option == "--limit":
             self.limit = value
         else:
@@ -113,9 +113,10 @@ class _Draft:
             )
 
     def name_the_first_group(self) -> Iterator[str]:
-        """Give the words before the first `--group` the only unknown name in `--same-subtree`."""
+        """Give the words before the first `--group` the only group that is named but not there."""
         known = [group.suffix for group in self.groups[1:]]
-        named = dict.fromkeys(suffix for subtree in self.same_subtrees for suffix in subtree)
+        sets = [*self.same_subtrees, *self.isolated]
+        named = dict.fromkeys(suffix for groups in sets for suffix in groups)
         unknown = [suffix for suffix in named if suffix not in known]
         if not unknown:
             return
@@ -139,8 +140,9 @@ class _Draft:
             yield "group_policy", self.policy
         for subtree in self.same_subtrees:
             yield "same_subtree", ",".join(subtree)
-        if self.root_traits:
-            yield "root_required", ",".join(self.root_traits)
+        for groups in self.isolated:
+            yield "isolate", ",".join(groups)
+        yield from ((f"root_{key}", value) for key, value in self.root.pairs())
         if self.limit is not None:
             yield "limit", self.limit
 
@@ -151,7 +153,7 @@ def _unknown_group(suffix: str, meant: str | None) -> str:
         advice = f"Begin it before its resources: --group {name} VCPU=1"
     else:
         advice = f"Did you mean {meant.removeprefix('_')}?"
-    return f"--same-subtree names the group {name}, which is not there. {advice}"
+    return f"The group {name} is not there, but another option names it. {advice}"
 
 
 def _suffix(name: str) -> str:

@@ -16,7 +16,7 @@ from rich.progress import track
 
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.terminal import echo_line
-from roost.cli.usage import usage_status
+from roost.cli.usage_status import usage_status
 from roost.client.drivers.file import PLACEHOLDER
 from roost.client.errors import NotConfigured
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report

@@ -11,6 +11,7 @@ from roost.cli.output import Output, OutputForm, output_options
 from roost.cli.table import Table, TableColumn
 from roost.cli.tree.drawing import TreeDrawing
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 from roost.client.inspection import InspectedTree, inspect_tree
 from roost.client.lookup import find_provider
 from roost.client.placement import Placement
@@ -48,7 +49,7 @@ Examples:
 """,
     )
     @click.argument(
-        "names", metavar="[NAME_OR_UUID]...", nargs=-1, shell_complete=complete_providers
+        "names", type=WORD, metavar="[NAME_OR_UUID]...", nargs=-1, shell_complete=complete_providers
     )
     @click.option("--details", is_flag=True, help="Spell out all traits and aggregates.")
     @click.option(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.placement.administration import Administration
-from roost.client.placement.answers import refusal, require_ok
+from roost.client.placement.answers import require_ok
 from roost.client.transport import PlacementResponse
 
 Json: TypeAlias = Mapping[str, Any]
@@ -24,6 +24,13 @@ class Questions(Administration):
         """The candidates, on any placement server."""
         return self._get("/allocation_candidates", query, {"allocation_requests": list})
 
+    def ranked_candidates(
+        self, query: str, order: str | None = None, seed: int | None = None
+    ) -> dict[str, Any]:
+        """The candidates in an order of Roost, for a query that may ask more than the API."""
+        fields = {"allocation_requests": list}
+        return self._get("/roost/candidates", ordered(query, order, seed), fields)
+
     def explain(
         self, query: str, provider: str | None = None, misses: int | None = None
     ) -> dict[str, Any]:
@@ -37,14 +44,10 @@ class Questions(Administration):
 
     def capacity(self, query: str, *, by_root: bool = False) -> dict[str, Any]:
         """How many consumers with this request fit; with the number of each root, all pages."""
-        own = {"by": "root", "page_limit": _PAGE_LIMIT} if by_root else {}
         fields = {"fits": int, "exact": bool}
-        answer = self._get("/roost/capacity", _joined(query, own), fields)
-        while marker := answer.get("next"):
-            page = self._get("/roost/capacity", _joined(query, own | {"marker": marker}), fields)
-            roots = [*answer.get("roots", ()), *page.get("roots", ())]
-            answer = {**answer, "roots": roots, "next": page.get("next")}
-        return answer
+        if not by_root:
+            return self._get("/roost/capacity", query, fields)
+        return self._get_roots("/roost/capacity", _joined(query, {"by": "root"}), fields)
 
     def whatif(
         self, changes: Sequence[Mapping[str, Any]], ask: Sequence[Mapping[str, str]]
@@ -56,12 +59,22 @@ class Questions(Administration):
 
     def fragmentation(self, queries: Sequence[str]) -> dict[str, Any]:
         """The free amounts, and those on trees where each query has a candidate."""
-        asks = urlencode([("ask", query) for query in queries])
-        return self._get("/roost/fragmentation", asks, {"resource_classes": dict})
+        return self._get("/roost/fragmentation", asks_of(queries), {"resource_classes": dict})
 
     def resilience(self, lose: int) -> dict[str, Any]:
         """The roots whose consumers would not fit on the remaining ones."""
-        return self._get("/roost/resilience", f"lose={lose}", {"survives": int, "roots": list})
+        return self._get_roots("/roost/resilience", f"lose={lose}", {"survives": int})
+
+    def _get_roots(self, path: str, query: str, fields: Mapping[str, type]) -> dict[str, Any]:
+        """An answer with a list of roots: its first page, with the roots of all pages."""
+        fields = {**fields, "roots": list}
+        own: dict[str, Any] = {"page_limit": _PAGE_LIMIT}
+        answer = self._get(path, _joined(query, own), fields)
+        while marker := answer.get("next"):
+            page = self._get(path, _joined(query, own | {"marker": marker}), fields)
+            answer["roots"] += page["roots"]
+            answer["next"] = page.get("next")
+        return answer
 
     def _get(self, path: str, query: str, fields: Mapping[str, type]) -> dict[str, Any]:
         address = f"{path}?{query}" if query else path
@@ -70,6 +83,20 @@ class Questions(Administration):
     def _ask(self, method: str, path: str, body: Any = None) -> PlacementResponse:
         # No question changes the server, so the transport may ask it twice.
         return self._send(method, path, body, str(self.version), repeatable=True)
+
+
+def asks_of(queries: Iterable[str]) -> str:
+    """The parameters of a question about several queries.
+
+    >>> asks_of(["resources=VCPU:1"])
+    'ask=resources%3DVCPU:1'
+    """
+    return urlencode([("ask", query) for query in queries], safe=":,!")
+
+
+def ordered(query: str, order: str | None, seed: int | None) -> str:
+    """A query for candidates in an order."""
+    return _joined(query, {"order": order, "seed": seed})
 
 
 def _joined(query: str, own: Mapping[str, Any]) -> str:
@@ -84,7 +111,13 @@ def _content(path: str, answer: PlacementResponse, fields: Mapping[str, type]) -
     if answer.status == 404 and path.startswith(OWN_PREFIX) and not code.startswith(_OWN_CODES):
         raise NotOffered(f"The server does not offer {path}", path)
     if answer.status in (400, 404, 409):
-        raise refusal(QuestionRefused, f"The server refused the question {path}", answer)
+        raise QuestionRefused(
+            f"The server refused the question {path}",
+            status=answer.status,
+            # The sentence that says what is wrong stands behind a general one.
+            detail=answer.detail.rpartition("\n\n")[2].strip(),
+            request_id=answer.request_id,
+        )
     require_ok(answer, QuestionRefused, f"The server did not answer {path}")
     for name, kind in fields.items():
         answer.field(name, kind)

@@ -40,10 +40,10 @@ def test_a_row_has_the_provider_its_groups_and_what_is_free(host: LiveProviders)
 def test_an_empty_list_ends_with_the_command_that_says_why(host: LiveProviders) -> None:
     outcome = roost("candidates", "VCPU=40", "--in-tree", host.name("host"))
     assert outcome.status == 2
-    assert outcome.err.splitlines()[-2:] == [
-        "There are no candidates.",
-        f"Next: roost explain --from-query 'resources=VCPU:40&in_tree={host.uuid('host')}'",
-    ]
+    assert outcome.lines == ["There are no candidates."]
+    assert outcome.err.splitlines()[-1] == (
+        f"Next: roost explain --from-query 'resources=VCPU:40&in_tree={host.uuid('host')}'"
+    )
 
 
 def test_a_misspelt_class_gets_a_suggestion(live_providers: LiveProviders) -> None:
@@ -117,3 +117,28 @@ def test_a_server_that_is_away_is_an_error_of_two_lines() -> None:
     assert (outcome.status, outcome.out) == (1, "")
     assert url in outcome.err
     assert "roost serve" in outcome.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        (["--order", "pack"], {"order": "pack"}),
+        (["--seed", "7"], {"order": "random", "seed": "7"}),
+        (["--or", "VCPU=2"], {"or_resources": "VCPU:2"}),
+        (["--in-subtree", "compute-1"], {"in_subtree": "compute-1"}),
+        (["--root-require", "in:A,B"], {"root_required": "in:A,B"}),
+    ],
+)
+def test_what_only_roost_answers_goes_to_its_own_route(
+    serving: Serving, words: list[str], query: dict[str, str]
+) -> None:
+    stub = serving({"/roost/candidates": NOTHING})
+    outcome = roost("candidates", "VCPU=4", *words)
+    assert outcome.status == 2, outcome.err
+    assert stub.queries == [{"resources": "VCPU:4", "limit": "20", **query}]
+    # The explanation takes parameters of the API only.
+    assert outcome.err.splitlines()[-1] == "Next: roost explain --from-query resources=VCPU:4"
+    serving({})
+    refused = roost("candidates", "VCPU=4", *words)
+    assert refused.status == 1
+    assert refused.err.splitlines()[-1] == "Next: roost candidates --from-query resources=VCPU:4"

@@ -24,28 +24,29 @@ def test_the_query_is_shown_beside_the_answer(serving: Serving) -> None:
 
 def test_a_funnel_marks_the_stage_that_leaves_nothing(serving: Serving) -> None:
     serving({EXPLAIN: explanation()})
-    outcome = roost("explain", "VCPU=4")
+    words = ["DISK_GB=5", "--require", "A,!B", "--group", "cpu", "PCPU=64", "--isolate"]
+    outcome = roost("explain", *words)
     assert outcome.status == 2
     bar, empty = "█" * 24, "░" * 24
     assert outcome.lines == [
         "There are no candidates. No provider has 64 PCPU free.",
         "",
         "Group unsuffixed",
-        f"STAGE  PROVIDERS  TREES  {' ' * 24}  WHAT IS LEFT",
-        f"class        600    600  {bar}  after class",
-        f"unit         600    600  {bar}  after unit",
-        f"room         600    600  {bar}  after room",
+        f"STAGE   PROVIDERS  TREES  {' ' * 24}  WHAT IT ASKS",
+        f"class         600    600  {bar}  inventory of DISK_GB",
+        f"unit          600    600  {bar}  units that allow DISK_GB=5",
+        f"room          600    600  {bar}  DISK_GB=5 free",
+        f"traits        600    600  {bar}  trait !B",
         "",
         "Group cpu",
-        f"STAGE  PROVIDERS  TREES  {' ' * 24}  WHAT IS LEFT",
-        f"class      1,200    600  {bar}  after class",
-        f"room           0      0  {empty}  has 64 PCPU free <- no tree is left",
+        f"STAGE  PROVIDERS  TREES  {' ' * 24}  WHAT IT ASKS",
+        f"class      1,200    600  {bar}  inventory of PCPU",
+        f"room           0      0  {empty}  PCPU=64 free <- no tree is left",
         "",
         "All groups together",
-        f"STAGE     TREES  {' ' * 24}  WHAT IS LEFT",
-        f"root        600  {bar}  after root",
-        f"groups        0  {empty}  after groups",
-        f"together      0  {empty}  after together",
+        f"STAGE     TREES  {' ' * 24}  WHAT IT ASKS",
+        f"groups        0  {empty}  each group by itself",
+        f"together      0  {empty}  all groups at once; traits A; a provider for each group",
         "",
         "Nearest misses",
         "compute-1",
@@ -60,7 +61,7 @@ def test_a_funnel_marks_the_stage_that_leaves_nothing(serving: Serving) -> None:
 def test_a_terminal_without_blocks_gets_bars_of_ascii(serving: Serving) -> None:
     serving({EXPLAIN: explanation()})
     outcome = roost("explain", "VCPU=4", encoding="ascii")
-    assert f"  {'#' * 24}  after class" in outcome.out
+    assert f"  {'#' * 24}  inventory of VCPU" in outcome.out
     assert "?" not in outcome.out
 
 
@@ -78,7 +79,7 @@ def test_csv_has_a_row_for_each_stage(serving: Serving) -> None:
     assert lines[0] == "group,stage,providers,trees,text"
     assert "cpu,room,0,0,has 64 PCPU free" in lines
     assert "request,together,,0,after together" in lines
-    assert len(lines) == 1 + 5 + 3
+    assert len(lines) == 1 + 6 + 3
 
 
 def test_why_asks_about_one_host(serving: Serving) -> None:
@@ -114,16 +115,31 @@ def test_the_query_alone_needs_no_server() -> None:
     assert (outcome.status, outcome.out, outcome.err) == (0, "resources=VCPU:4\n", "")
 
 
-@pytest.mark.parametrize("command", [["explain"], ["why", "compute-1"], ["capacity"]])
+def test_an_option_without_its_value_takes_no_option_behind_it() -> None:
+    outcome = roost("explain", "--watch", "--group", "a", "VCPU=4", "--query")
+    assert (outcome.status, outcome.out) == (0, "resources_a=VCPU:4\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "following"),
+    [
+        (["explain"], "roost provider list --resources VCPU=4"),
+        (
+            ["why", "compute-1"],
+            "roost candidates --from-query 'resources=VCPU:4,PCPU:1&in_tree=compute-1'",
+        ),
+        (["capacity"], "roost candidates --from-query resources=VCPU:4,PCPU:1"),
+    ],
+)
 def test_a_server_without_the_route_gets_the_next_command(
-    serving: Serving, command: list[str]
+    serving: Serving, command: list[str], following: str
 ) -> None:
     serving({})
-    outcome = roost(*command, "VCPU=4")
+    outcome = roost(*command, "VCPU=4", "PCPU=1")
     assert (outcome.status, outcome.out) == (1, "")
-    sentence, following = outcome.err.splitlines()[-2:]
+    *_, sentence, last = outcome.err.splitlines()
     assert "does not offer /roost/" in sentence
-    assert following == "Next: roost candidates --from-query resources=VCPU:4"
+    assert last == f"Next: {following}"
 
 
 def test_an_unknown_host_is_no_missing_route(serving: Serving) -> None:
@@ -131,7 +147,8 @@ def test_an_unknown_host_is_no_missing_route(serving: Serving) -> None:
     serving({EXPLAIN: Reply(404, body={"errors": [error]})})
     outcome = roost("why", "x", "VCPU=4")
     assert outcome.status == 1
-    assert "No provider has the uuid or name 'x'." in outcome.err
+    assert "No provider has the name or uuid x." in outcome.err
+    assert "does not offer" not in outcome.err
 
 
 @pytest.mark.parametrize(

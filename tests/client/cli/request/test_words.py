@@ -35,6 +35,15 @@ CASES = {
     "VCPU=1 --in-tree compute-1": "resources=VCPU:1&in_tree=compute-1",
     "VCPU=1 --root-require A,'!B' --root-require C": "resources=VCPU:1&root_required=A,!B,C",
     "VCPU=1 --limit 3": "resources=VCPU:1&limit=3",
+    "VCPU=1 --root-require in:A,B --root-require C": (
+        "resources=VCPU:1&root_required=C&root_required=in:A,B"
+    ),
+    "VCPU=4 --or VCPU=2,VGPU=1 --or VCPU=1": (
+        "resources=VCPU:4&or_resources=VCPU:2,VGPU:1&or_resources=VCPU:1"
+    ),
+    "--group a VF=1 --in-subtree h --group b VF=1 --apart a,b": (
+        "resources_a=VF:1&in_subtree_a=h&resources_b=VF:1&group_policy=none&isolate=_a,_b"
+    ),
     "--group net VF=1": "resources_net=VF:1",
     "--group 1 VF=1 --group _x VF=2": "resources1=VF:1&resources_x=VF:2&group_policy=none",
     "--isolate --group a VF=1 --group b VF=1": (
@@ -87,9 +96,12 @@ def test_a_note_tells_that_the_first_group_got_a_name() -> None:
         ("--require A", ["no resources", "VCPU=4"]),
         ("", ["no resources"]),
         ("VCPU=1 --isolate --group-policy none", ["contradict"]),
-        ("VCPU=1 --group net VF=1 --same-subtree cpu,nett", ["--same-subtree", "mean net"]),
+        ("VCPU=1 --group net VF=1 --same-subtree cpu,nett", ["group nett", "mean net"]),
         ("VCPU=1 --group cpu PCPU=1 --group net VF=1 --same-subtree cup,net", ["mean cpu"]),
-        ("--group net VF=1 --same-subtree cpu,net", ["the group cpu", "--group cpu VCPU=1"]),
+        ("--group net VF=1 --same-subtree cpu,net", ["group cpu", "--group cpu VCPU=1"]),
+        ("--group a VF=1 --group b VF=1 --apart a,bb", ["group bb", "mean b"]),
+        ("VCPU=1 --or VCPU", ["'VCPU'"]),
+        ("VCPU=1 --in-subtree a --in-subtree b", ["--in-subtree twice"]),
         ("VCPU=1 --watch", ["--watch", "none of a request"]),
         ("VCPU=1 'MEMORY", ["cannot be split"]),
     ],

@@ -1,0 +1,176 @@
+"""Random questions in the extended grammar: every answer is that of the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from roost.api.application import Application
+from roost.store.database import Database
+from support.api_client import ApiClient, application_client, settings_for
+from support.properties import many
+from support.scenarios.answers import Found, read_answer, read_candidate, summary_faults
+from support.scenarios.cloud import Cloud, Write, Writer
+from support.scenarios.extended_requests import ExtendedRequest, extended_requests
+from support.scenarios.oracle import Candidate, World
+from support.scenarios.preferences import in_order, preferred
+from support.scenarios.random_clouds import Draw, choose, foundings
+from support.scenarios.scenario import drawing, query_text, readable
+from support.store.table_cleaning import clean_tables
+
+pytestmark = [
+    pytest.mark.hypothesis,
+    pytest.mark.parametrize("kind", ["sqlite"], indirect=True),
+]
+
+# The number of clouds.
+EXAMPLES = many(16)
+REQUESTS_MAX = 6
+
+CLOUD_SETTINGS = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@st.composite
+def clouds(draw: Draw) -> tuple[list[Write], World, list[ExtendedRequest]]:
+    """The writes that make a cloud, the cloud, and requests to it."""
+    writes = list(draw(foundings()))
+    cloud = Cloud()
+    for write in writes:
+        cloud = write.apply(cloud)
+    asked = [draw(extended_requests(cloud)) for _ in range(choose(draw, [2, REQUESTS_MAX]))]
+    return writes, cloud.world(), asked
+
+
+def send_all(api: ApiClient, writes: list[Write]) -> None:
+    def ask(method: str, path: str, version: str, body: Any) -> tuple[int, Any]:
+        answer = api.at(version).request(method, path, body)
+        return answer.status, answer.json if answer.body else None
+
+    writer = Writer(ask)
+    for write in writes:
+        write.send(writer)
+
+
+def told(
+    database: Database, tmp_path: Path, check: Callable[[ApiClient, World, ExtendedRequest], None]
+) -> None:
+    """Check every request to every cloud."""
+    configuration = settings_for(database, tmp_path)
+
+    @CLOUD_SETTINGS
+    @given(clouds())
+    def tell(made: tuple[list[Write], World, list[ExtendedRequest]]) -> None:
+        writes, world, asked = made
+        database.write(clean_tables)
+        api = application_client(Application(configuration, database))
+        send_all(api, writes)
+        for request in asked:
+            try:
+                check(api, world, request)
+            except AssertionError as error:
+                error.add_note(readable(f"world: {drawing(world)}\n{query_text(request)}"))
+                raise
+
+    tell()
+
+
+def listed(api: ApiClient, path: str) -> tuple[list[Candidate], list[dict[str, int]], Found]:
+    """The candidates in their order, the alternatives that each takes, and the whole answer."""
+    answer = api.get(path)
+    assert answer.status == 200, answer.body
+    body = answer.json
+    choices = [entry.pop("alternatives", {}) for entry in body["allocation_requests"]]
+    candidates = [read_candidate(entry, 39) for entry in body["allocation_requests"]]
+    return candidates, choices, read_answer(body, 39)
+
+
+# Bounds that a small cloud never reaches otherwise.
+SMALL_BOUNDS = {
+    "roost.api.candidates.handler._CANDIDATES_AT_ONCE_MAX": 1,
+    "roost.search.batches._PACKED_MIN": 1,
+    "roost.search.block_building.BLOCK_PROVIDERS": 4,
+    "roost.search.forest.BLOCK_PROVIDERS": 4,
+    "roost.search.ranked_walk._KEPT_MAX": 1,
+    "roost.search.scan._FIRST_TREES": 1,
+    "roost.search.solving._IDLE_MOVES_BEFORE_MEMORY": -1,
+    "roost.search.solving._UNITS_AT_ONCE": 0,
+}
+
+
+def test_every_answer_is_that_of_the_oracle(database: Database, tmp_path: Path) -> None:
+    told(database, tmp_path, checked_in("first"))
+
+
+@pytest.mark.parametrize("order", ["first", "pack", "random&seed=3"])
+def test_every_answer_is_that_of_the_oracle_with_small_bounds(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    for bound, value in SMALL_BOUNDS.items():
+        monkeypatch.setattr(bound, value)
+    told(database, tmp_path, checked_in(order))
+
+
+def checked_in(order: str) -> Callable[[ApiClient, World, ExtendedRequest], None]:
+    """The check of an answer in this order: the candidates and their alternatives."""
+
+    def check(api: ApiClient, world: World, request: ExtendedRequest) -> None:
+        candidates, choices, found = listed(api, f"{request.path}&order={order}")
+        left = len(candidates)
+        begin = 0
+        for part in preferred(world, request.query):
+            wanted = len(part.candidates)
+            if request.query.limit is not None:
+                wanted = min(wanted, request.query.limit - begin)
+            end = begin + wanted
+            here = candidates[begin:end]
+            assert len(here) == len(set(here)) == wanted
+            assert set(here) <= part.candidates
+            assert all(its == part.choices for its in choices[begin:end])
+            begin, left = end, left - wanted
+        assert not left
+        assert not list(summary_faults(world, request.query, found))
+
+    return check
+
+
+def without_alternatives(request: ExtendedRequest) -> bool:
+    return not any(group.alternatives for group in request.query.groups)
+
+
+@pytest.mark.parametrize("order", ["pack", "spread"])
+def test_orders_follow_from_their_definition(
+    database: Database, tmp_path: Path, order: str
+) -> None:
+    def check(api: ApiClient, world: World, request: ExtendedRequest) -> None:
+        if without_alternatives(request):
+            candidates, *_ = listed(api, f"{request.path}&order={order}")
+            assert candidates == in_order(world, request.query, order)[: request.query.limit]
+
+    told(database, tmp_path, check)
+
+
+def test_a_random_order_is_the_same_in_every_process(database: Database, tmp_path: Path) -> None:
+    configuration = settings_for(database, tmp_path)
+
+    def check(api: ApiClient, world: World, request: ExtendedRequest) -> None:
+        if request.query.limit is not None:
+            return
+        path = f"{request.path}&order=random&seed=7"
+        candidates, *_ = listed(api, path)
+        # This application reads all providers at once, and has other blocks.
+        process = application_client(Application(configuration, database))
+        assert listed(process, path)[0] == candidates
+        first, *_ = listed(api, f"{request.path}&order=first")
+        assert sorted(map(hash, first)) == sorted(map(hash, candidates))
+
+    told(database, tmp_path, check)
