@@ -26,6 +26,9 @@ from roost.search.rules import Rules
 from roost.search.scan import eligible_trees
 from roost.search.sharing import SharingProviders
 
+# JSON has no larger integers. No database holds so many consumers.
+_FITS_MAX = 2**63 - 1
+
 
 def find_capacity(
     forest: Forest, query: CandidateQuery, *, pause: Callable[[], None] = no_pause
@@ -77,7 +80,8 @@ class _Finding:
             at_most += _total(single.most[apart])
             self._tightness.add(block.tallies, block.tree_numbers, single.most)
         shared = self._shared(blocks)
-        fits, at_most = fits + shared.fits, at_most + shared.at_most
+        fits = min(fits + shared.fits, _FITS_MAX)
+        at_most = min(at_most + shared.at_most, _FITS_MAX)
         uses_packing = any(counter.packer.is_used for counter in self._counters)
         method = (
             Method.BOUNDS
