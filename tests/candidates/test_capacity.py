@@ -69,6 +69,13 @@ CASES = {
     "isolation beside a pool": (
         "R(agg A), X<R(GOLD 2), Y<R(GOLD 2), *S(DISK 99, agg A)",
         "resources=DISK:5&resources_A=GOLD:1&resources_B=GOLD:1&group_policy=isolate", 2, "flow"),
+    "isolated, a pool elsewhere": (
+        "R(), X<R(VCPU 2), Y<R(VCPU 16), G(VCPU 1, agg A), *S(VCPU 8, agg A)",
+        "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=isolate", 3, "flow"),
+    "same_subtree on a pool": (
+        "H(VCPU 3, agg A), G(VCPU 3), *S(T1, agg A)",
+        "resources=VCPU:1&required_A=T1&required_B=T1&group_policy=none&same_subtree=_A,_B", 3,
+        "flow"),
     "required traits on several providers": (TRAITS, "resources=VCPU:1,MEM:1&required=T1,T2", 4,
                                              "packing"),
     "a required trait on every candidate": (TRAITS, "resources=VCPU:1,MEM:1&required=T1", 8,
@@ -228,6 +235,14 @@ def test_a_bad_question_is_refused(worlds: Worlds, parameters: str, sentence: st
     assert answer.status == 400
     assert sentence in answer.detail
     assert answer.json["errors"][0]["code"]
+
+
+def test_absurd_amounts_are_counted(worlds: Worlds) -> None:
+    huge = "VCPU 2147483647 ratio 1000000000.0"
+    world = worlds(", ".join(f"H{number}({huge})" for number in range(12)))
+    answer = capacity(world, "VCPU:1", "&by=root")
+    assert (answer.status, len(answer.json["roots"])) == (200, 12)
+    assert world.api.get("/roost/fragmentation?ask=resources%3DVCPU:1").status == 200
 
 
 def test_an_empty_world_holds_nothing(worlds: Worlds) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.microversions import MAX_VERSION
-from roost.search.packing.capacity import find_capacity
+from roost.search.packing.finding import find_capacity
 from support.properties import first_seed, many
 from support.scenarios.claim_sequences import best_sequence
 from support.scenarios.cloud import Cloud
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.hypothesis
 
 # After ten examples, Hypothesis mostly varies earlier ones. New seeds show more.
 _EXAMPLES_PER_SEED = 10
-_SEEDS = many(25)
+_SEEDS = many(15)
 
 
 @st.composite

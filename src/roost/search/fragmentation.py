@@ -23,6 +23,8 @@ from roost.search.solving import solve
 
 # A sum of so many numbers below this one stays within 64 bits.
 _SMALL = 2**40
+# JSON has no larger integers. Larger sums come from absurd allocation ratios.
+_SUM_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ def find_fragmentation(
                 sums[position] += _sum(stock[usable[block_number][trees]])
     names = forest.vocabulary.class_names
     classes = {
-        names[class_id]: ClassFragmentation(sums[0], tuple(sums[1:]))
+        names[class_id]: ClassFragmentation(
+            min(sums[0], _SUM_MAX), tuple(min(each, _SUM_MAX) for each in sums[1:])
+        )
         for class_id, sums in free.items()
         if class_id in names
     }

@@ -8,7 +8,8 @@ from roost.model.candidates import CandidateQuery
 from roost.search.effort import no_pause
 from roost.search.forest import Forest
 from roost.search.fragmentation import Fragmentation, find_fragmentation
-from roost.search.packing.capacity import Capacity, find_capacity
+from roost.search.packing.capacity import Capacity
+from roost.search.packing.finding import find_capacity
 from roost.search.packing.limits import LimitingClass
 from roost.service.candidates import check_names
 

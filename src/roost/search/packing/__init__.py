@@ -10,12 +10,14 @@ together: claims only take, so a solution that fits at the end fits at every ear
                      requirement counts by itself, or below the provider that heads a subtree
     linked.py        trees in which the requirements of a part depend on each other
     patterns.py      what the solutions of a problem take from the stock, each pattern once
-    program.py       how many patterns fit into a stock: bounds, and a search between them
+    program.py       how many patterns fit into a stock: bounds, and a search between them;
+                     program_columns.py does so for many trees at once
     part_counter.py  one part: counted where possible, packed elsewhere, and its pools
     pools.py         trees that take from the same sharing providers: a flow (flow.py)
     coupling.py      trees that take from pools and are linked: bounds
     limits.py        the class that is used up first
-    capacity.py      `find_capacity`: all of it together
+    finding.py       `find_capacity`: all of it together
+    capacity.py      the answer
 
 Words: the stock is what remains of each inventory (room is that for one more allocation). Units are
 how many allocations of one requirement a stock holds. A part is linked in a tree if its

@@ -31,6 +31,15 @@ class Tightness:
 
     def __init__(self, counters: Sequence[PartCounter]) -> None:
         self._counters = counters
+        self._pooled_class = next(
+            (
+                class_id
+                for counter in counters
+                for requirement_index in counter.commodities
+                for class_id, _ in counter.part.plan.requirements[requirement_index].amounts
+            ),
+            -1,
+        )
         self._trees: Counter[int] = Counter()
         self._all_trees = 0
 
@@ -49,7 +58,9 @@ class Tightness:
                 smaller = units[numbers] < least
                 least = np.where(smaller, units[numbers], least)
                 tightest = np.where(smaller, class_id, tightest)
-        self._trees.update(tightest[tightest >= 0].tolist())
+        # Where a tree takes nothing but from pools, the first class of a pool is used up first.
+        tightest[tightest < 0] = self._pooled_class
+        self._trees.update(tightest.tolist())
 
     def limiting(self, forest: Forest, scarce: tuple[int, int] | None) -> LimitingClass | None:
         """The class that is used up first in most trees, or in the pools if they are scarce."""
@@ -62,5 +73,7 @@ class Tightness:
         if not self._trees:
             return None
         class_id, trees = self._trees.most_common(1)[0]
-        name = forest.vocabulary.class_names[class_id]
-        return LimitingClass(name, trees, self._all_trees, shared=False)
+        found = forest.vocabulary.class_names.get(class_id)
+        if found is None:
+            return None
+        return LimitingClass(found, trees, self._all_trees, shared=False)

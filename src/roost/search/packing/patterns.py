@@ -94,7 +94,8 @@ def _samples(rules: Rules, problem: Problem) -> Iterator[Solution]:
     """Some solutions that differ much: the solver alone changes the last slots first."""
     random = Random(0)
     for _ in range(_SAMPLES):
-        rules.effort.spend(problem.size)
+        # The solver looks at all providers above each provider, if same_subtree asks for it.
+        rules.effort.spend(problem.size * (1 + len(problem.parents) // 8))
         if rules.effort.exhausted:
             return
         yield from islice(_solutions(rules, _shuffled(rules, problem, random)), _SAMPLE_SOLUTIONS)

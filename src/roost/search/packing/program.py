@@ -25,6 +25,8 @@ _MOVES_MAX = 20_000
 # The units of effort of one move, besides one for each stock.
 _MOVE_UNITS = 10
 _PRICE_SCALE = 2**24
+# A larger table of the simplex method would take too long.
+_TABLE_MAX = 100_000
 
 
 class Prices(NamedTuple):
@@ -113,7 +115,7 @@ def pack_priced(
     """Fit as many patterns as possible into a stock; the prices bound any stock from above."""
     shares, prices = _relaxed(patterns, stock, effort)
     at_most = prices.bound(stock)
-    counts = _taken_in_order(patterns, stock, shares)
+    counts = _taken_in_order(patterns, stock, shares, effort)
     if sum(counts) < at_most:
         search = _Search(patterns, prices, shares, effort)
         counts, proven = search.improve(stock, counts, at_most)
@@ -130,9 +132,10 @@ def _most(pattern: Pattern, stock: Sequence[int]) -> int:
 
 
 def _taken_in_order(
-    patterns: Sequence[Pattern], stock: Sequence[int], shares: Sequence[float]
+    patterns: Sequence[Pattern], stock: Sequence[int], shares: Sequence[float], effort: Effort
 ) -> list[int]:
     """Take the whole part of each share, then as many more as fit, largest share first."""
+    effort.spend(len(patterns) * len(stock) // 2)
     left = list(stock)
     counts = [0] * len(patterns)
     order = sorted(range(len(patterns)), key=lambda each: -(shares[each] % 1.0))
@@ -153,6 +156,8 @@ def _relaxed(
 ) -> tuple[list[float], Prices]:
     """The best shares of the patterns if they could be divided, and prices that prove it."""
     rows, columns = len(stock), len(patterns)
+    if (rows + 1) * (columns + rows + 1) > _TABLE_MAX:
+        return [0.0] * columns, _prices(patterns, stock, [])
     table: npt.NDArray[np.float64] = np.zeros((rows + 1, columns + rows + 1))
     table[:rows, :columns] = np.array(patterns, np.float64).T
     # Each row is scaled, so that large amounts lose no digits.
@@ -163,7 +168,7 @@ def _relaxed(
     table[-1, :columns] = -1.0
     basis = list(range(columns, columns + rows))
     for _ in range(8 * (rows + columns)):
-        effort.spend(60 + table.size // 200)
+        effort.spend(60 + table.size // 50)
         entering = int(table[-1, :-1].argmin())
         if table[-1, entering] > -1e-9:
             break
@@ -190,7 +195,11 @@ def _prices(patterns: Sequence[Pattern], stock: Sequence[int], found: list[float
     """Prices in whole numbers: those that were found, or a single stock's if these prove more."""
     best = Prices((1,) * len(stock), min(sum(pattern) for pattern in patterns))
     largest = max(found, default=0.0)
-    tries = [tuple(int(row == other) for other in range(len(stock))) for row in range(len(stock))]
+    tries = [
+        tuple(int(row == each) for each in range(len(stock)))
+        for row, column in enumerate(zip(*patterns, strict=True))
+        if min(column) > 0
+    ]
     if largest > 0:
         tries.append(tuple(max(0, round(price / largest * _PRICE_SCALE)) for price in found))
     for prices in tries:
