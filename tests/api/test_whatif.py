@@ -107,7 +107,9 @@ CHANGES: dict[str, tuple[Any, Callable[[ApiClient], Any]]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("ask", [VCPU, BOTH, f"{BOTH}&required=CUSTOM_T2"])
+@pytest.mark.parametrize(
+    "ask", [VCPU, BOTH, "resources=SRIOV_NET_VF:1", f"{BOTH}&required=CUSTOM_T2"]
+)
 def test_an_answer_after_a_change_is_that_after_the_real_change(
     api: ApiClient, name: str, ask: str
 ) -> None:
