@@ -5,6 +5,8 @@ REFERENCE := .venv-reference
 KEYSTONE := .venv-keystone
 # Which databases `make conformance` runs on.
 CONFORMANCE_DATABASES ?= sqlite postgresql
+# Programs beside the product. Each is a folder of modules that import each other by name.
+TOOLS := conformance differential bench cluster
 SERVE ?= --demo
 PYTEST ?=
 # How many processes run the tests. Many tests wait, so two for each core are fastest.
@@ -32,6 +34,7 @@ check: $(VENV)/.develops ## Format, lint, types, layers
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
+	$(foreach tool,$(TOOLS),MYPYPATH=$(tool) $(VENV)/bin/mypy $(tool) &&) true
 	$(VENV)/bin/lint-imports
 
 format: $(VENV)/.develops ## Format the code and mend what the linter can

@@ -44,6 +44,7 @@ class Cloud:
 
     hosts: int = 0
     providers: int = 0
+    consumers: int = 0
     zone: str = ""
     """An aggregate in which a tenth of the hosts are."""
     roots: list[str] = field(default_factory=list)
@@ -78,6 +79,26 @@ def flat(hosts: int, amount: int = 1) -> Fill:
                 ratio=1.0 if amount > 1 else 4.0,
             )
             _note_root(cloud, writer, root, {"VCPU": 1})
+        return cloud
+
+    return fill
+
+
+def occupied(hosts: int, share: float) -> Fill:
+    """Hosts of one provider, with consumers of six sizes on this share of their CPU."""
+    sizes = ((1, 2_048), (2, 4_096), (4, 8_192), (4, 16_384), (8, 16_384), (16, 32_768))
+
+    def fill(writer: CloudWriter) -> Cloud:
+        cloud = Cloud(hosts)
+        for _ in range(hosts):
+            root = writer.provider({"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000})
+            left = int(64 * share)
+            while left:
+                cpus, memory = writer.random.choice([size for size in sizes if size[0] <= left])
+                left -= cpus
+                writer.consumer([(root, "VCPU", cpus), (root, "MEMORY_MB", memory)])
+                cloud.consumers += 1
+            _note_root(cloud, writer, root, {"DISK_GB": 1})
         return cloud
 
     return fill
@@ -149,6 +170,7 @@ def _nested_host(
             )
             for physnet in range(FUNCTIONS_PER_NODE)
         ]
+        cloud.consumers += 1
         writer.consumer(
             [
                 (root, "DISK_GB", 20),

@@ -51,6 +51,17 @@ SELECTIVE = (
     Query("no answer, rare trait", f"{_LARGE_DISK}&required={RARE_TRAIT}"),
     Query("no answer, amount", "resources=VCPU:4000,MEMORY_MB:{memory},DISK_GB:20"),
 )
+_TOGETHER = "resources_A=VCPU:40,MEMORY_MB:{memory}&resources_B=VCPU:40&resources_C=VCPU:40"
+_APART = "&".join(f"resources_N{number}=SRIOV_NET_VF:1" for number in range(5))
+# The first two have answers. The rest ask for too much: of one provider, of the nodes of a host
+# together, and for one more network function than a host has.
+EXPLAINED = (
+    PLAIN,
+    GRANULAR,
+    Query("no answer, amount", "resources=VCPU:4000,MEMORY_MB:{memory},DISK_GB:20"),
+    Query("no answer, together", f"{_TOGETHER}&group_policy=none"),
+    Query("no answer, apart", f"resources=MEMORY_MB:{{memory}}&{_APART}&group_policy=isolate"),
+)
 # No provider has so much, so this costs only the work that every question costs.
 NOTHING = Query("nothing", "resources=VCPU:2000000000")
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import claims
+import explain
 import explosion
 import identity
+import resilience
 import scale
 import scrape
 import throughput
@@ -35,7 +37,9 @@ SCENARIOS: dict[str, Scenario] = {
     "throughput": throughput.run,
     "mixed-sqlite": mixed("sqlite"),
     "mixed-postgresql": mixed("postgresql"),
+    "explain": explain.run,
     "scrape": scrape.run,
+    "resilience": resilience.run,
     "scale": scale.run,
 }
 QUICK = (

@@ -12,7 +12,7 @@ from typing import Any
 
 from roost.model.limits import Limits
 from roost.server.listening import TcpPlace
-from roost.server.supervisor import Supervisor
+from roost.server.supervisor import Supervisor, WorkerLink
 from roost.server.worker import run_worker
 
 
@@ -36,11 +36,12 @@ def main() -> None:
     """Serve until SIGTERM."""
     port, workers, directory = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
 
-    def work(tell_ready: Callable[[], None]) -> None:
+    def work(link: WorkerLink) -> None:
         places = [TcpPlace("127.0.0.1", port)]
-        run_worker(lambda: application(directory), Limits(), places, tell_ready)
+        run_worker(lambda: application(directory), Limits(), places, link.tell_ready)
 
-    sys.exit(Supervisor(workers, work).run())
+    # No file is read again.
+    sys.exit(Supervisor(workers, work, reload=lambda: False).run())
 
 
 if __name__ == "__main__":

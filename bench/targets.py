@@ -6,10 +6,11 @@ import http.client
 import itertools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from databases import Database
@@ -21,6 +22,7 @@ TIMEOUT_SECONDS = 300
 # Servers silently close connections that are idle for longer.
 IDLE_SECONDS = 5
 HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class RequestFailed(Exception):
@@ -37,9 +39,11 @@ class Client:
         self._used_at = 0.0
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
 
-    def send(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+    def send(
+        self, method: str, path: str, body: Any = None, more_headers: Mapping[str, str] = NO_HEADERS
+    ) -> tuple[int, bytes]:
         """Send one request and return the status and the body of the answer."""
-        headers, data = self._headers, None
+        headers, data = {**self._headers, **more_headers}, None
         if body is not None:
             data = json.dumps(body).encode()
             headers = {**headers, "Content-Type": "application/json"}
@@ -57,9 +61,11 @@ class Client:
         self._used_at = time.monotonic()
         return response.status, answer
 
-    def request(self, method: str, path: str, body: Any = None) -> bytes:
+    def request(
+        self, method: str, path: str, body: Any = None, more_headers: Mapping[str, str] = NO_HEADERS
+    ) -> bytes:
         """Send one request that has to succeed and return the body of the answer."""
-        status, answer = self.send(method, path, body)
+        status, answer = self.send(method, path, body, more_headers)
         if status >= 300:
             raise RequestFailed(f"{self._name}: {method} {path}: {status} {answer[:500]!r}")
         return answer
@@ -92,9 +98,9 @@ class Target:
         """Send a request that has to succeed, on the next connection in turn."""
         return next(self._clients).request(method, path, body)
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, more_headers: Mapping[str, str] = NO_HEADERS) -> bytes:
         """The body at a path, on the next connection in turn."""
-        return self.request("GET", path)
+        return next(self._clients).request("GET", path, None, more_headers)
 
     def cpu_seconds(self) -> float:
         """The CPU that the server's processes have used so far."""

@@ -18,6 +18,7 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
 from support.api_client import ApiClient, application_client, settings_for
+from support.documented_answers import checked_client
 from support.properties import register_profiles
 from support.requirements import note_missing, run
 from support.store.setup_cache import Made, SetupCache
@@ -111,8 +112,11 @@ def _usual_applications(
 
 @pytest.fixture
 def api(database: Database, _usual_applications: Callable[[Database], Application]) -> ApiClient:
-    """The API in this process, as an administrator with the latest version sees it."""
-    return application_client(_usual_applications(database))
+    """The API in this process, as an administrator with the latest version sees it.
+
+    All its answers must be in the OpenAPI document.
+    """
+    return checked_client(application_client(_usual_applications(database)))
 
 
 @pytest.fixture(scope="session")

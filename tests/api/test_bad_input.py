@@ -461,8 +461,9 @@ class TestBodies:
             lambda depth: b'{"a":[' * (depth // 2) + b"null" + b"]}" * (depth // 2),
             lambda depth: b"[" * depth + b'"\\u0000"' + b"]" * depth,
             lambda depth: b'{"a":' * depth + b'"\\u0000"' + b"}" * depth,
+            lambda depth: b"[" * depth + b" " * 100_000 + b"]" * depth,
         ],
-        ids=["lists", "objects", "both", "lists around NUL", "objects around NUL"],
+        ids=["lists", "objects", "both", "lists around NUL", "objects around NUL", "wide lists"],
     )
     def test_a_deeply_nested_body_is_refused(
         self, api: ApiClient, nest: Callable[[int], bytes], depth: int

@@ -160,6 +160,7 @@ PER_REQUEST = 60
 
 @pytest.mark.parametrize("kind", ["sqlite", "mariadb"], indirect=True)
 @large
+@pytest.mark.slow
 def test_many_rows_need_few_statements(
     world: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -205,6 +206,7 @@ def test_many_consumers_with_new_owners_need_few_statements(
 
 
 @large
+@pytest.mark.slow
 def test_all_members_of_a_large_request_are_stored(world: ApiClient, name: str) -> None:
     answer = LARGE[name](world, 1100)
     assert answer.status in (200, 204), answer.body

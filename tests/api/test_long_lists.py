@@ -187,6 +187,7 @@ def test_a_slow_client_holds_no_connection(
 
 @on_sqlite
 @lists
+@pytest.mark.slow
 def test_a_list_of_providers_needs_little_memory(
     application: Application, database: Database, path: str
 ) -> None:
@@ -280,6 +281,7 @@ def test_a_consumer_that_changes_meanwhile_is_listed_once(
 
 
 @on_sqlite
+@pytest.mark.slow
 def test_a_provider_with_many_consumers_needs_little_memory(
     application: Application, database: Database
 ) -> None:

@@ -58,8 +58,8 @@ def test_a_slow_search_gets_a_warning_with_its_stages_and_its_account(
     assert "search 0." in request
     assert "freshness 0." in request
     assert account.startswith("Slow search, of 1 providers. ")
-    assert "left 1 providers in 1 trees" in account
-    assert "left 0 providers in 0 trees" in account
+    assert "1 provider has inventory of VCPU or DISK_GB, and 0 trees have one for each" in account
+    assert "0 trees have a provider for all groups together." in account
     records = [record for record in caplog.records if record.name == "roost.api.slow_requests"]
     ids = {record.__dict__["context"].request_id for record in records}
     assert ids == {answer.headers["x-openstack-request-id"]}

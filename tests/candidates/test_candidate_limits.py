@@ -93,6 +93,7 @@ def many() -> str:
     return "R(), " + ", ".join(f"N{n}<R(VCPU 4, MEM 4, DISK 4)" for n in range(47))
 
 
+@pytest.mark.slow
 def test_an_answer_of_more_than_100_000_candidates_is_cut_and_marked(
     worlds: Worlds, many: str
 ) -> None:
@@ -102,6 +103,7 @@ def test_an_answer_of_more_than_100_000_candidates_is_cut_and_marked(
 
 
 @on_sqlite
+@pytest.mark.slow
 def test_the_cap_can_be_lifted(configured: Configured, many: str) -> None:
     answer = configured(many, PLACEMENT, "max_allocation_candidates = -1").send(
         "VCPU:1,MEM:1,DISK:1", "1.29"

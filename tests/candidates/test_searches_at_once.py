@@ -41,6 +41,7 @@ def long_question(number: int) -> str:
 @pytest.mark.parametrize(
     "question", [hard_question, pytest.param(long_question, marks=pytest.mark.long)]
 )
+@pytest.mark.slow
 def test_small_requests_do_not_wait_for_large_requests(
     database: Database,
     tmp_path: Path,

@@ -55,7 +55,15 @@ def _roost(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["agent", "tree show", "tree export", "tree apply", "top"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("agent", "tree show", "tree export", "tree apply", "top"),
+        *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
+        *("provider list", "provider set", "consumer list", "usage", "trait list", "class list"),
+        *("doctor", "completion", "man"),
+    ],
+)
 def test_commands_of_the_host_need_no_package_of_the_server(command: str) -> None:
     outcome = _roost(*command.split(), "--help")
     assert outcome.returncode == 0, outcome.stderr

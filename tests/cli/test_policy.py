@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from roost.api.routes import ROUTES
@@ -38,6 +39,7 @@ def test_the_sample_has_every_rule_with_its_requests() -> None:
     assert "# PUT  /allocations/{consumer}\n" in text
 
 
+@pytest.mark.slow
 def test_the_tools_of_oslo_find_options_and_rules(tmp_path: Path) -> None:
     options = program("oslo-config-generator", "--namespace", "roost")
     assert "#max_allocation_candidates = 100000" in options

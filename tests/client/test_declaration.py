@@ -17,3 +17,10 @@ def test_a_declaration_is_divided_into_trees_in_their_order() -> None:
     assert mixed.trees() == {"b": Declaration((b, *below_b)), "a": Declaration((a, *below_a))}
     assert list(mixed.trees()) == ["b", "a"]
     assert Declaration(()).trees() == {}
+
+
+def test_uuids_of_a_declaration_have_the_spelling_of_the_server() -> None:
+    uuid, aggregate = "C0FFEE00-0000-0000-0000-000000000001", "C0FFEE00000000000000000000000002"
+    declared = DeclaredProvider("host", uuid=uuid, aggregates=frozenset({aggregate, "no uuid"}))
+    assert declared.uuid == uuid.lower()
+    assert declared.aggregates == {"c0ffee00-0000-0000-0000-000000000002", "no uuid"}

@@ -119,6 +119,7 @@ def test_a_database_in_use_is_left_alone(empty: Database) -> None:
     assert _names(empty, ALL) == ["an operator's host"]
 
 
+@pytest.mark.slow
 def test_one_of_two_processes_loads_and_the_second_reports_that_it_loaded_nothing(
     database_url: str, open_database: Callable[[str], Database]
 ) -> None:
@@ -130,6 +131,7 @@ def test_one_of_two_processes_loads_and_the_second_reports_that_it_loaded_nothin
     assert sorted(ended) == [(0, "0 0\n", ""), (0, "58 0\n", "")]
 
 
+@pytest.mark.slow
 def test_a_second_process_loads_the_same_cloud_and_shows_no_progress_without_a_terminal(
     demo: Database, empty: Database
 ) -> None:

@@ -24,7 +24,10 @@ from support.servers.live_server import LiveServer
 WAIT_SECONDS = 1
 CANDIDATES = "/allocation_candidates?resources=VCPU:1"
 
-pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True),
+]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Connection, func, select
 
 from roost.model.identifiers import new_uuid
@@ -14,6 +15,8 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.tables import allocations, consumers, resource_providers, roost_changes
 from support.api_client import ApiClient
 from support.servers.live_server import LiveServer
+
+pytestmark = pytest.mark.slow
 
 CLIENTS = 8
 CLAIMS_BEFORE_THE_KILL = 60

@@ -19,7 +19,10 @@ from support.api_client import application_client, settings_for
 from support.servers.database_proxy import DatabaseProxy, Mood
 from support.servers.live_server import LiveServer
 
-pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True),
+]
 
 # One statement of each stage: the schema is read and made, names are written, providers are read.
 STAGES = (b"roost_schema_version", b"CREATE TABLE", b"INSERT INTO traits", b"FROM inventories")

@@ -230,6 +230,7 @@ def test_a_worker_is_replaced_after_a_refused_reload(server: ReloadedServer) -> 
 
 
 @pytest.mark.parametrize("is_ignored", [False, True], ids=["usual", "nohup"])
+@pytest.mark.slow
 def test_a_closed_terminal_stops_the_server_unless_nohup_started_it(
     tmp_path: Path, is_ignored: bool
 ) -> None:

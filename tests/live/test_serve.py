@@ -197,6 +197,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 @sqlite_only
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.slow
 def test_a_signal_to_all_processes_as_a_terminal_sends_it_stops_the_server(
     database_url: str, tmp_path: Path, name: str
 ) -> None:

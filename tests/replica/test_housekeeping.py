@@ -128,6 +128,7 @@ def test_housekeeping_has_one_thread_until_it_is_closed(housekeeping: Housekeepi
     assert set(threading.enumerate()) <= before
 
 
+@pytest.mark.slow
 def test_a_forked_process_has_its_own_thread_and_connections(
     database_url: str, tmp_path: Path
 ) -> None:

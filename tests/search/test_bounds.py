@@ -73,6 +73,7 @@ def test_few_groups_have_as_many_candidates_as_the_maximum() -> None:
 
 @pytest.mark.parametrize("depth_first", [False, True])
 @pytest.mark.parametrize("hosts", [1, 320])
+@pytest.mark.slow
 def test_all_hosts_share_one_effort(hosts: int, depth_first: bool) -> None:
     forest = cloud([tight_host(seed, AMOUNTS, 12) for seed in range(hosts)])
     found = timed(forest, asking(AMOUNTS), CandidateOrder(MAXIMUM, depth_first=depth_first))

@@ -144,5 +144,6 @@ def test_four_times_as_many_claims_take_about_four_times_as_long() -> None:
     assert usage_seconds(40_000) < 10 * usage_seconds(10_000)
 
 
+@pytest.mark.slow
 def test_four_times_as_many_changed_trees_take_about_four_times_as_long() -> None:
     assert tree_seconds(160_000) < 10 * tree_seconds(40_000)

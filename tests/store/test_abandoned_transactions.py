@@ -8,8 +8,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.store import database as database_module
-from roost.store import tables
+from roost.store import engines, tables
 from roost.store.database import Database, DatabaseOptions
 from support.store.schemas import add_provider
 
@@ -27,7 +26,7 @@ def test_the_locks_of_a_silent_server_end(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database.write(add_provider, uuid=UUID, root=True)
-    monkeypatch.setattr(database_module, "_IDLE_SECONDS_MAX", 1)
+    monkeypatch.setattr(engines, "_IDLE_SECONDS_MAX", 1)
     silent = Database(DatabaseOptions(url=database.options.url))
     with silent.engine.connect() as connection:
         rename(connection, "silent")

@@ -26,6 +26,8 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.migrations import lock, runner
 from roost.store.schema import prepare_schema
 
+pytestmark = pytest.mark.slow
+
 url, upgrade, cluster, die_after = sys.argv[1], sys.argv[2] == "True", sys.argv[3], int(sys.argv[4])
 if cluster == "True":
     # The server refuses the lock like a cluster, but with another error code.

@@ -30,6 +30,8 @@ from roost.store.schema import SchemaState, inspect_schema, prepare_schema, sync
 from support.api_client import ApiClient
 from support.store.schemas import describe, not_additive, recorded
 
+pytestmark = pytest.mark.slow
+
 # The journal as the first revision has it. Versions before `roost_0002` know no other columns.
 OLD_COLUMNS = ("created_at", "kind", "provider_id", "provider_uuid")
 

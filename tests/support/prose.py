@@ -78,9 +78,9 @@ def _python(text: str, *, with_texts: bool) -> Iterator[Passage]:
 
 
 def _without_examples(text: str) -> str:
-    """A docstring or text without doctests and drawings, which are indented."""
+    """A docstring or text without doctests, commands and drawings, which are indented."""
     prose = re.split(r"^\s*>>> ", inspect.cleandoc(text), maxsplit=1, flags=re.MULTILINE)[0]
-    return re.sub(r"^    .*$", "", prose, flags=re.MULTILINE).replace("\b", "")
+    return re.sub(r"^(    |  roost ).*$", "", prose, flags=re.MULTILINE).replace("\b", "")
 
 
 def _comments(text: str) -> Iterator[Passage]:

@@ -56,6 +56,7 @@ def seconds_for(server: LiveServer, path: str = "/resource_providers") -> float:
 @pytest.mark.parametrize(
     "sent", [b"", HALF, PREFACE, request("GET", "/")], ids=["nothing", "half", "http2", "idle"]
 )
+@pytest.mark.slow
 def test_thousands_of_connections_keep_no_new_client_waiting(
     server: LiveServer, sent: bytes
 ) -> None:

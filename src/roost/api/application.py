@@ -122,7 +122,8 @@ class Application:
         else:
             response = self._answer(request)
             self._cors.mark(request, response)
-        if response.stream is None:
+        # The length in a 304 would be that of the content which the client has.
+        if response.stream is None and response.status != 304:
             response.headers.append(("content-length", str(len(response.body))))
         response.headers.append(("x-openstack-request-id", request.id))
         if response.stream is None:

@@ -17,6 +17,8 @@ from roost.model.text import printable
 
 _LOG = logging.getLogger("placement.requestlog")
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s'
+# The end of the line of an answer without candidates, if an operator asks for the reason.
+_REASON = " reason: %s"
 
 
 def log_request(request: Request, response: Response, size: int, seconds: float) -> None:
@@ -37,6 +39,8 @@ def log_request(request: Request, response: Response, size: int, seconds: float)
     )
     fields = RequestFields(request, path, response.status, size, seconds)
     record = _record(arguments, request, fields)
+    if request.reason is not None:
+        record.msg, record.args = _MESSAGE + _REASON, (*arguments, request.reason)
     if level != logging.INFO:
         record.levelno, record.levelname = level, logging.getLevelName(level)
     _LOG.handle(record)
@@ -69,6 +73,7 @@ class RequestFields(NamedTuple):
             "bytes": self.size,
             "duration": round(self.seconds, 6),
             "stages": {name: round(spent, 6) for name, spent in request.times.by_name().items()},
+            **({} if request.reason is None else {"reason": request.reason}),
         }
 
 

@@ -63,6 +63,7 @@ class Request:
         "method",
         "parameters",
         "path",
+        "reason",
         "route",
         "search",
         "times",
@@ -84,6 +85,8 @@ class Request:
         self.search: SearchAsked | None = None
         # Where the candidates of its answer come from, and how many there are.
         self.candidates: tuple[str, int] | None = None
+        # Why its answer has no candidates, if an operator asks for it.
+        self.reason: str | None = None
         self.trace: RequestTrace | None = None
         self.id = _new_id()
         self.method: str = environ["REQUEST_METHOD"]

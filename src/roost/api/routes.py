@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
+from roost.api.extensions import capacity, explain, fragmentation, resilience, whatif
+from roost.api.extensions.openapi import OpenApiDocuments
 from roost.api.handlers import (
     aggregates,
     allocations,
@@ -87,6 +89,11 @@ def _extension(method: str, path: str, handler: Handler, rule: str) -> Route:
     )
 
 
+def _show_openapi(_services: Services, request: Request) -> Response:
+    """The document of all routes below."""
+    return _DOCUMENTS.show(request)
+
+
 _CLASS = "/resource_classes/{name}"
 _PROVIDER = "/resource_providers/{uuid}"
 _INVENTORIES = "/resource_providers/{uuid}/inventories"
@@ -164,9 +171,16 @@ ROUTES: tuple[Route, ...] = (
           gives_json=True, target_project=usages.target_project),
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
 
+    _extension("GET", "resilience", resilience.show, "resilience:show"),
+    _extension("GET", "openapi.json", _show_openapi, "openapi:show"),
+    _extension("GET", "explain", explain.show, "explain:show"),
+    _extension("GET", "capacity", capacity.show, "capacity:show"),
+    _extension("GET", "fragmentation", fragmentation.show, "fragmentation:show"),
+    _extension("POST", "whatif", whatif.ask, "whatif:ask"),
     _extension("GET", "candidates", extended_candidates.list_all, "candidates:list"),
 )
 # fmt: on
+_DOCUMENTS = OpenApiDocuments(ROUTES)
 
 
 class Match(NamedTuple):

@@ -11,11 +11,9 @@ from roost.api.log_context import line_context
 from roost.api.requests import UNKNOWN_ROUTE, Request
 from roost.model.candidates import CandidateQuery
 from roost.model.text import printable
-from roost.search.account import Account, AccountEntry
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import find_candidates
 from roost.search.forest import Forest
 from roost.search.turns import TURNS, TooManySearches
+from roost.service.explain import describe_account
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,7 +27,6 @@ class SearchAsked(NamedTuple):
 
     forest: Forest
     query: CandidateQuery
-    order: CandidateOrder
 
 
 class SlowRequests:
@@ -96,27 +93,11 @@ def _address(request: Request) -> str:
 
 
 def _write_account(request: Request, search: SearchAsked) -> None:
-    account = Account()
     with TURNS.turn() as turn:
-        find_candidates(search.forest, search.query, search.order, account, pause=turn.pause)
+        sentences = describe_account(search.forest, search.query, turn.pause)
     _LOG.warning(
         "Slow search, of %d providers. %s",
         search.forest.provider_count,
-        "; ".join(map(_entry_text, account.entries)) or "Its query names nothing that exists",
+        " ".join(sentences),
         extra={"context": line_context(request)},
-    )
-
-
-def _entry_text(entry: AccountEntry) -> str:
-    """What one stage left.
-
-    >>> _entry_text(AccountEntry(("_1",), 0, "resources", provider_count=4, tree_count=2))
-    "resources of group '_1' left 4 providers in 2 trees"
-    """
-    if entry.requirement_index is None:
-        return f"{entry.stage} left {entry.tree_count} trees"
-    groups = ", ".join(repr(suffix) for suffix in entry.suffixes)
-    return (
-        f"{entry.stage} of group {groups} left {entry.provider_count} providers in "
-        f"{entry.tree_count} trees"
     )

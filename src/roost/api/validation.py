@@ -51,7 +51,25 @@ class Schema:
         if error is not None:
             return str(error)
         # Only the native library refuses a line feed at the end of a name, as it should.
-        return str(next(self._fast.iter_errors(instance)).message)[:_SENTENCE_LENGTH_MAX]
+        return self._first_error(instance).message[:_SENTENCE_LENGTH_MAX]
+
+    def placed_problem(self, instance: Any) -> str | None:
+        """Like `problem`, and the sentence begins with the place: `changes[2].drain: ...`."""
+        if self._fast.is_valid(instance):
+            return None
+        error = self._first_error(instance)
+        place = "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path
+        )
+        sentence = error.message[:_SENTENCE_LENGTH_MAX]
+        return f"{place.removeprefix('.')}: {sentence}" if place else sentence
+
+    def _first_error(self, instance: Any) -> jsonschema_rs.ValidationError:
+        """The first error of the native library; `RecursionError` if the instance is too deep."""
+        try:
+            return next(self._fast.iter_errors(instance))
+        except ValueError as error:
+            raise RecursionError(str(error)) from None
 
 
 def parse_json(body: bytes) -> Any:

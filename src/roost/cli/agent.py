@@ -135,23 +135,23 @@ def agent(
         if dry_run:
             events.report("would change", reports.preview())
             return
-        store.prepare()
-        if once:
-            events.report("changed", reports.report())
-            return
-        running = Agent(
-            reports.report,
-            interval=interval,
-            notifier=notifier,
-            changed=lambda report: events.report("changed", report),
-            failed=lambda text: events.say("failed", text),
-            recovered=lambda text: events.say("recovered", text),
-        )
-        events.say(
-            "started",
-            f"reporting {name} to {transport} every {interval:g} seconds, as owner {owner}",
-        )
-        _run(running, reports)
+        with store.held():
+            if once:
+                events.report("changed", reports.report())
+                return
+            running = Agent(
+                reports.report,
+                interval=interval,
+                notifier=notifier,
+                changed=lambda report: events.report("changed", report),
+                failed=lambda text: events.say("failed", text),
+                recovered=lambda text: events.say("recovered", text),
+            )
+            events.say(
+                "started",
+                f"reporting {name} to {transport} every {interval:g} seconds, as owner {owner}",
+            )
+            _run(running, reports)
 
 
 class _HostReport:

@@ -15,11 +15,13 @@ from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.connecting import connect
 from roost.client.transport.http import Timeouts
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
+from roost.model.text import with_next
 
 _CONNECT_ADVICE = (
-    "Is the server running, and is this its address? `roost serve` starts one on this machine; "
-    "{option}, ROOST_URL, --os-cloud or OS_CLOUD name another."
+    "Is the server running, and is this its address? {option}, ROOST_URL, --os-cloud or OS_CLOUD "
+    "name another."
 )
+_THIS_MACHINE = ("://127.", "://localhost", "://[::1]")
 
 
 class CommandRetryPolicy(RetryPolicy):
@@ -59,8 +61,8 @@ class ConnectionSettings:
     url_option: str = "--url"
 
     @contextmanager
-    def open(self) -> Iterator[RetryingTransport]:
-        """A transport, which is closed when the context ends."""
+    def open(self, *, repeats: int = RetryPolicy().repeats) -> Iterator[RetryingTransport]:
+        """A transport, which is closed when the context ends; it repeats lost requests so often."""
         transport = connect(
             url=self.url,
             token=self.token,
@@ -69,13 +71,15 @@ class ConnectionSettings:
             ca_file=self.ca_file,
             insecure=self.insecure,
             timeout=self._timeouts,
-            retries=CommandRetryPolicy(),
+            retries=CommandRetryPolicy(repeats),
         )
         try:
             yield transport
         except PlacementAPIConnectFailure as error:
             advice = _CONNECT_ADVICE.format(option=self.url_option)
-            raise PlacementAPIConnectFailure(f"{error}\n{advice}") from error
+            is_here = any(mark in transport.describe() for mark in _THIS_MACHINE)
+            command = "roost serve" if is_here else "roost doctor --url URL"
+            raise PlacementAPIConnectFailure(with_next(f"{error}\n{advice}", command)) from error
         finally:
             transport.close()
 

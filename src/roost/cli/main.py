@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import sys
 from typing import Any, NoReturn
 
 import click
+import click.shell_completion
 
 import roost
+from roost.cli.completion import PROGRAM, VARIABLE, use_completion
 from roost.cli.interruption import EXIT_STATUS, Interrupted, noticing_interruption
 from roost.cli.terminal import complain
 from roost.model.errors import OperatorError
@@ -24,6 +27,21 @@ COMMANDS = {
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
     "top": "roost.cli.top:top",
+    "candidates": "roost.cli.ask.candidates:candidates",
+    "explain": "roost.cli.ask.explain:explain",
+    "why": "roost.cli.ask.explain:why",
+    "capacity": "roost.cli.ask.capacity:capacity",
+    "whatif": "roost.cli.ask.whatif:whatif",
+    "fragmentation": "roost.cli.ask.fragmentation:fragmentation",
+    "resilience": "roost.cli.ask.resilience:resilience",
+    "provider": "roost.cli.provider:provider",
+    "consumer": "roost.cli.consumer:consumer",
+    "usage": "roost.cli.usage:usage",
+    "trait": "roost.cli.trait:trait",
+    "class": "roost.cli.resource_class:resource_class",
+    "doctor": "roost.cli.doctor:doctor",
+    "completion": "roost.cli.completion:completion",
+    "man": "roost.cli.man:man",
 }
 """Where each command is. The group imports a command when a caller names it. So the client's
 commands start fast, and run where the packages of the server are not installed."""
@@ -46,6 +64,14 @@ class _Commands(click.Group):
                 raise
             return _not_installed(cmd_name, error.name)
         return command
+
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem[Any]]:
+        """The names of the commands; their help would import all of them."""
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        items = [click.shell_completion.CompletionItem[Any](name) for name in names]
+        return items + super(click.Group, self).shell_complete(ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:
         with noticing_interruption():
@@ -89,8 +115,10 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that lacks a character shows a question mark instead of ending the output.
         sys.stdout.reconfigure(errors="replace")
+    if VARIABLE in os.environ:
+        use_completion()
     try:
-        cli()
+        cli(prog_name=PROGRAM, complete_var=VARIABLE)
     except Interrupted as error:
         _refuse(error.explanation, EXIT_STATUS)
     except OperatorError as error:

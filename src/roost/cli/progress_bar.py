@@ -18,8 +18,13 @@ from rich.progress import (
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that takes the total and how much was done since; silent without a terminal."""
+def progress_bar(
+    what: str, *, transient: bool = False, silent: bool = False
+) -> Iterator[Callable[[int, int], None]]:
+    """A function that takes the total and how much was done since; silent without a terminal.
+
+    A transient bar is gone when the work is done.
+    """
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -27,7 +32,8 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
+        disable=silent or not sys.stderr.isatty(),
+        transient=transient,
     ) as progress:
         task = progress.add_task(what, total=None)
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from roost.cli.terminal import complain
-from roost.cli.usage import usage_status
+from roost.cli.usage_status import usage_status
 from roost.client.errors import NotConfigured
 from roost.model.errors import ConfigurationError
 

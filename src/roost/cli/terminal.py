@@ -8,6 +8,15 @@ from rich.text import Text
 
 from roost.model.text import printable
 
+UNBROKEN_WIDTH = 100_000
+"""The columns of an output that is no terminal: a program reads each line whole."""
+
+
+def output_console() -> Console:
+    """Standard output; without a terminal, no line is broken and nothing is coloured."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=UNBROKEN_WIDTH)
+
 
 def printable_lines(text: str) -> str:
     """A text whose lines are printable."""
@@ -27,6 +36,16 @@ def echo_line(text: str, *, err: bool = False) -> None:
 def plain(text: str, style: str = "") -> Text:
     """A text for rich, without markup."""
     return Text(printable_lines(text), style=style)
+
+
+def plain_line(text: str, style: str = "") -> Text:
+    """One line for rich, without markup; a line feed in a name does not begin another line."""
+    return Text(printable(text), style=style)
+
+
+def unbroken(text: str, style: str = "") -> Text:
+    """A text for rich that the terminal breaks: a copy of a command has no line feeds in it."""
+    return Text(printable(text), style=style, no_wrap=True, overflow="ignore")
 
 
 def complain(text: str) -> None:

@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from roost.api.authentication.tokens_file import (
     StaticToken,
@@ -21,11 +19,18 @@ from roost.api.authentication.tokens_file import (
     read_tokens_file,
     remove_tokens,
 )
-from roost.cli.terminal import echo, echo_line, plain
+from roost.cli.output import Output, OutputForm, output_options, print_output
+from roost.cli.table import Table, TableColumn
+from roost.cli.terminal import echo_line
 from roost.configuration.settings import ConfigurationError, load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_COLUMNS = (
+    *(TableColumn(title) for title in ("ID", "USER", "PROJECT", "ROLES")),
+    TableColumn("CREATED", optional=True),
+    TableColumn("EXPIRES"),
+)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _DURATION = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 
@@ -122,28 +127,29 @@ def create(
     echo_line(secret)
 
 
-@token.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@token.command(
+    "list",
+    epilog="""\b
+Examples:
+  roost token list --file tokens.jsonl
+  roost token list --output csv
+""",
+)
+@output_options
 @_file_options
-def list_tokens(*, as_json: bool, path: str | None, config_files: tuple[str, ...]) -> None:
+def list_tokens(*, output: OutputForm, path: str | None, config_files: tuple[str, ...]) -> None:
     """List the tokens of the file, without the tokens themselves."""
     file = _chosen_file(path, config_files)
     read = read_tokens_file(file)
     for fault in read.faults:
         echo_line(f"roost: warning: {fault}", err=True)
     now = datetime.now(UTC)
-    if as_json:
-        rows = [{"id": one.id, **json.loads(one.line())} for one in read.tokens]
-        echo(json.dumps(rows, indent=2))
-    else:
-        table = Table("ID", "USER", "PROJECT", "ROLES", "CREATED", "EXPIRES", box=None)
-        for one in read.tokens:
-            cells = [one.id, one.user, one.project or "-", ", ".join(one.roles) or "-"]
-            cells += [_day(one.created) or "-", _day(one.expires) or "never"]
-            if one.expires is not None and one.expires <= now:
-                cells[-1] += " (expired)"
-            table.add_row(*map(plain, cells))
-        Console().print(table, soft_wrap=True)
+    rows = [
+        [one.id, one.user, one.project, one.roles, _day(one.created), _expiry(one, now)]
+        for one in read.tokens
+    ]
+    value = [{"id": one.id, **json.loads(one.line())} for one in read.tokens]
+    print_output(Output(Table(_COLUMNS, rows), value), output)
     if read.faults:
         sys.exit(1)
 
@@ -192,6 +198,13 @@ def _end(now: datetime, lifetime: timedelta | None) -> datetime | None:
         return now + lifetime
     except OverflowError:
         raise ConfigurationError("--expires is too far away. Choose fewer weeks.") from None
+
+
+def _expiry(one: StaticToken, now: datetime) -> str:
+    day = _day(one.expires)
+    if one.expires is None or day is None:
+        return "never"
+    return f"{day} (expired)" if one.expires <= now else day
 
 
 def _day(moment: datetime | None) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from roost.model.identifiers import canonical_uuid, is_uuid
+
 InventoryFields = Mapping[str, int | float]
 """Fields of one inventory as the API names them; `total` is required."""
 
@@ -19,6 +21,12 @@ class DeclaredProvider:
     inventories: Mapping[str, InventoryFields] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        # The server spells uuids in one way, and comparisons are of texts.
+        if self.uuid is not None:
+            object.__setattr__(self, "uuid", _canonical(self.uuid))
+        object.__setattr__(self, "aggregates", frozenset(map(_canonical, self.aggregates)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +49,8 @@ class Declaration:
             root_of[provider.name] = root
             members.setdefault(root, []).append(provider)
         return {root: Declaration(tuple(providers)) for root, providers in members.items()}
+
+
+def _canonical(uuid: str) -> str:
+    """The usual spelling of a uuid; the server refuses what is none, with a sentence."""
+    return canonical_uuid(uuid) if is_uuid(uuid) else uuid

@@ -63,6 +63,10 @@ class NotConfigured(PlacementError):
     """The configuration of the client is missing or wrong, for instance the server's address."""
 
 
+class RecordsInUse(PlacementError):
+    """Another process holds the ownership records of this owner."""
+
+
 class ResourceProviderRetrievalFailed(PlacementError):
     """A provider, its tree or its sharing providers could not be read."""
 
@@ -107,6 +111,10 @@ class InvalidResourceClass(PlacementError):
     """The server neither knows nor creates a resource class."""
 
 
+class NameInUse(PlacementError):
+    """A trait or resource class that providers have cannot be deleted."""
+
+
 class TraitRetrievalFailed(PlacementError):
     """The traits that the server knows could not be read."""
 
@@ -148,3 +156,15 @@ class AllocationMoveFailed(PlacementError):
 
 class AllocationDeleteFailed(PlacementError):
     """Allocations of a consumer could not be deleted."""
+
+
+class QuestionRefused(PlacementError):
+    """The server did not answer a question about candidates, for instance for a misspelt name."""
+
+
+class NotOffered(PlacementError):
+    """The server lacks the route of this path: it is not Roost, or an older Roost."""
+
+    def __init__(self, message: str, path: str) -> None:
+        self.path = path
+        super().__init__(message)

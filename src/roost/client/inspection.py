@@ -11,7 +11,7 @@ from typing import Any
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import ResourceProviderRetrievalFailed
 from roost.client.ownership.owner_names import is_owner_trait
-from roost.client.placement import Placement, ProviderBody
+from roost.client.placement import Placement
 from roost.client.provider_tree import (
     LEVELS_MAX,
     ProviderData,
@@ -19,7 +19,6 @@ from roost.client.provider_tree import (
     providers_too_deep,
 )
 from roost.client.reporting.tree_reader import TreeReader
-from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.inventory import DEFAULTS
 
 CONCURRENCY = 4
@@ -58,6 +57,11 @@ class InspectedTree:
             found.setdefault(provider.parent_uuid, []).append(provider)
         return found
 
+    def members(self) -> list[ProviderData]:
+        """All providers of the tree, parents first, and then the sharing providers."""
+        uuids = [*self.tree.get_provider_uuids_in_tree(self.root_uuid), *self.sharing]
+        return [self.tree.data(uuid) for uuid in uuids]
+
     def as_json(self) -> dict[str, Any]:
         """The tree as a JSON value, with children nested in their parents."""
         root = self._provider_json(self.tree.data(self.root_uuid))
@@ -86,19 +90,6 @@ class InspectedTree:
             "aggregates": sorted(provider.aggregates),
             "children": [],
         }
-
-
-def find_provider(placement: Placement, name_or_uuid: str) -> ProviderBody:
-    """The provider of this name or uuid."""
-    if is_uuid(name_or_uuid):
-        provider = placement.provider(canonical_uuid(name_or_uuid))
-        if provider is not None:
-            return provider
-    for named in placement.providers_named(name_or_uuid):
-        return named
-    raise ResourceProviderRetrievalFailed(
-        f"No provider has the name or uuid {name_or_uuid}; `roost tree show` lists the trees"
-    )
 
 
 def inspect_tree(placement: Placement, root_uuid: str) -> InspectedTree:

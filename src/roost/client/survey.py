@@ -14,9 +14,8 @@ from roost.client.errors import PlacementError
 from roost.client.placement.answers import ProviderBody, provider_bodies, require_ok
 from roost.client.placement.placement import allocations_path
 from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.client.versions import newest_common
 
-OLDEST = (1, 14)
-NEWEST = (1, 39)
 _ATTEMPTS = 5
 
 # What a copy lacks if the server is older than a version.
@@ -61,7 +60,7 @@ class Survey:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.version = self._negotiate()
+        self.version = newest_common(transport, purpose="copies of trees")
 
     @property
     def tells_consumer_generations(self) -> bool:
@@ -154,26 +153,11 @@ class Survey:
             },
         )
 
-    def _negotiate(self) -> tuple[int, int]:
-        answer = self._transport.send(PlacementRequest("GET", "/", repeatable=True))
-        require_ok(answer, SurveyFailed, "Cannot read the versions of the server")
-        versions = answer.field("versions", list)
-        try:
-            major, minor = map(int, str(versions[0]["max_version"]).split("."))
-        except (LookupError, TypeError, ValueError):
-            raise answer.unreadable() from None
-        if (major, minor) < OLDEST:
-            raise SurveyFailed(
-                f"The server speaks placement {major}.{minor} at most, and 1.14 is the first "
-                "version with trees of providers. Upgrade the server before the copy."
-            )
-        return min((major, minor), NEWEST)
-
     def _get(self, path: str, version: str | None = None) -> PlacementResponse:
         answer = self._send(path, version)
         require_ok(answer, SurveyFailed, f"Cannot read {path.partition('?')[0]}")
         return answer
 
     def _send(self, path: str, version: str | None = None) -> PlacementResponse:
-        asked = version or f"{self.version[0]}.{self.version[1]}"
+        asked = version or str(self.version)
         return self._transport.send(PlacementRequest("GET", path, None, asked, repeatable=True))

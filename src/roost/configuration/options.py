@@ -182,6 +182,12 @@ ROOST = (
         min=0,
         help="A request that takes longer gets a warning in the log; 0: none does.",
     ),
+    cfg.BoolOpt(
+        "explain_empty",
+        default=False,
+        help="Whether every answer without candidates tells its reason in X-Roost-Reason and in "
+        "the log; else those to requests with X-Roost-Explain: 1.",
+    ),
     cfg.IntOpt(
         "database_wait_seconds",
         default=WAIT_SECONDS,

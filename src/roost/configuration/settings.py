@@ -72,6 +72,8 @@ class WatchSettings:
     aggregates: tuple[str, ...] = ()
     # A request that takes longer gets a warning; 0 if none does.
     slow_request_seconds: float = 1.0
+    # Whether every answer without candidates tells its reason.
+    explain_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +299,7 @@ def _watch(group: Any) -> WatchSettings:
         traits=tuple(dict.fromkeys(group.metrics_traits)),
         aggregates=tuple(dict.fromkeys(map(canonical_uuid, group.metrics_aggregates))),
         slow_request_seconds=group.slow_request_seconds,
+        explain_empty=group.explain_empty,
     )
 
 

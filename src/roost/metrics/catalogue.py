@@ -43,6 +43,11 @@ TRUNCATED = Counter(
     "roost_candidate_answers_truncated_total",
     "Answers with candidates that a maximum or the effort of the search cut short.",
 )
+EMPTY_ANSWERS = Counter(
+    "roost_empty_answers_total",
+    "Answers without candidates whose reason an operator asked for, by the stage that ends them.",
+    ("stage",),
+)
 
 LOOK_FAILURES = Counter("roost_journal_look_failures_total", "Looks into the journal that failed.")
 JOURNAL_ROWS = Counter("roost_journal_rows_read_total", "Rows of the journal that were read.")

@@ -5,8 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 
 _USER_INFO = re.compile(r"://[^/\s]*@")
+
+_NEXT = "\nNext: "
+
+_COMPARED_MAX = 5000
+"""The number of names up to which likeness is worked out: it takes about 20 us each."""
 
 
 def printable(text: str) -> str:
@@ -38,6 +44,15 @@ def without_user_info(text: str, mark: str = "***@") -> str:
     return _USER_INFO.sub(f"://{mark}", text)
 
 
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name fits a pattern, in which * and ? stand for any characters.
+
+    >>> matches("host[1]", "host[*"), matches("host1", "host[1]")
+    (True, False)
+    """
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
 def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
     """The known name that the operator may have meant; `None` if no name is that much alike.
 
@@ -45,3 +60,64 @@ def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
     'sslmode'
     """
     return next(iter(difflib.get_close_matches(name, list(known), 1, likeness)), None)
+
+
+def with_next(text: str, command: str) -> str:
+    """An explanation that ends with the next command to type.
+
+    >>> print(with_next("No trait has the name X.", "roost trait list"))
+    No trait has the name X.
+    Next: roost trait list
+    """
+    return f"{text}{_NEXT}{command}"
+
+
+def has_next(text: str) -> bool:
+    """Whether an explanation ends with a command."""
+    return _NEXT in text
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "provider"), counted(2, "provider")
+    ('1 provider', '2 providers')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def nearest_names(name: str, known: Iterable[str], at_most: int = 3) -> list[str]:
+    """The known names that the operator may have meant, best first.
+
+    Names that differ only in case, punctuation or leading zeros come first. Longer names that
+    have it as a part follow, and then names that are alike.
+
+    >>> nearest_names("compute1", ["compute-2", "compute-001", "storage"])
+    ['compute-001', 'compute-2']
+    >>> nearest_names("gpu", ["HOST_GPU_1", "cpu"])
+    ['HOST_GPU_1', 'cpu']
+    """
+    names = sorted(set(known))
+    wanted, folded = _bare(name), name.casefold()
+    found = [other for other in names if _bare(other) == wanted]
+    with_part = [other for other in names if folded and folded in other.casefold()]
+    found += sorted(with_part, key=len)
+    if len(found) < at_most and 0 < len(names) <= _COMPARED_MAX:
+        alike = difflib.get_close_matches(name, names, len(names), 0.6)
+        likeness = difflib.SequenceMatcher(b=name)
+
+        def distance(other: str) -> float:
+            likeness.set_seq1(other)
+            return -likeness.ratio()
+
+        found += sorted(sorted(alike), key=distance)
+    return list(dict.fromkeys(found))[:at_most]
+
+
+def _bare(name: str) -> str:
+    """A name without what people leave out.
+
+    >>> _bare("Compute-001")
+    'compute1'
+    """
+    return re.sub(r"[\W_]|(?<!\d)0+(?=\d)", "", name.casefold())

@@ -82,6 +82,18 @@ class InventoryColumns:
             enough &= keeps_units(amount, self.min_unit, self.step_size)
         return enough
 
+    def allows(self, amount: int) -> BoolColumn:
+        """For each row, whether a single allocation may have this amount, whatever is used."""
+        allowed: BoolColumn = is_within(amount, self.max_unit)
+        if not self.plain:
+            allowed &= keeps_units(amount, self.min_unit, self.step_size)
+        return allowed
+
+    def row_of(self, index: int) -> int:
+        """The row of the provider at this index; -1 if it has no inventory of the class."""
+        row = int(np.searchsorted(self.indexes, index))
+        return row if row < len(self.indexes) and self.indexes[row] == index else -1
+
     def with_used(self, used: IntColumn) -> InventoryColumns:
         """The same inventories with another usage."""
         return replace(self, used=used, room=_room(self.capacity, used, self.max_unit))

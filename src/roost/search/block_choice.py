@@ -9,6 +9,7 @@ from __future__ import annotations
 from roost.search.block import Block
 from roost.search.plan import Requirement
 from roost.search.rules import Rules
+from roost.search.stages import GroupStage
 
 
 def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
@@ -33,21 +34,31 @@ def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
 
 def _may_meet(requirement: Requirement, block: Block, block_number: int) -> bool:
     """Whether a provider of the block may meet a requirement."""
+    return empty_stage(requirement, block, block_number) is None
+
+
+def empty_stage(requirement: Requirement, block: Block, block_number: int) -> GroupStage | None:
+    """A stage that leaves no provider of the block, as far as the outline shows; `None` if none."""
     for class_id, amount in requirement.amounts:
         inventory = block.inventories.get(class_id)
-        if inventory is None or inventory.room_max < amount:
-            return False
+        if inventory is None:
+            return GroupStage.CLASS
+        if inventory.room_max < amount:
+            return GroupStage.ROOM
     conditions, outline = requirement.conditions, block.outline
-    if conditions.in_tree is not None and conditions.in_tree.block_number != block_number:
-        return False
-    if conditions.in_subtree is not None and conditions.in_subtree.block_number != block_number:
-        return False
+    # If a requirement has both, both are in one tree.
+    place = conditions.in_tree or conditions.in_subtree
+    if place is not None and place.block_number != block_number:
+        return GroupStage.IN_TREE
     if (
         conditions.trait_mask is not None
         and not conditions.trait_mask[outline.trait_set_numbers].any()
     ):
-        return False
+        return GroupStage.TRAITS
     # The root's aggregates, which may count for a provider, are in the same block.
-    return conditions.member_of_mask is None or bool(
-        conditions.member_of_mask[outline.aggregate_set_numbers].any()
-    )
+    if (
+        conditions.member_of_mask is not None
+        and not conditions.member_of_mask[outline.aggregate_set_numbers].any()
+    ):
+        return GroupStage.AGGREGATES
+    return None

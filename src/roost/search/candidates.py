@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-import numpy as np
-
 from roost.model.candidates import CandidateQuery
-from roost.search.account import Account
 from roost.search.batches import Batch, Batches
 from roost.search.candidate_order import CandidateOrder
 from roost.search.distinct import distinct
@@ -21,10 +18,9 @@ from roost.search.kept_work import KeptScans, KeptWork
 from roost.search.plan import Slot
 from roost.search.ranked_walk import ranked
 from roost.search.rules import Rules
-from roost.search.scan import AlikeTrees, scan_block
+from roost.search.scan import AlikeTrees
 from roost.search.served_trees import ServedTrees
 from roost.search.sharing import SharingProvider, SharingProviders
-from roost.search.solving import Step, solve
 from roost.search.walks import breadth_first, depth_first, in_any_order
 
 # A search with a larger limit holds no candidates, as a search without a limit.
@@ -56,7 +52,6 @@ def find_candidates(
     forest: Forest,
     query: CandidateQuery,
     order: CandidateOrder,
-    account: Account | None = None,
     *,
     pause: Callable[[], None] = no_pause,
     kept_work: KeptWork | None = None,
@@ -81,10 +76,7 @@ def find_candidates(
     effort = Effort(bounded=not unbounded, pause=pause)
     sharing_providers = SharingProviders(forest, plan, pause)
     rules = Rules(plan, sharing_providers, effort)
-    if account is None:
-        scanned = _scanned(forest, rules, order, kept_work.scans(rules), footprint)
-    else:
-        scanned = iter(_accounted_scan(forest, rules, account))
+    scanned = _scanned(forest, rules, order, kept_work.scans(rules), footprint)
     if unbounded:
         # This order holds no candidates in memory.
         everything = distinct(forest, rules, in_any_order(rules, scanned))
@@ -188,26 +180,3 @@ def _scanned(
         yield from scans.scan(forest, block_number, rules)
         rules.effort.pause()
     footprint.at_end = True
-
-
-def _accounted_scan(forest: Forest, rules: Rules, account: Account) -> list[AlikeTrees]:
-    """The trees that have a solution, after a report to the account.
-
-    An account covers all blocks, whatever the limit and the outlines of the blocks.
-    """
-    found: list[AlikeTrees] = []
-    for block_number, block in enumerate(forest.blocks):
-        scanned = scan_block(forest, block_number, rules, account)
-        solvable = [
-            alike for alike in scanned if any(map(_is_solution, solve(rules, alike.problem)))
-        ]
-        tree_numbers = np.asarray(
-            [number for alike in solvable for number in alike.tree_numbers], np.int32
-        )
-        account.trees_left("all groups together", block, tree_numbers)
-        found += solvable
-    return found
-
-
-def _is_solution(step: Step) -> bool:
-    return step is not None

@@ -26,8 +26,15 @@ class Effort:
 
     __slots__ = ("_units", "_words", "exhausted", "gave_up", "pause")
 
-    def __init__(self, *, bounded: bool = True, pause: Callable[[], None] = no_pause) -> None:
-        self._units: float = UNITS_MAX if bounded else inf
+    def __init__(
+        self,
+        *,
+        bounded: bool = True,
+        units: int | None = None,
+        pause: Callable[[], None] = no_pause,
+    ) -> None:
+        usual = UNITS_MAX if units is None else units
+        self._units: float = usual if bounded else inf
         self._words = WORDS_MAX
         # Whether no work in vain is left, and whether the search may have missed a candidate.
         self.exhausted = False

@@ -8,7 +8,7 @@ request groups cost as much as one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -22,6 +22,9 @@ from roost.search.forest import Forest, ProviderRef, TreeRef
 # For each set of traits or aggregates, by set number, whether the set meets a condition.
 # `None`: every set does.
 SetMask: TypeAlias = BoolColumn | None
+
+# The tree of an in_tree or in_subtree that no provider has. No block has it.
+NO_TREE = TreeRef(-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Requirement:
     conditions: Conditions
     # The suffixes of the request groups that have it.
     suffixes: tuple[str, ...]
+    # Whether the group has neither resources nor a positive condition: no provider meets it.
+    asks_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +100,20 @@ class Plan:
 
 def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
     """The plan for a query all of whose names exist; `None` if no provider can meet it."""
+    if any(map(_asks_nothing, query.groups)):
+        return None
+    plan = make_any_plan(forest, query)
+    bound_trees = (requirement.conditions.in_tree for requirement in plan.requirements)
+    return None if NO_TREE in (plan.only_anchor, *bound_trees) else plan
+
+
+def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
+    """The plan for a query all of whose names exist, even if no provider can meet it."""
     drafts: dict[tuple[object, ...], _RequirementDraft] = {}
     slots: list[Slot] = []
     only_anchor: TreeRef | None = None
     for group in query.groups:
         binding = _binding_of(forest, group)
-        if binding is None or _asks_nothing(group):
-            return None
         if not group.suffix:
             only_anchor = binding.tree(forest)
         for resources in _resources_by_slot(group):
@@ -177,12 +189,14 @@ class _RequirementDraft:
             _amounts(forest, self.resources),
             _conditions(forest, self.group, self.binding),
             tuple(self.suffixes),
+            _asks_nothing(self.group),
         )
 
 
 def requirement_of(forest: Forest, group: RequestGroup) -> Requirement:
     """The requirement of a suffixed group all of whose names exist, wherever its providers are."""
-    return _RequirementDraft(0, group, _Binding(), group.resources, [group.suffix]).finished(forest)
+    draft = _RequirementDraft(0, group, _Binding(), group.resources, [group.suffix])
+    return replace(draft.finished(forest), asks_nothing=False)
 
 
 def _asks_nothing(group: RequestGroup) -> bool:
@@ -191,18 +205,18 @@ def _asks_nothing(group: RequestGroup) -> bool:
     return not (group.resources or has_positive or group.in_subtree)
 
 
-def _binding_of(forest: Forest, group: RequestGroup) -> _Binding | None:
-    """Where the group is bound to; `None` if that does not exist."""
-    in_tree = None if group.in_tree is None else forest.find_tree(group.in_tree)
-    in_subtree = None if group.in_subtree is None else forest.find_provider(group.in_subtree)
-    if (in_tree is None) != (group.in_tree is None):
-        return None
-    if (in_subtree is None) != (group.in_subtree is None):
-        return None
-    # in_tree does not bind a group without resources, as long as such a tree exists.
-    binding = _Binding(in_tree if group.resources else None, in_subtree)
-    apart = None not in binding and binding.tree(forest) != binding.in_tree
-    return None if apart else binding
+def _binding_of(forest: Forest, group: RequestGroup) -> _Binding:
+    """Where the group is bound to; `NO_TREE` if that does not exist."""
+    in_tree = None if group.in_tree is None else forest.find_tree(group.in_tree) or NO_TREE
+    if not group.resources and in_tree != NO_TREE:
+        # in_tree does not bind a group without resources, as long as such a tree exists.
+        in_tree = None
+    if group.in_subtree is None:
+        return _Binding(in_tree)
+    in_subtree = forest.find_provider(group.in_subtree)
+    if in_subtree is None or in_tree not in (None, forest.tree_of(in_subtree)):
+        return _Binding(NO_TREE)
+    return _Binding(in_tree, in_subtree)
 
 
 def _resources_by_slot(group: RequestGroup) -> list[dict[str, int]]:

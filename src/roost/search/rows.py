@@ -46,6 +46,17 @@ class UsageRows:
 
 
 @dataclass(frozen=True, slots=True)
+class AllocationRows:
+    """One row for each allocation: what one consumer holds of one class from one provider."""
+
+    provider_ids: IntColumn
+    class_ids: IntColumn
+    used: IntColumn
+    # The uuids of the consumers.
+    consumers: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class MembershipRows:
     """The traits, or the aggregates, of each provider that has any: one row for each provider.
 

@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from roost.search.account import Account
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, IndexColumn, IntColumn
 from roost.search.eligibility import eligible_indexes
@@ -37,36 +36,76 @@ class AlikeTrees(NamedTuple):
     problem: Problem
 
 
-def scan_block(
-    forest: Forest, block_number: int, rules: Rules, account: Account | None = None
-) -> Iterator[AlikeTrees]:
+class EligibleTrees(NamedTuple):
+    """The trees of a block in which every requirement and every trait choice has a provider."""
+
+    # For each requirement, the indexes of the providers of the block that meet it.
+    eligible: list[IndexColumn]
+    tree_numbers: IndexColumn
+
+
+def scan_block(forest: Forest, block_number: int, rules: Rules) -> Iterator[AlikeTrees]:
     """The trees of a block that may have a solution, alike trees together."""
+    found = eligible_trees(forest, block_number, rules)
+    if found is not None:
+        yield from alike_trees(forest.blocks[block_number], block_number, rules, found)
+
+
+def eligible_trees(forest: Forest, block_number: int, rules: Rules) -> EligibleTrees | None:
+    """The trees of a block that may have a solution; `None` if there is none."""
     plan, block = rules.plan, forest.blocks[block_number]
-    alive = _anchors(plan, block, block_number)
-    if account is not None:
-        account.trees_left("root", block, np.flatnonzero(alive))
+    alive = _may_anchor(plan, block, block_number)
     eligible: list[IndexColumn] = []
     for requirement_index in range(len(plan.requirements)):
-        if account is None and not alive.any():
-            return
+        if not alive.any():
+            return None
         rules.effort.pause()
-        indexes = eligible_indexes(plan, requirement_index, block, block_number, account=account)
+        indexes = eligible_indexes(plan, requirement_index, block, block_number)
         eligible.append(indexes)
-        alive &= _trees_with(block, indexes, rules.sharing_providers.reach_masks[requirement_index])
-    for choice in plan.trait_choices:
-        if account is None and not alive.any():
-            return
+        alive &= trees_with(block, indexes, rules.sharing_providers.reach_masks[requirement_index])
+    return _with_trait_choices(block, rules, eligible, alive)
+
+
+def scan_trees(
+    forest: Forest,
+    block_number: int,
+    rules: Rules,
+    eligible: list[IndexColumn],
+    alive: BoolColumn,
+) -> Iterator[AlikeTrees]:
+    """Of trees in which every group has a provider: those that may have a solution.
+
+    `eligible` has the eligible providers of the block for each requirement.
+    """
+    block = forest.blocks[block_number]
+    found = _with_trait_choices(block, rules, eligible, alive)
+    if found is not None:
+        yield from alike_trees(block, block_number, rules, found)
+
+
+def _with_trait_choices(
+    block: Block, rules: Rules, eligible: list[IndexColumn], alive: BoolColumn
+) -> EligibleTrees | None:
+    """Of these trees, those in which every trait choice has a provider; `None` without any."""
+    for choice in rules.plan.trait_choices:
+        if not alive.any():
+            return None
         rules.effort.pause()
-        alive &= _trees_that_meet(block, rules, eligible, choice)
+        alive = alive & _trees_that_meet(block, rules, eligible, choice)
     tree_numbers = np.flatnonzero(alive).astype(np.int32)
-    if account is not None:
-        account.trees_left("every group by itself", block, tree_numbers)
-    if len(tree_numbers):
-        yield from _alike_trees(block, block_number, rules, eligible, tree_numbers)
+    return EligibleTrees(eligible, tree_numbers) if len(tree_numbers) else None
 
 
-def _anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
-    """The trees whose root may be an anchor."""
+def _may_anchor(plan: Plan, block: Block, block_number: int) -> BoolColumn:
+    """The anchors whose root is in no forbidden aggregate of the unsuffixed group."""
+    alive = anchors(plan, block, block_number)
+    if plan.root_aggregate_mask is not None:
+        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
+    return alive
+
+
+def anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
+    """The trees that may be an anchor, by root_required and in_tree."""
     alive = np.ones(block.tree_count, np.bool_)
     if plan.only_anchor is not None:
         alive[:] = False
@@ -74,12 +113,10 @@ def _anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
             alive[plan.only_anchor.tree_number] = True
     if plan.root_trait_mask is not None:
         alive &= plan.root_trait_mask[block.trait_set_numbers[block.roots]]
-    if plan.root_aggregate_mask is not None:
-        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
     return alive
 
 
-def _trees_with(block: Block, indexes: IndexColumn, reach_mask: SetMask) -> BoolColumn:
+def trees_with(block: Block, indexes: IndexColumn, reach_mask: SetMask) -> BoolColumn:
     """The trees that have one of these providers, or that a sharing provider reaches."""
     found = np.zeros(block.tree_count, np.bool_)
     found[block.tree_numbers[indexes]] = True
@@ -133,14 +170,11 @@ class _TreeColumn:
         return rows[0].tobytes() if (rows == rows[0]).all() else None
 
 
-def _alike_trees(
-    block: Block,
-    block_number: int,
-    rules: Rules,
-    eligible: list[IndexColumn],
-    tree_numbers: IndexColumn,
+def alike_trees(
+    block: Block, block_number: int, rules: Rules, found: EligibleTrees
 ) -> Iterator[AlikeTrees]:
     """The trees, those together that pose the same problem."""
+    eligible, tree_numbers = found
     # The first few trees come first: a query for ten candidates does not wait for all trees.
     for some_tree_numbers in (tree_numbers[:_FIRST_TREES], tree_numbers[_FIRST_TREES:]):
         if not len(some_tree_numbers):
@@ -282,3 +316,18 @@ def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
         ),
         problem.parents,
     )
+
+
+def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
+    """The problem of one tree; `None` if the tree is no anchor or a requirement has no provider."""
+    plan, block = rules.plan, forest.blocks[tree.block_number]
+    if not _may_anchor(plan, block, tree.block_number)[tree.tree_number]:
+        return None
+    eligible = [
+        eligible_indexes(plan, requirement_index, block, tree.block_number)
+        for requirement_index in range(len(plan.requirements))
+    ]
+    tree_numbers = np.asarray([tree.tree_number], np.int32)
+    found = EligibleTrees(eligible, tree_numbers)
+    (alike,) = alike_trees(block, tree.block_number, rules, found)
+    return alike.problem if all(alike.problem.providers) else None

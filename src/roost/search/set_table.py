@@ -53,6 +53,13 @@ class SetTable(Generic[Member]):
             self._set_numbers[members] = found
         return found
 
+    def copied(self) -> SetTable[Member]:
+        """A table with the same numbers, whatever another thread adds to this one meanwhile."""
+        table: SetTable[Member] = SetTable()
+        for members in self._sets.copy():
+            table.set_number(members)
+        return table
+
     def with_any(self, members: Iterable[Member]) -> BoolColumn:
         """For each set number, whether the set has one of these members."""
         holders = [self._holders[member].copy() for member in members if member in self._holders]

@@ -19,6 +19,7 @@ class ErrorCode(StrEnum):
     QUERY_BAD_VALUE = "placement.query.bad_value"
     QUERY_MISSING_VALUE = "placement.query.missing_value"
     NO_SUCH_PROVIDER = "roost.no_such_provider"
+    NO_SUCH_CONSUMER = "roost.no_such_consumer"
 
 
 class ConflictCause(StrEnum):

@@ -17,12 +17,17 @@ def resolve_provider(connection: Connection, reference: str) -> Provider:
     found = providers.find_provider(connection, reference) if is_uuid(reference) else None
     found = found or providers.find_provider_by_name(connection, reference)
     if found is None:
-        raise NotFound(
-            f"No provider has the uuid or name {reference[:200]!r}. "
-            "`roost provider list` lists those that exist.",
-            ErrorCode.NO_SUCH_PROVIDER,
-        )
+        raise no_such_provider(reference)
     return found
+
+
+def no_such_provider(reference: str) -> NotFound:
+    """The error for a provider that no uuid and no name leads to."""
+    return NotFound(
+        f"No provider has the uuid or name {reference[:200]!r}. "
+        "`roost provider list` lists those that exist.",
+        ErrorCode.NO_SUCH_PROVIDER,
+    )
 
 
 def names_of_providers(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:

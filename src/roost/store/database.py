@@ -1,23 +1,22 @@
-"""The database: connections for each kind of database, and transactions with several attempts."""
+"""The database: its connections, and transactions with several attempts."""
 
 from __future__ import annotations
 
 import logging
 import random
-import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import URL
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from roost.metrics.catalogue import RETRIES
 from roost.store.availability import Availability
 from roost.store.batches import LastBatch, commit_batch
+from roost.store.engines import open_engine
 from roost.store.errors import (
     ConnectionLost,
     Contention,
@@ -31,16 +30,10 @@ from roost.store.errors import (
     reason_of,
     retry_cause,
 )
-from roost.store.pymysql_connections import use_sparing_connections
-from roost.store.sessions import Doorway, Session, raise_translated
+from roost.store.sessions import Doorway, Session
 from roost.store.shared_commits import SharedCommits
 from roost.store.snapshots import in_one_moment
-from roost.store.sqlite_file import watch_file
-from roost.store.triggers.mysql import MARK_CONNECTION
-from roost.store.triggers.postgresql import APPLICATION_NAME
-from roost.store.triggers.sqlite import leave_triggers_out
 from roost.store.urls import parse_url
-from roost.store.watchdog import make_watchable
 from roost.store.write_gate import WriteGate
 
 _LOG = logging.getLogger(__name__)
@@ -65,9 +58,6 @@ _BACKOFF_SECONDS_MAX = 0.25
 # The bound for a write with all its attempts. Without it, writes that wait for each other could
 # occupy all threads.
 WRITE_SECONDS_MAX = 30
-_LOCK_SECONDS_MAX = 10
-# The server ends a transaction that a stopped process leaves open.
-_IDLE_SECONDS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +92,12 @@ class Database:
     def __init__(self, options: DatabaseOptions) -> None:
         self.options = options
         self.url = parse_url(options.url, options.connection_parameters)
-        self.engine = _create_engine(self.url, options, reads_only=False)
+        self.engine = open_engine(self.url, options, reads_only=False)
         # Reads have their own connections without transactions: BEGIN and ROLLBACK would be two of
         # the three round trips of most reads.
-        self.reader = _create_engine(self.url, options, reads_only=True)
+        self.reader = open_engine(self.url, options, reads_only=True)
         # One connection outside the pools: slow reads must not delay the reader of the journal.
-        self.follower = _create_engine(self.url, _of_follower(options), reads_only=True)
+        self.follower = open_engine(self.url, _of_follower(options), reads_only=True)
         connections_max, seconds = _connections_max(options), options.pool_timeout_seconds
         self.writers, self.readers = (
             Doorway(engine, connections_max, seconds, kept_max=options.pool_size or POOL_SIZE)
@@ -215,7 +205,7 @@ class Database:
     ) -> T:
         """What `work` returns over a new connection, soon; `DatabaseAway` if nothing answers."""
         options = replace(_of_follower(self.options), wait_seconds=_PROBE_SECONDS)
-        engine = _create_engine(self.url, options, reads_only=True)
+        engine = open_engine(self.url, options, reads_only=True)
         try:
             with Session(Doorway(engine, 0, 0), _PROBE_SECONDS) as connection:
                 return work(connection, *args, **kwargs)
@@ -267,55 +257,6 @@ class Database:
             raise WriteRefused(reason_of(error)) from error
 
 
-def _create_engine(url: URL, options: DatabaseOptions, *, reads_only: bool) -> Engine:
-    backend = url.get_backend_name()
-    arguments: dict[str, Any] = {
-        "pool_size": options.pool_size,
-        "max_overflow": options.pool_overflow,
-        "pool_timeout": options.pool_timeout_seconds,
-        "pool_recycle": options.recycle_seconds,
-        "echo": options.echo,
-        # Errors are logged, and values that clients sent must not be logged.
-        "hide_parameters": True,
-    }
-    if reads_only:
-        arguments |= {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
-    if backend == "sqlite":
-        engine = create_engine(url, connect_args={"check_same_thread": False}, **arguments)
-        _prepare_sqlite(engine, options, reads_only=reads_only)
-        return engine
-    # After a lock is granted, the next statement must see what was committed before. With MySQL's
-    # default, a snapshot from the first statement, claims would oversell.
-    arguments.setdefault("isolation_level", "READ COMMITTED")
-    arguments["connect_args"] = _connect_arguments(url, options)
-    engine = create_engine(_with_charset(url), **arguments)
-    make_watchable(engine)
-    if backend == "postgresql":
-        _prepare_postgresql(engine)
-    else:
-        _prepare_mysql(engine, options)
-    return engine
-
-
-def _connect_arguments(url: URL, options: DatabaseOptions) -> dict[str, Any]:
-    """The timeouts of the driver itself."""
-    waits = {"connect_timeout": options.wait_seconds}
-    if url.get_backend_name() == "postgresql":
-        # Triggers leave out the connections of this name, because Roost writes its own journal.
-        names = {} if "application_name" in url.query else {"application_name": APPLICATION_NAME}
-        return waits | names | {"tcp_user_timeout": options.silence_seconds * 1000}
-    answers = {"read_timeout": _answer_seconds(options), "write_timeout": _answer_seconds(options)}
-    if url.get_driver_name() == "pymysql":
-        # PyMySQL has the same timeout for the greeting of a new connection as for any answer.
-        answers |= {"read_timeout": options.wait_seconds}
-    return waits | answers
-
-
-def _answer_seconds(options: DatabaseOptions) -> int:
-    """Longer than the watchdog waits: only the watchdog can tell silence from a lost connection."""
-    return options.silence_seconds + 5
-
-
 def _connections_max(options: DatabaseOptions) -> int:
     """How many connections a pool may have; 0 for no limit."""
     unbounded = options.pool_size == 0 or options.pool_overflow < 0
@@ -325,85 +266,3 @@ def _connections_max(options: DatabaseOptions) -> int:
 def _of_follower(options: DatabaseOptions) -> DatabaseOptions:
     """The options of the journal's connection, which stays open until the server closes it."""
     return replace(options, pool_size=1, pool_overflow=0, recycle_seconds=-1)
-
-
-def _with_charset(url: URL) -> URL:
-    if url.get_backend_name() == "postgresql" or "charset" in url.query:
-        return url
-    return url.update_query_dict({"charset": "utf8mb4"})
-
-
-def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: bool) -> None:
-    watch_file(engine, str(engine.url.database))
-
-    @event.listens_for(engine, "connect")
-    def configure(dbapi_connection: Any, _record: Any) -> None:
-        # The driver must not begin transactions by itself. It would begin a read transaction, whose
-        # first write fails if another connection has written since.
-        dbapi_connection.isolation_level = None
-        dbapi_connection.execute(f"PRAGMA busy_timeout = {_LOCK_SECONDS_MAX * 1000}")
-        if not options.sqlite_keeps_mode:
-            _use_write_ahead_log(dbapi_connection)
-        leave_triggers_out(dbapi_connection)
-        # With FULL, an acknowledged claim survives a power failure.
-        mode = "FULL" if options.sqlite_synchronous else "OFF"
-        dbapi_connection.execute(f"PRAGMA synchronous = {mode}")
-
-    if reads_only:
-        return
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        # Not through SQLAlchemy, which takes longer than the statement.
-        try:
-            connection.connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise_translated(connection, error)
-
-
-def _use_write_ahead_log(dbapi_connection: Any) -> None:
-    """Let readers and the writer work at the same time.
-
-    The first connection to a new file switches its mode. SQLite ignores the busy timeout there: it
-    refuses a second connection that switches at the same moment.
-    """
-    deadline = time.monotonic() + _LOCK_SECONDS_MAX
-    while True:
-        try:
-            dbapi_connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-        time.sleep(random.uniform(0.001, 0.02))
-
-
-def _prepare_postgresql(engine: Engine) -> None:
-    @event.listens_for(engine, "connect")
-    def configure(dbapi_connection: Any, _record: Any) -> None:
-        with dbapi_connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = '{_LOCK_SECONDS_MAX}s'")
-            cursor.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS_MAX}s'")
-        dbapi_connection.commit()
-
-
-def _prepare_mysql(engine: Engine, options: DatabaseOptions) -> None:
-    if engine.dialect.driver == "pymysql":
-        use_sparing_connections(engine)
-    # VCPU has the id 0, which MySQL would otherwise replace by a generated id.
-    modes = [mode for mode in (options.mysql_sql_mode, "NO_AUTO_VALUE_ON_ZERO") if mode]
-
-    @event.listens_for(engine, "connect")
-    def configure(dbapi_connection: Any, _record: Any) -> None:
-        # PyMySQL has no other way to a longer timeout for answers than for the greeting.
-        dbapi_connection._read_timeout = _answer_seconds(options)
-        cursor = dbapi_connection.cursor()
-        cursor.execute("SET SESSION sql_mode = %s", (",".join(modes),))
-        # Only MariaDB reads the comment. MySQL has no such limit.
-        cursor.execute(
-            f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS_MAX}"
-            f" /*M!100300 , SESSION idle_transaction_timeout = {_IDLE_SECONDS_MAX} */"
-        )
-        # Triggers leave this connection out, because Roost writes its own journal.
-        cursor.execute(MARK_CONNECTION)
-        cursor.close()

@@ -183,10 +183,25 @@ def test_conflicts_and_losses_share_the_tries() -> None:
     assert (run.result, run.slept) == (True, [2, 4, 6])
 
 
-@pytest.mark.parametrize("status", [502, 504])
-def test_an_error_of_a_gateway_is_a_lost_answer(status: int) -> None:
-    run = Run(claim, *steps(claim, PlacementResponse(status)), (GET_A, holds({HOST: VCPU_1})))
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@with_calls(*AFTER)
+def test_a_server_error_is_a_lost_answer(call: Call, status: int) -> None:
+    run = Run(call, *steps(call, PlacementResponse(status)), *AFTER[call])
     assert run.result is True
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_server_that_keeps_failing_leaves_the_outcome_unknown(status: int) -> None:
+    failed = refused(status, "may have been carried out or not")
+    again: list[Step] = [(GET_A, NOTHING), (PUT_A, failed)] * 3
+    run = Run(claim, *steps(claim, failed), *again, (GET_A, NOTHING))
+    assert isinstance(run.error, WriteLost)
+    assert run.error.status == status
+
+
+def test_a_refusal_after_a_server_error_is_not_told_as_a_refusal() -> None:
+    run = Run(claim, *steps(claim, refused(503)), (GET_A, NOTHING), (PUT_A, FULL), (GET_A, NOTHING))
+    assert isinstance(run.error, WriteLost)
 
 
 def test_a_lost_claim_before_1_28_is_compared_with_the_generation_read() -> None:

@@ -95,9 +95,7 @@ def test_a_refused_deletion_is_not_retried(text: str) -> None:
 # Other refusals
 
 
-@pytest.mark.parametrize(
-    "reply", [FULL, refused(400), refused(500), PlacementResponse(409, content=b"?")]
-)
+@pytest.mark.parametrize("reply", [FULL, refused(400), PlacementResponse(409, content=b"?")])
 @with_calls(claim, put, move)
 def test_a_refusal_without_conflict_is_false_at_once(call: Call, reply: PlacementResponse) -> None:
     assert Run(call, *steps(call, reply)).result is False

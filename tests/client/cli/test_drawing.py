@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from roost.cli.tree.drawing import draw
+from roost.cli.tree.drawing import TreeDrawing
 from roost.client.inspection import InspectedTree
 from roost.client.provider_tree import LEVELS_MAX, ProviderData, ProviderTree
 from roost.model.inventory import DEFAULTS
@@ -21,7 +21,7 @@ def drawn(
 ) -> str:
     console = Console(width=width, color_system="standard" if styles else None, force_terminal=True)
     with console.capture() as capture:
-        draw(inspected, console, details=details)
+        console.print(TreeDrawing(inspected, details), crop=False)
     return capture.get()
 
 
@@ -156,7 +156,8 @@ def test_a_console_that_is_not_utf_8_gets_ascii() -> None:
     gpu = tree.new_child("gpu", ROOT)
     tree.update_inventory(gpu, {"VGPU": {**DEFAULTS, "total": 4}})
     file = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
-    draw(InspectedTree(ROOT, tree, {gpu: {"VGPU": 1}}), Console(file=file), details=False)
+    drawing = TreeDrawing(InspectedTree(ROOT, tree, {gpu: {"VGPU": 1}}))
+    Console(file=file).print(drawing, crop=False)
     file.seek(0)
     assert file.read().splitlines()[1:] == [
         f"`-- gpu  {gpu}",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roost.client.errors import NotConfigured
+from roost.client.errors import NotConfigured, RecordsInUse
 from roost.client.ownership.record import OwnershipRecord
 from roost.client.ownership.store import (
     FileOwnershipStore,
@@ -171,11 +171,25 @@ def test_the_errors_for_an_unusable_directory_name_it(tmp_path: Path) -> None:
     place.write_text("")
     store = FileOwnershipStore("agent", place)
     with pytest.raises(NotConfigured, match=f"Cannot save ownership records in {place}/agent"):
-        store.prepare()
+        store.held().__enter__()
     with pytest.raises(NotConfigured, match=f"Cannot save the ownership record {place}/agent"):
         store.save(ROOT, OWNED)
     with pytest.raises(NotConfigured, match=f"Cannot read the ownership record {place}/agent"):
         store.load(ROOT)
+
+
+def test_the_records_of_an_owner_are_held_by_one_process_which_the_second_one_names(
+    tmp_path: Path,
+) -> None:
+    first, second = (FileOwnershipStore("agent", tmp_path) for _ in range(2))
+    with first.held():
+        with pytest.raises(RecordsInUse, match=rf"by process {os.getpid()} \(.*--owner"):
+            second.held().__enter__()
+        with FileOwnershipStore("other", tmp_path).held():
+            pass
+    with second.held():
+        pass
+    assert first.trees() == []
 
 
 def test_the_error_for_a_full_disk_names_the_cause(
@@ -189,9 +203,10 @@ def test_the_error_for_a_full_disk_names_the_cause(
         FileOwnershipStore("agent", tmp_path).save(ROOT, OWNED)
 
 
-def test_prepare_creates_an_empty_directory(tmp_path: Path) -> None:
+def test_held_records_have_an_empty_directory_at_first(tmp_path: Path) -> None:
     store = FileOwnershipStore("agent", tmp_path / "new" / "place")
-    store.prepare()
+    with store.held():
+        pass
     assert list((tmp_path / "new" / "place" / "agent").iterdir()) == []
     assert store.trees() == []
 
@@ -262,8 +277,8 @@ def test_a_link_in_the_place_of_a_record_is_not_followed(tmp_path: Path) -> None
     for name in (f"{ROOT}.new", f"{ROOT}.json.new", f"{ROOT}.json"):
         (directory / name).symlink_to(precious)
     store = FileOwnershipStore("agent", tmp_path)
-    store.prepare()
-    store.save(ROOT, OWNED)
+    with store.held():
+        store.save(ROOT, OWNED)
     assert store.load(ROOT) == OWNED
     assert precious.read_text() == "untouched"
     assert not (directory / f"{ROOT}.json").is_symlink()
@@ -280,14 +295,15 @@ def test_drafts_of_a_crashed_process_block_no_record(tmp_path: Path) -> None:
     assert store.trees() == [ROOT, OTHER]
 
 
-def test_prepare_removes_old_drafts(tmp_path: Path) -> None:
+def test_to_hold_records_removes_old_drafts(tmp_path: Path) -> None:
     directory = tmp_path / "agent"
     directory.mkdir()
     old, young = directory / f"{ROOT}-old.new", directory / f"{ROOT}-young.new"
     old.write_text("half")
     young.write_text("half")
     os.utime(old, (0, 0))
-    FileOwnershipStore("agent", tmp_path).prepare()
+    with FileOwnershipStore("agent", tmp_path).held():
+        pass
     assert list(directory.iterdir()) == [young]
 
 

@@ -116,6 +116,23 @@ def test_a_name_that_another_provider_has_is_a_failed_creation(
 
 
 @one_server
+def test_a_lost_creation_is_found_by_its_uuid_if_the_server_complains_about_the_name(
+    live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
+) -> None:
+    name = live_providers.name("host")
+    tampering.answer(
+        POST, refusal(409, f"Conflicting resource provider name: {name} already exists.")
+    )
+    live_providers.add("host")
+    uuid = live_providers.uuid("host")
+    tampering.answer(
+        "GET /resource_providers?in_tree=*",
+        PlacementResponse(200, content=b'{"resource_providers": []}'),
+    )
+    assert reporter.fetch(uuid, name).exists(uuid)
+
+
+@one_server
 def test_a_refused_creation_of_the_host_is_a_failed_creation(
     live_providers: LiveProviders, reporter: Reporter, tampering: TamperingTransport
 ) -> None:

@@ -166,6 +166,21 @@ def test_a_repeat_waits_for_the_retry_after_of_the_server() -> None:
     assert transport.time.sleeps == [7.5]
 
 
+@pytest.mark.parametrize("request_", [GET, POST, REPEATABLE_PUT])
+def test_a_limited_rate_delays_every_request_by_its_retry_after(request_: PlacementRequest) -> None:
+    limited = PlacementResponse(429, {"retry-after": "3"})
+    transport = Scripted(limited, limited, DONE)
+    assert transport.send(request_) is DONE
+    assert transport.time.sleeps == [3.5, 4.0]
+
+
+def test_a_rate_that_stays_limited_is_the_answer() -> None:
+    limited = PlacementResponse(429)
+    transport = Scripted(*[limited] * 4)
+    assert transport.send(POST) is limited
+    assert len(transport.time.sleeps) == 3
+
+
 def test_an_answer_is_final_if_its_retry_after_exceeds_the_total_time() -> None:
     answer = PlacementResponse(503, {"retry-after": "3600"})
     transport = Scripted(answer, DONE)

@@ -274,6 +274,7 @@ _MANY = 200_000
         *("infinite", "deep", "deep block", "merged", "traits"),
     ],
 )
+@pytest.mark.slow
 def test_a_file_that_would_take_long_to_read_is_refused_within_seconds(
     text: str, expected: str
 ) -> None:

@@ -21,6 +21,7 @@ from roost.demo.load import load_worlds
 from roost.demo.world import ProviderSpec, World
 from roost.store.database import Database
 from support.api_client import Answer, ApiClient
+from support.worlds.tightened_twins import Surroundings, check_twins
 
 LATEST = "1.39"
 
@@ -85,6 +86,25 @@ class SeedWorld:
             self._check_whole(request, asked, expected, minor)
             if minor >= 16:
                 self._check_limited(request, asked, expected, minor)
+        if expected and until == LATEST:
+            check_twins(self.api, self._query(request), self.surroundings)
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """What the tightened twins of a request need to know of the world."""
+        specs = self.world.providers
+        capacity: Counter[str] = Counter()
+        for inventory in (inventory for spec in specs for inventory in spec.inventories):
+            capacity[inventory.resource_class] += int(inventory.capacity)
+        return Surroundings(
+            traits=frozenset(name for spec in specs for name in spec.traits),
+            root_traits=tuple(frozenset(spec.traits) for spec in specs if spec.parent is None),
+            aggregates=frozenset(
+                self.world.uuid(name) for spec in specs for name in spec.aggregates
+            ),
+            provider_count=len(specs),
+            capacity=capacity,
+        )
 
     def check_none(self, request: str, *, since: str, until: str = LATEST) -> None:
         """Ask in all these versions: the answer has no candidates and no summaries."""

@@ -11,6 +11,7 @@ from roost.api.candidates.kept_body import KeptBody
 from roost.search.footprint import Footprint
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptWork
+from roost.service.explanation import Reason
 
 BYTES_MAX = 32 * 1024 * 1024
 _ANSWER_BYTES_MAX = BYTES_MAX // 4
@@ -55,6 +56,8 @@ class AnswerCache:
         self._answers: dict[Question, _KeptAnswer] = {}
         self._bytes = 0
         self._work: dict[Question, KeptWork] = {}
+        # Why an answer is empty, with the token of the forest.
+        self._reasons: dict[Question, tuple[object, Reason]] = {}
         self._lock = threading.Lock()
 
     def find(self, question: Question, forest: Forest) -> CachedAnswer | None:
@@ -101,6 +104,19 @@ class AnswerCache:
                     del self._work[next(iter(self._work))]
             self._work[question] = work
         return work
+
+    def reason(self, question: Question, forest: Forest) -> Reason | None:
+        """Why the answer to this question from this forest is empty, if the cache knows it."""
+        token, reason = self._reasons.get(question, (None, None))
+        return reason if token is forest.token else None
+
+    def keep_reason(self, question: Question, forest: Forest, reason: Reason) -> None:
+        """Remember why the answer from this forest is empty."""
+        with self._lock:
+            self._reasons.pop(question, None)
+            if len(self._reasons) >= _QUESTIONS_MAX:
+                del self._reasons[next(iter(self._reasons))]
+            self._reasons[question] = forest.token, reason
 
     def _forget_outdated(self, forest: Forest) -> None:
         """Drop answers that no longer hold and whose question was not asked for long.

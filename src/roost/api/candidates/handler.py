@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from roost.api.candidates.answer_cache import CachedAnswer, Question
 from roost.api.candidates.body import candidate_body, streamed_body
+from roost.api.candidates.empty_answers import EmptyQuestion, counted, tell_reason, wants_reason
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.microversions import Microversion
 from roost.api.requests import Request, parse_query_string
@@ -21,6 +22,7 @@ from roost.model.candidates import CandidateQuery
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates
 from roost.search.forest import Forest
+from roost.search.kept_work import KeptWork
 from roost.search.turns import TURNS
 from roost.service.candidates import list_candidates, list_variants
 
@@ -46,6 +48,8 @@ class AskedCandidates(NamedTuple):
     order: CandidateOrder
     # `None`: the next answer to the same request may differ, so none is kept.
     question: Question | None
+    # Whether an empty answer says why it is empty.
+    explains: bool = False
 
 
 def list_all(services: Services, request: Request) -> Response:
@@ -56,7 +60,9 @@ def list_all(services: Services, request: Request) -> Response:
     query = parse(text, request.version, limits.max_request_groups, limits.max_query_parameters)
     order = services.settings.candidate_order
     question = text, request.version
-    return answered(services, request, AskedCandidates(query, request.version, order, question))
+    explains = wants_reason(request, services.settings.watch.explain_empty)
+    asked = AskedCandidates(query, request.version, order, question, explains)
+    return answered(services, request, asked)
 
 
 def answered(services: Services, request: Request, asked: AskedCandidates) -> Response:
@@ -66,10 +72,12 @@ def answered(services: Services, request: Request, asked: AskedCandidates) -> Re
     answer = None if question is None else services.answers.find(question, forest)
     if answer is None:
         limits = services.settings.limits
-        request.search = SearchAsked(forest, asked.query, asked.order)
+        request.search = SearchAsked(forest, asked.query)
         began, times = perf_counter(), request.times
         with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
             found, *further = _search(services, forest, asked, turn.pause)
+            if asked.explains:
+                found = counted(found)
             times.end(Stage.SEARCH, began)
             times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
             _count(found)
@@ -94,6 +102,8 @@ def answered(services: Services, request: Request, asked: AskedCandidates) -> Re
     else:
         request.candidates = _KEPT, answer.count
     response = Response(200, answer.body.text, [_CONTENT_TYPE, *answer.headers])
+    if asked.explains and not answer.count:
+        response.headers.append(_reason(services, request, forest, asked))
     return with_cache_headers(response, request, now())
 
 
@@ -101,12 +111,28 @@ def _search(
     services: Services, forest: Forest, asked: AskedCandidates, pause: Callable[[], None]
 ) -> list[FoundCandidates]:
     """What the search finds; several results for a query with alternatives."""
-    question = asked.question
-    is_short = question is not None and len(question[0]) <= _SHORT_QUERY
-    kept_work = services.answers.work(question) if question is not None and is_short else None
+    kept_work = None if asked.question is None else _kept_work(services, asked.question)
     if any(group.alternatives for group in asked.query.groups):
         return list_variants(forest, asked.query, asked.order, pause, kept_work)
     return [list_candidates(forest, asked.query, asked.order, pause, kept_work)]
+
+
+def _kept_work(services: Services, question: Question) -> KeptWork | None:
+    """What earlier searches for a question left; `None` if the question is long."""
+    return services.answers.work(question) if len(question[0]) <= _SHORT_QUERY else None
+
+
+def _reason(
+    services: Services, request: Request, forest: Forest, asked: AskedCandidates
+) -> tuple[str, str]:
+    """The header that says why an answer is empty."""
+    assert asked.question is not None, "only the routes of Placement tell a reason"
+    limits = services.settings.limits
+    empty = EmptyQuestion(
+        asked.question, forest, asked.query, _kept_work(services, asked.question) or KeptWork()
+    )
+    with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+        return tell_reason(request, empty, services.answers, turn.pause)
 
 
 def _count(found: FoundCandidates) -> None:

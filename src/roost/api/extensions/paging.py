@@ -50,6 +50,7 @@ def _encoded(key: str) -> str:
 
 def _decoded(marker: str) -> str:
     try:
-        return base64.urlsafe_b64decode(marker + "=" * (-len(marker) % 4)).decode()
+        padded = marker + "=" * (-len(marker) % 4)
+        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         raise bad_parameter("marker is none of ours. Send `next` of an earlier answer.") from None

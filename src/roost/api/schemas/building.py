@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from roost.api.microversions import Microversion
 from roost.api.validation import Schema
+
+T = TypeVar("T")
 
 Document: TypeAlias = dict[str, Any]
 
@@ -61,17 +63,27 @@ def mapping(key_pattern: str, value: Document, minimum: int = 0) -> Document:
     } | limits
 
 
-class Versions:
+class ByVersion(Generic[T]):
+    """A value that changes with the version: each value with its first version."""
+
+    def __init__(self, *values: tuple[str, T]) -> None:
+        self.entries = tuple(
+            (Microversion(*map(int, since.split("."))), value) for since, value in values
+        )
+        starts = [since for since, _ in self.entries]
+        assert starts == sorted(starts), "versions are listed in their order"
+
+    def at(self, version: Microversion) -> T:
+        """The value for this version."""
+        return next(value for since, value in reversed(self.entries) if since <= version)
+
+    def find(self, version: Microversion) -> T | None:
+        """The value for this version; `None` before the first one."""
+        return self.at(version) if self.entries[0][0] <= version else None
+
+
+class Versions(ByVersion[Schema]):
     """The schemas of a request, each with its first version."""
 
     def __init__(self, *documents: tuple[str, Document]) -> None:
-        self._schemas = [
-            (Microversion(*map(int, since.split("."))), Schema(document))
-            for since, document in documents
-        ]
-        starts = [since for since, _ in self._schemas]
-        assert starts == sorted(starts), "versions are listed in their order"
-
-    def at(self, version: Microversion) -> Schema:
-        """The schema for this version."""
-        return next(schema for since, schema in reversed(self._schemas) if since <= version)
+        super().__init__(*((since, Schema(document)) for since, document in documents))

@@ -23,6 +23,8 @@ _OTHERS: Document = {
     # MySQL stores a single-precision number, and these are its bounds.
     "allocation_ratio": {"type": "number", "maximum": 3.40282e38, "minimum": -3.40282e38},
 }
+# Every field of an inventory.
+FIELDS = _TOTAL | _OTHERS
 _GENERATION = {"resource_provider_generation": INTEGER}
 
 ADD = Versions(

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.top.keys import quits_within, single_keys
+from roost.cli.keys import quits_within, single_keys
 from roost.cli.top.screen import draw_summary
 from roost.cli.top.summary import Summary, summarise
 from roost.client.errors import UnreadableAnswer

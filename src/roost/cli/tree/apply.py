@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from rich.progress import track
 
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.terminal import echo_line
-from roost.cli.usage import usage_status
+from roost.cli.usage_status import usage_status
 from roost.client.drivers.file import PLACEHOLDER
 from roost.client.errors import NotConfigured
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
@@ -143,11 +143,9 @@ def _carry_out(connection: ConnectionSettings, options: _ApplyOptions, *, dry_ru
     _refuse_placeholders(options.path, tree_file)
     name = _owner_name(options, tree_file)
     records = FileOwnershipStore(name, options.records)
-    with connection.open() as transport:
+    with connection.open() as transport, nullcontext() if dry_run else records.held():
         placement = Placement(transport)
         reporter = DeclarativeReporter(Reporter(transport), name, records, adopt=options.adopt)
-        if not dry_run:
-            records.prepare()
         declared = tree_declarations(placement, tree_file.declaration)
         undeclared = list(withdrawals(placement, records, declared))
         trees = declared + (undeclared if options.prune else [])

@@ -4,71 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 from rich.tree import Tree
 
+from roost.cli.bars import Ink, amount, ink_for, usage_bar
+from roost.cli.terminal import UNBROKEN_WIDTH
 from roost.client.inspection import InspectedTree
 from roost.client.provider_tree import ProviderData
 from roost.model.inventory import Inventory
 from roost.model.text import printable
 
-BAR_WIDTH = 20
 LABEL_WIDTH_MIN = 40
 """The columns that every label gets. A terminal breaks a line that is longer than itself."""
-
-UNBROKEN_WIDTH = 100_000
-"""The columns of an output that is no terminal: a program reads each line whole."""
 
 _GUIDE_WIDTH = 4
 """The columns that rich indents each level of a tree by."""
 
 
-class _Ink(NamedTuple):
-    """The characters of a bar."""
-
-    used: str
-    free: str
-
-
-_BLOCKS = _Ink("█", "░")
-_ASCII = _Ink("#", ".")
-
-
-def draw(inspected: InspectedTree, console: Console, *, details: bool) -> None:
-    """Draw a tree with its usage; `details` spells out all traits and aggregates."""
-    painter = _Painter(inspected, _ASCII if console.options.ascii_only else _BLOCKS, details)
-    root = inspected.tree.data(inspected.root_uuid)
-    trunk = Tree(painter.label(root), guide_style="dim")
-    levels = painter.grow(trunk, root.uuid)
-    if inspected.sharing:
-        shared = trunk.add(Text("shared with it", style="italic dim"))
-        for uuid in inspected.sharing:
-            shared.add(painter.label(inspected.tree.data(uuid)))
-        levels = max(levels, 3)
-    width = console.width if console.is_terminal else UNBROKEN_WIDTH
-    width = max(width, (levels - 1) * _GUIDE_WIDTH + LABEL_WIDTH_MIN)
-    console.print(_Uncut(trunk, width), crop=False)
-
-
 @dataclass(frozen=True, slots=True)
-class _Uncut:
-    """A tree at a width of its own: rich leaves out what does not fit into the console's."""
+class TreeDrawing:
+    """A tree with its usage; `details` spells out all traits and aggregates.
 
-    tree: Tree
-    width: int
+    The drawing has a width of its own: rich leaves out what does not fit into the console's.
+    """
+
+    inspected: InspectedTree
+    details: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from console.render(self.tree, options.update(width=self.width))
+        painter = _Painter(self.inspected, ink_for(console), self.details)
+        trunk, levels = painter.trunk()
+        width = options.max_width if console.is_terminal else UNBROKEN_WIDTH
+        width = max(width, (levels - 1) * _GUIDE_WIDTH + LABEL_WIDTH_MIN)
+        yield from console.render(trunk, options.update(width=width))
 
 
 @dataclass(frozen=True, slots=True)
 class _Painter:
     inspected: InspectedTree
-    ink: _Ink
+    ink: Ink
     details: bool
+
+    def trunk(self) -> tuple[Tree, int]:
+        """The whole tree, with its sharing providers, and the number of its levels."""
+        root = self.inspected.tree.data(self.inspected.root_uuid)
+        trunk = Tree(self.label(root), guide_style="dim")
+        levels = self.grow(trunk, root.uuid)
+        if self.inspected.sharing:
+            shared = trunk.add(Text("shared with it", style="italic dim"))
+            for uuid in self.inspected.sharing:
+                shared.add(self.label(self.inspected.tree.data(uuid)))
+            levels = max(levels, 3)
+        return trunk, levels
 
     def grow(self, branch: Tree, uuid: str) -> int:
         """Add the providers below one to its branch; the number of levels from it down."""
@@ -94,21 +84,11 @@ class _Painter:
         return label
 
 
-def _bar(name: str, fields: Mapping[str, Any], used: int, ink: _Ink) -> Text:
+def _bar(name: str, fields: Mapping[str, Any], used: int, ink: Ink) -> Text:
     capacity = Inventory(name, **fields).capacity
-    # An inventory without capacity is full once something of it is allocated.
-    share = min(1.0, used / capacity) if capacity > 0 else float(used > 0)
-    filled = round(share * BAR_WIDTH)
-    colour = "red" if share >= 0.9 else "yellow" if share >= 0.7 else "green"
-    bar = Text(ink.used * filled, style=f"not bold {colour}")
-    bar.append(ink.free * (BAR_WIDTH - filled), style="not bold dim")
-    bar.append(f"  {used} of {_number(capacity)}{_remarks(fields)}", style="not bold")
+    bar = usage_bar(used, capacity, ink)
+    bar.append(f"  {used} of {amount(capacity)}{_remarks(fields)}", style="not bold")
     return bar
-
-
-def _number(amount: float) -> str:
-    """A whole number without decimals, any other with two."""
-    return str(int(amount)) if amount == int(amount) else f"{amount:.2f}"
 
 
 def _remarks(fields: Mapping[str, Any]) -> str:

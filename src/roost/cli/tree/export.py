@@ -8,7 +8,8 @@ from rich.progress import track
 
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.client.declaration import Declaration
-from roost.client.inspection import declaration_of, find_provider
+from roost.client.inspection import declaration_of
+from roost.client.lookup import find_provider
 from roost.client.placement import Placement
 from roost.client.tree_file import render_tree_file
 

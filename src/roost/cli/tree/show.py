@@ -1,70 +1,133 @@
-"""The command `roost tree show`, which draws trees with their usage."""
+"""The command `roost tree show`, which draws trees with their usage; also `roost provider tree`."""
 
 from __future__ import annotations
 
-import json
-
 import click
-from rich.console import Console
+from rich.console import Group
 
+from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.tree.drawing import draw
-from roost.client.inspection import find_provider, inspect_tree
+from roost.cli.output import Output, OutputForm, output_options
+from roost.cli.table import Table, TableColumn
+from roost.cli.tree.drawing import TreeDrawing
+from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
+from roost.client.inspection import InspectedTree, inspect_tree
+from roost.client.lookup import find_provider
 from roost.client.placement import Placement
+from roost.model.inventory import Inventory
 
 TREES_SHOWN = 10
 
+_COLUMNS = (
+    TableColumn("TREE"),
+    TableColumn("PROVIDER"),
+    TableColumn("UUID"),
+    TableColumn("RESOURCE CLASS"),
+    TableColumn("USED", right=True),
+    TableColumn("CAPACITY", right=True),
+    TableColumn("TOTAL", right=True),
+    TableColumn("RESERVED", right=True),
+    TableColumn("ALLOCATION RATIO", right=True),
+    TableColumn("TRAITS"),
+    TableColumn("AGGREGATES"),
+)
 
-@click.command(
-    short_help="Draw trees with their usage.",
-    epilog="""\b
+
+def drawing_command(name: str) -> click.Command:
+    """The command that draws trees, under this name."""
+
+    @click.command(
+        name.rsplit(maxsplit=1)[-1],
+        short_help="Draw trees with their usage.",
+        epilog=f"""\b
 Examples:
-  roost tree show
-  roost tree show compute-1 --details
-  roost tree show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --json
+  roost {name}
+  roost {name} compute-1 --details
+  roost {name} compute-1 --watch
+  roost {name} 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --json
 """,
-)
-@click.argument("names", metavar="[NAME_OR_UUID]...", nargs=-1)
-@click.option("--details", is_flag=True, help="Spell out all traits and aggregates.")
-@click.option(
-    "--limit",
-    metavar="NUMBER",
-    type=click.IntRange(0),
-    default=TREES_SHOWN,
-    show_default=True,
-    help="How many trees to draw without names; 0 for all.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, a list of nested trees.")
-@connection_options
-def show(
-    *,
-    connection: ConnectionSettings,
-    names: tuple[str, ...],
-    details: bool,
-    limit: int,
-    as_json: bool,
-) -> None:
-    """Draw the whole trees of these providers; without names, all trees.
+    )
+    @click.argument(
+        "names", type=WORD, metavar="[NAME_OR_UUID]...", nargs=-1, shell_complete=complete_providers
+    )
+    @click.option("--details", is_flag=True, help="Spell out all traits and aggregates.")
+    @click.option(
+        "--limit",
+        metavar="NUMBER",
+        type=click.IntRange(0),
+        default=TREES_SHOWN,
+        show_default=True,
+        help="How many trees to draw without names; 0 for all.",
+    )
+    @output_options
+    @watch_option
+    @connection_options
+    def draw_trees(
+        *,
+        connection: ConnectionSettings,
+        names: tuple[str, ...],
+        details: bool,
+        limit: int,
+        output: OutputForm,
+        watch: float | None,
+    ) -> None:
+        """Draw the whole trees of these providers; without names, all trees.
 
-    A bar shows the used part of the capacity of each inventory. The capacity is
-    (total - reserved) x allocation ratio.
-    """
-    with connection.open() as transport:
-        placement = Placement(transport)
-        roots, hidden = _roots(placement, names, limit)
-        if as_json:
-            found = [inspect_tree(placement, root).as_json() for root in roots]
-            click.echo(json.dumps(found, indent=2))
-        else:
-            console = Console(highlight=False)
-            for root in roots:
-                draw(inspect_tree(placement, root), console, details=details)
-    if hidden:
-        click.echo(f"... and {hidden} more trees: name some, or --limit 0", err=True)
-    elif not roots:
-        click.echo(
-            "There are no providers yet. `roost agent --driver linux` reports this host.", err=True
-        )
+        A bar shows the used part of the capacity of each inventory. The capacity is
+        (total - reserved) x allocation ratio. JSON and YAML nest children in their parents; CSV
+        has a line for each inventory.
+        """
+        hidden = 0
+        found: list[InspectedTree] = []
+
+        with connection.open() as transport:
+            placement = Placement(transport)
+
+            def read() -> Output:
+                nonlocal hidden, found
+                roots, hidden = _roots(placement, names, limit)
+                found = [inspect_tree(placement, root) for root in roots]
+                return _output(found, details=details)
+
+            present(read, output, watch)
+        if hidden:
+            click.echo(f"... and {hidden} more trees: name some, or --limit 0", err=True)
+        elif not found:
+            click.echo(
+                "There are no providers yet. `roost agent --driver linux` reports this host.",
+                err=True,
+            )
+
+    return draw_trees
+
+
+show = drawing_command("tree show")
+
+
+def _output(trees: list[InspectedTree], *, details: bool) -> Output:
+    return Output(
+        Table(_COLUMNS, [row for tree in trees for row in _rows(tree)]),
+        [tree.as_json() for tree in trees],
+        Group(*(TreeDrawing(tree, details) for tree in trees)),
+    )
+
+
+def _rows(inspected: InspectedTree) -> list[list[object]]:
+    """A row for each inventory; one without amounts for a provider without inventory."""
+    root = inspected.tree.data(inspected.root_uuid)
+    rows: list[list[object]] = []
+    for provider in inspected.members():
+        head: list[object] = [root.name, provider.name, provider.uuid]
+        tail: list[object] = [sorted(provider.traits), sorted(provider.aggregates)]
+        used = inspected.usages.get(provider.uuid, {})
+        for name, fields in sorted(provider.inventory.items()):
+            capacity = Inventory(name, **fields).capacity
+            shown = (fields["total"], fields["reserved"], fields["allocation_ratio"])
+            rows.append([*head, name, used.get(name, 0), int(capacity), *shown, *tail])
+        if not provider.inventory:
+            rows.append([*head, *[None] * 6, *tail])
+    return rows
 
 
 def _roots(placement: Placement, names: tuple[str, ...], limit: int) -> tuple[list[str], int]:

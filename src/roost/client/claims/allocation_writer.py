@@ -1,13 +1,14 @@
-"""The writer of allocations: retries conflicts, and finds out about lost answers.
+"""The writer of allocations: retries conflicts, and finds out about unknown outcomes.
 
-The server may have carried out a write whose answer was lost; it may do so later, or never. So:
+The server may have carried out a write whose answer was lost; it may do so later, or never. The
+same is true of a write that was answered with a server error (5xx). So:
 
 1. The writer reads the consumers. If they have what was sent, the write is done.
 2. If another writer has changed a consumer since, nothing more is written. The caller gets the
    error of a conflict.
 3. Otherwise the writer sends the same bytes again. They replace the same generations, so the
    server accepts at most one of all copies, however late the first one arrives.
-4. After a loss the result is never "refused": the server might carry the first copy out after it
+4. After that the result is never "refused": the server might carry the first copy out after it
    refused a later one. An outcome that stays unknown is raised as `WriteLost`.
 
 Before version 1.28 the server compares no generations. There a late copy can replace what another
@@ -28,7 +29,7 @@ from roost.client.errors import (
     UnreadableAnswer,
     WriteLost,
 )
-from roost.client.outcome import Outcome
+from roost.client.outcome import Outcome, outcome_of
 from roost.client.placement import Placement
 from roost.client.placement.answers import is_concurrent_update, refusal
 from roost.client.placement.placement import allocations_path
@@ -105,13 +106,24 @@ class AllocationWriter:
             if isinstance(change, PlacementResponse):
                 return change
             try:
-                answer = self._placement.send(change.request)
+                answer = self._send(change)
             except WriteLost as lost:
                 return self._settle(change, lost, tries, failure)
             if not retry(answer):
                 if is_consumer_conflict(answer):
                     raise refusal(failure, _consumer_changed(change.request), answer)
                 break
+        return answer
+
+    def _send(self, change: AllocationChange) -> PlacementResponse:
+        """Send the change; raises `WriteLost` after an answer that leaves the outcome open."""
+        answer = self._placement.send(change.request)
+        if outcome_of(answer) is Outcome.UNKNOWN:
+            message = (
+                f"the server failed at {change.request}, and may have carried it out or not: read "
+                f"the allocations of {', '.join(change.bodies)} before writing again"
+            )
+            raise refusal(WriteLost, message, answer)
         return answer
 
     def _settle(
@@ -121,7 +133,7 @@ class AllocationWriter:
         tries: Iterator[int],
         failure: type[PlacementError],
     ) -> PlacementResponse:
-        """Find out about a change whose answer was lost, by the rules at the top of the module."""
+        """Find out about a change of unknown outcome, by the rules at the top of the module."""
         refused = None
         for _ in tries:
             outcome = self._outcome(change, failure)
@@ -130,7 +142,7 @@ class AllocationWriter:
             if outcome is Outcome.UNKNOWN:
                 continue
             try:
-                refused = self._placement.send(change.request)
+                refused = self._send(change)
             except (TransportFailed, NotConfigured):
                 continue
             if refused.ok:

@@ -1,13 +1,13 @@
 """Claims: writes the allocations of consumers.
 
 Methods that write try again, at most three times, if another writer changed a provider at the
-same time. True means that the consumers have the allocations. False means that the server refused,
-or answered with a server error; the log has the reason. After a server error the outcome is
-unknown: read before you claim again.
+same time. True means that the consumers have the allocations. False means that the server refused;
+the log has the reason.
 
 If the server cannot be reached, claims, moves, swaps and deletions return False as well; all
 further methods raise `PlacementAPIConnectFailure`. `roost.client.claims.allocation_writer` has the
-rules for a lost answer; an outcome that stays unknown is raised as `AnswerLost`.
+rules for a lost answer and for a server error; an outcome that stays unknown is raised as
+`WriteLost`, never told as a refusal.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,9 +16,12 @@ import platformdirs
 from roost.client.errors import NotConfigured
 from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
+from roost.client.ownership.record_lock import held_lock
 from roost.model.identifiers import is_uuid
 
 _DRAFT = ".new"
+# Names of owners have no dot.
+_LOCK = ".lock"
 _DRAFT_SECONDS = 3600
 
 
@@ -44,8 +47,17 @@ class FileOwnershipStore:
     def __init__(self, owner: str, directory: Path | None = None) -> None:
         self._directory = (directory or default_directory()) / owner_name(owner)
 
-    def prepare(self) -> None:
-        """Make sure that records can be saved, before anything is written to the server."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the records for this process alone, after a look whether they can be saved.
+
+        Two processes with the records of one owner would delete each other's providers.
+        """
+        self._prepare()
+        with held_lock(self._directory.with_suffix(_LOCK)):
+            yield
+
+    def _prepare(self) -> None:
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._directory):

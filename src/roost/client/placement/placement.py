@@ -80,13 +80,14 @@ class Placement:
         answer = self._read(f"/resource_providers?{query}", "1.14", None)
         return answers.provider_bodies(answer)
 
+    def providers(self) -> list[ProviderBody]:
+        """All providers."""
+        return answers.provider_bodies(self._read("/resource_providers", "1.14", None))
+
     def roots(self) -> list[ProviderBody]:
         """All providers without parent."""
-        answer = self._read("/resource_providers", "1.14", None)
         return [
-            provider
-            for provider in answers.provider_bodies(answer)
-            if provider["parent_provider_uuid"] is None
+            provider for provider in self.providers() if provider["parent_provider_uuid"] is None
         ]
 
     def sharing_providers(self, aggregates: Iterable[str]) -> list[ProviderBody]:
@@ -108,10 +109,18 @@ class Placement:
             body["parent_provider_uuid"] = parent_uuid
         answer = self._send("POST", "/resource_providers", body, "1.20", repeatable=True)
         message = f"Cannot create provider {name} ({uuid})"
-        if answer.status == 409 and NAME_TAKEN not in answer.detail:
+        if answer.status == 409 and self._is_known(uuid, answer):
             raise refusal(ProviderExists, message, answer, uuid)
         require_ok(answer, ResourceProviderCreationFailed, message, uuid)
         return answers.provider_body(answer, answer.json)
+
+    def _is_known(self, uuid: str, conflict: PlacementResponse) -> bool:
+        """Whether a refused creation conflicts with a provider of the same uuid.
+
+        A server may complain about the name first, although an earlier copy of the same request
+        made the provider. So the uuid decides, not the sentence.
+        """
+        return NAME_TAKEN not in conflict.detail or self.provider(uuid) is not None
 
     def delete_provider(self, uuid: str) -> None:
         """Delete a provider; a provider that does not exist is no error."""

@@ -21,6 +21,9 @@ from roost.model.identifiers import is_uuid
 PASSING_STATUSES = frozenset({502, 503, 504})
 """The statuses of a server or a gateway that is overloaded, or whose backend is down."""
 
+TOO_MANY_REQUESTS = 429
+"""The status of a server or a proxy that limits the rate; it did not carry the request out."""
+
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
@@ -73,8 +76,12 @@ def may_be_repeated(request: PlacementRequest, result: PlacementResponse | Trans
     False
     >>> may_be_repeated(claim, PlacementResponse(503))
     False
+    >>> may_be_repeated(claim, PlacementResponse(429))
+    True
     """
     if isinstance(result, PlacementResponse):
+        if result.status == TOO_MANY_REQUESTS:
+            return True
         return result.status in PASSING_STATUSES and is_repeatable(request)
     return outcome_of(result) is Outcome.NOT_DONE or is_repeatable(request)
 

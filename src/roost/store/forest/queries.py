@@ -73,6 +73,16 @@ def select_usages(provider_ids: Any = None) -> ForestQuery:
     return _only(provider_ids, columns.resource_provider_id, query)
 
 
+def select_allocations() -> ForestQuery:
+    """Provider's id, the pair of class's id and amount, consumer's uuid."""
+    columns = allocations.c
+    return select(
+        columns.resource_provider_id,
+        _pair(columns.resource_class_id, columns.used),
+        columns.consumer_id,
+    )
+
+
 def select_traits(provider_ids: Any = None) -> ForestQuery:
     """Provider's id, and the ids of its traits, separated by commas."""
     columns = resource_provider_traits.c

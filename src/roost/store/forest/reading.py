@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.search.columns import BoolColumn
 from roost.search.rows import (
+    AllocationRows,
     ForestRows,
     InventoryRows,
     MembershipRows,
@@ -60,6 +61,7 @@ _FOREST = [ColumnReader(ColumnSource(query, convert)) for query, convert in _PAR
 _TREES = ColumnReader(
     *(ColumnSource(queries.of_trees(query), convert) for query, convert in _PARTS), lists=_LISTS
 )
+_ALLOCATIONS = ColumnReader(ColumnSource(queries.select_allocations, str))
 _USAGES = Statement(queries.select_usages, lists=_LISTS)
 _ROOT_IDS = Statement(queries.select_root_ids, lists=_LISTS)
 
@@ -98,6 +100,14 @@ def read_usages(connection: Connection, provider_ids: Collection[int]) -> UsageR
         result.close()
     integers = np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
     return UsageRows(*integers.T)
+
+
+def read_allocations(connection: Connection) -> AllocationRows:
+    """All allocations of all consumers, by one statement."""
+    (columns,) = _ALLOCATIONS.read(connection, {})
+    provider_ids, amounts = columns.integers
+    class_ids, used = queries.split_pairs(amounts)
+    return AllocationRows(provider_ids, class_ids, used, columns.last)
 
 
 def read_vocabulary(connection: Connection) -> Vocabulary:

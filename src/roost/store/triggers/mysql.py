@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 
-from roost.store.triggers.watching import PREFIX, WATCHED, TableEvent, WatchedTable
+from roost.store.triggers.watching import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 
 # Roost sets it in each of its connections.
 _IS_ROOST = "@roost_journals"
@@ -18,9 +19,7 @@ MARK_CONNECTION = f"SET {_IS_ROOST} = 1"
 
 def creations() -> Iterator[str]:
     """The statements that create all triggers."""
-    for watched in WATCHED:
-        for event in TableEvent:
-            yield _trigger(watched, event)
+    return starmap(_trigger, WATCHED_EVENTS)
 
 
 def removal(_table: str, name: str) -> str:

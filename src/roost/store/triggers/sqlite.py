@@ -7,9 +7,10 @@ a write of Roost has two rows in the journal for each change.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 from typing import Any
 
-from roost.store.triggers.watching import PREFIX, WATCHED, TableEvent, WatchedTable
+from roost.store.triggers.watching import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 
 # In the form in which Roost and SQLAlchemy write times.
 _NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'"
@@ -31,9 +32,7 @@ def leave_triggers_out(driver_connection: Any) -> None:
 
 def creations() -> Iterator[str]:
     """The statements that create all triggers."""
-    for watched in WATCHED:
-        for event in TableEvent:
-            yield _trigger(watched, event)
+    return starmap(_trigger, WATCHED_EVENTS)
 
 
 def removal(_table: str, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 from sqlalchemy import Table
 
@@ -80,8 +81,11 @@ WATCHED = (
 )
 
 
+# Each needs a trigger.
+WATCHED_EVENTS = tuple(product(WATCHED, TableEvent))
+
+
 def trigger_names() -> Iterator[tuple[str, str]]:
     """The table and the name of every trigger."""
-    for watched in WATCHED:
-        for event in TableEvent:
-            yield watched.table.name, watched.trigger_name(event)
+    for watched, event in WATCHED_EVENTS:
+        yield watched.table.name, watched.trigger_name(event)

@@ -1,0 +1,131 @@
+"""The body of `POST /roost/whatif`: changes and questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from roost.api.errors import HttpError
+from roost.api.extensions.parameters import parse_query_text
+from roost.api.schemas import whatif as schemas
+from roost.api.schemas.inventories import FIELDS
+from roost.api.validation import parse_json
+from roost.model.candidates import CandidateQuery
+from roost.model.changes import (
+    AddTrees,
+    Change,
+    ChangeInventory,
+    ChangeTraits,
+    ClaimCandidate,
+    Drain,
+    Release,
+    Remove,
+)
+from roost.model.limits import Limits
+from roost.search.ranking import RankingKind
+from roost.service.errors import DomainError, ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """One question, asked before and after the changes."""
+
+    # `candidates`, `capacity` or `explain`.
+    kind: str
+    query: CandidateQuery
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """All that a client asks at once."""
+
+    changes: Sequence[Change]
+    questions: Sequence[AskedQuestion]
+
+
+def parse_whatif(body: bytes, limits: Limits) -> WhatIf:
+    """The changes and questions of a body; 400 that names the bad one by its position."""
+    value = _valid(body)
+    changes: list[Change] = []
+    for position, change in enumerate(value.get("changes", ())):
+        with naming(f"changes[{position}]"):
+            changes.append(_parse_change(change, limits))
+    questions: list[AskedQuestion] = []
+    for position, question in enumerate(value["ask"]):
+        ((kind, text),) = question.items()
+        with naming(f"ask[{position}]"):
+            questions.append(AskedQuestion(kind, parse_query_text(text, limits)))
+    return WhatIf(changes, questions)
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Let every refusal inside begin with a place in the body."""
+    try:
+        yield
+    except HttpError as error:
+        error.text = f"{place}: {error.text}"
+        raise
+    except DomainError as error:
+        error.message = f"{place}: {error.message}"
+        raise
+
+
+def _valid(body: bytes) -> Mapping[str, Any]:
+    try:
+        value = parse_json(body)
+        problem = schemas.ASK.placed_problem(value)
+    except RecursionError:
+        # Valid bodies have a few levels.
+        problem = "it is nested too deeply"
+    if problem is not None:
+        raise _refused(f"JSON does not validate: {problem}")
+    found: Mapping[str, Any] = value
+    return found
+
+
+def _parse_change(change: Mapping[str, Any], limits: Limits) -> Change:
+    ((kind, value),) = change.items()
+    if kind == "claim":
+        query = parse_query_text(value["query"], limits)
+        order = value.get("order", schemas.FIRST)
+        if "seed" in value and order != RankingKind.RANDOM:
+            raise _refused("seed belongs to the order random. Leave seed out, or send this order.")
+        return ClaimCandidate(query, order, value.get("seed", 0))
+    return _PARSERS[kind](value)
+
+
+def _parse_inventory(value: Mapping[str, Any]) -> ChangeInventory:
+    fields = {key: field for key, field in value.items() if key in FIELDS}
+    return ChangeInventory(value["provider"], value["resource_class"], fields)
+
+
+def _parse_addition(value: Mapping[str, Any]) -> AddTrees:
+    return AddTrees(value["like"], value.get("count", 1), value.get("empty", True))
+
+
+def _parse_traits(value: Mapping[str, Any]) -> ChangeTraits:
+    added, removed = tuple(value.get("add", ())), tuple(value.get("remove", ()))
+    both = sorted(set(added).intersection(removed))
+    if both:
+        raise _refused(f"{both[0]} is to be added and removed. Leave one out.")
+    if not added and not removed:
+        raise _refused("the change names no trait. Send `add` or `remove`.")
+    return ChangeTraits(value["provider"], added, removed)
+
+
+def _refused(sentence: str) -> HttpError:
+    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
+
+
+# Every change but a claim, whose query has limits.
+_PARSERS: Mapping[str, Callable[[Any], Change]] = {
+    "drain": Drain,
+    "remove": Remove,
+    "inventory": _parse_inventory,
+    "traits": _parse_traits,
+    "add": _parse_addition,
+    "release": Release,
+}

@@ -1,0 +1,94 @@
+"""Errors."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from roost.api.schemas.building import Document, list_of
+from roost.api.schemas.responses.building import AnswerSchema, members
+from roost.service.errors import ErrorCode
+
+_REQUEST_ID = "req-5a6b1c1e-6a5f-4b0e-9d0c-0c5d8b6b0a55"
+_REQUIRED: Document = {
+    "status": {"type": "integer", "description": "The status of the answer."},
+    "title": {"type": "string", "description": "The name of the status."},
+    "detail": {"type": "string", "description": "What failed and why, for people."},
+    "request_id": {"type": "string", "description": "The id by which the log names the request."},
+}
+_CODE: Document = {
+    "code": {
+        "type": "string",
+        "enum": [code.value for code in ErrorCode],
+        "description": (
+            "What failed, for programs: from 1.23 on, and in routes below `/roost/` always."
+        ),
+    }
+}
+_RANGE: Document = {
+    "max_version": {"type": "string", "description": "The newest microversion."},
+    "min_version": {"type": "string", "description": "The oldest microversion."},
+}
+
+
+def _errors(required: Document, optional: Document) -> Document:
+    return members({"errors": list_of(members(required, optional), minimum=1)})
+
+
+def error_example(status: int, text: str) -> dict[str, Any]:
+    """The body of an error with this status."""
+    error: dict[str, Any] = {
+        "status": status,
+        "title": HTTPStatus(status).phrase,
+        "detail": text,
+        "code": ErrorCode.UNDEFINED.value,
+        "request_id": _REQUEST_ID,
+    }
+    return {"errors": [error]}
+
+
+REFUSAL = AnswerSchema(
+    "Errors",
+    "Why the service refused the request.",
+    ("1.0", _errors(_REQUIRED, _CODE)),
+    ("1.23", _errors(_REQUIRED | _CODE, {})),
+)
+
+EARLY_REFUSAL = AnswerSchema(
+    "EarlyErrors",
+    "The same for statuses that may come before client and server agree on a version. Such an "
+    "answer has no code.",
+    ("1.0", _errors(_REQUIRED, _CODE | _RANGE)),
+)
+
+_STRING: Document = {"type": "string"}
+
+UNAUTHORIZED = AnswerSchema(
+    "Unauthorized",
+    "The request has no valid token. The form depends on `[api]auth_strategy`.",
+    (
+        "1.0",
+        {
+            "anyOf": [
+                members({"message": _STRING, "code": _STRING, "title": _STRING}),
+                members(
+                    {
+                        "error": members(
+                            {"code": {"type": "integer"}, "title": _STRING, "message": _STRING}
+                        )
+                    }
+                ),
+            ]
+        },
+    ),
+    example=(
+        "1.0",
+        {
+            "error": {
+                "code": 401,
+                "title": "Unauthorized",
+                "message": "The request you have made requires authentication.",
+            }
+        },
+    ),
+)

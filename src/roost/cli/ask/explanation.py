@@ -1,0 +1,136 @@
+"""The drawing of an explanation: a funnel for each group, the nearest misses, the hints."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from roost.cli.ask.asked import WHOLE_REQUEST, asked_at, group_name
+from roost.cli.bars import Ink, ink_for, share_bar
+from roost.cli.request.query_text import QueryPairs
+from roost.cli.table import Table, TableColumn
+from roost.cli.terminal import plain_line
+from roost.client.questions import Json
+
+_NARROW = 100
+_BAR_WIDTHS = (10, 24)
+_MARK = " <- no tree is left"
+_REQUEST = "request"
+_FUNNEL_COLUMNS = (
+    TableColumn("STAGE"),
+    TableColumn("PROVIDERS", right=True),
+    TableColumn("TREES", right=True),
+    TableColumn(""),
+    TableColumn("WHAT IT ASKS"),
+)
+_CSV_COLUMNS = tuple(map(TableColumn, ("GROUP", "STAGE", "PROVIDERS", "TREES", "TEXT")))
+
+
+def stage_table(answer: Json) -> Table:
+    """Every stage of an explanation as a row, for programs."""
+    rows = [
+        [group_name(group["group"]), *_counts(stage)]
+        for group in answer["groups"]
+        for stage in group["funnel"]
+    ]
+    rows += [[_REQUEST, *_counts(stage)] for stage in answer["trees"]]
+    return Table(_CSV_COLUMNS, rows)
+
+
+def _counts(stage: Json) -> list[Any]:
+    return [stage["stage"], stage.get("providers"), stage["trees"], stage.get("text")]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplanationPicture:
+    """An answer of `GET /roost/explain` as people see it."""
+
+    answer: Json
+    # The query that the answer is about.
+    pairs: QueryPairs
+    # The host that the question is about; `None` for all trees.
+    host: str | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        ink, width = ink_for(console), _BAR_WIDTHS[options.max_width >= _NARROW]
+        yield verdict(self.answer, self.host)
+        for group in self.answer["groups"]:
+            yield Text()
+            yield plain_line(f"Group {group_name(group['group'])}", "bold")
+            yield self._funnel(group["funnel"], group["group"], ink, width)
+        yield Text()
+        yield plain_line("All groups together", "bold")
+        yield self._funnel(self.answer["trees"], WHOLE_REQUEST, ink, width)
+        yield from _misses(self.answer["misses"], self.host)
+        yield from _hints(self.answer["hints"])
+
+    def _funnel(self, stages: Sequence[Json], group: str | None, ink: Ink, width: int) -> Table:
+        """A row for each stage at which the query asks something."""
+        most = _most_trees(self.answer)
+        rows = []
+        for stage in stages:
+            asked = asked_at(self.pairs, group, stage["stage"])
+            is_reason = self._is_reason(stage, group)
+            if asked is None and not is_reason:
+                continue
+            style = "red" if is_reason else "green" if stage["trees"] else "dim"
+            text = plain_line(asked or "", "bold" if is_reason else "")
+            if is_reason:
+                text.append(_MARK, style="bold red")
+            share = stage["trees"] / most if most else 0.0
+            drawn = share_bar(share, ink, width, style)
+            counts = [f"{stage[key]:,}" for key in ("providers", "trees") if key in stage]
+            rows.append([stage["stage"], *counts, drawn, text])
+        columns = [
+            column
+            for column in _FUNNEL_COLUMNS
+            if column.title != "PROVIDERS" or group is not WHOLE_REQUEST
+        ]
+        return Table(columns, rows)
+
+    def _is_reason(self, stage: Json, group: str | None) -> bool:
+        reason = self.answer.get("reason") or {}
+        return (reason.get("stage"), reason.get("group")) == (stage["stage"], group)
+
+
+def verdict(answer: Json, host: str | None = None) -> Text:
+    """The answer in a sentence: whether there are candidates, and the dominant reason if not."""
+    where = f" on {host}" if host else ""
+    if answer["feasible"]:
+        return plain_line(f"There are candidates{where}.", "bold green")
+    line = plain_line(f"There are no candidates{where}.", "bold red")
+    reason = answer.get("reason") or {}
+    line.append_text(plain_line(f" {reason.get('text') or ''}".rstrip(), "not bold default"))
+    return line
+
+
+def _most_trees(answer: Json) -> int:
+    stages = [stage for group in answer["groups"] for stage in group["funnel"]]
+    return max((stage["trees"] for stage in [*stages, *answer["trees"]]), default=0)
+
+
+def _misses(misses: Sequence[Json], host: str | None) -> Iterator[RenderableType]:
+    if not misses:
+        return
+    yield Text()
+    yield plain_line("What it lacks" if host else "Nearest misses", "bold")
+    for miss in misses:
+        if not host:
+            yield plain_line(miss["root"]["name"])
+        for lack in miss["lacks"]:
+            yield plain_line(f"  {lack['text']}")
+
+
+def _hints(hints: Sequence[Json]) -> Iterator[RenderableType]:
+    if not hints:
+        return
+    yield Text()
+    yield plain_line("What would have candidates", "bold")
+    for hint in hints:
+        yield plain_line(hint["text"])
+        yield plain_line(f"  roost candidates --from-query {shlex.quote(hint['query'])}", "cyan")

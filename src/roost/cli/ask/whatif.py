@@ -1,0 +1,152 @@
+"""The command `roost whatif`: the same question before and after imagined changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import click
+
+from roost.cli.ask.asking import (
+    announce,
+    answered,
+    any_server_command,
+    asking,
+    ready_pairs,
+    waiting,
+)
+from roost.cli.ask.comparison import Comparison, comparison_table
+from roost.cli.completers import complete_providers
+from roost.cli.connection import ConnectionSettings, connection_options
+from roost.cli.output import Output, OutputForm, output_options, print_output
+from roost.cli.request.changes import ImaginedChange, named_providers, read_changes
+from roost.cli.request.command import (
+    RequestCommand,
+    explaining_usage,
+    request_in_text,
+    request_options,
+    typed_words,
+)
+from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
+from roost.cli.request.words import TypedRequest
+from roost.client.questions import Questions
+
+QUESTIONS = ("capacity", "explain", "candidates")
+
+
+def _change_option(name: str, metavar: str, sentence: str, **extra: Any) -> Callable[..., Any]:
+    return click.option(
+        name, metavar=metavar, multiple=True, expose_value=False, help=sentence, **extra
+    )
+
+
+_CHANGE_OPTIONS = (
+    _change_option(
+        "--drain",
+        "HOST",
+        "Nothing new goes to this provider and those below it; allocations stay.",
+        shell_complete=complete_providers,
+    ),
+    _change_option(
+        "--remove",
+        "HOST",
+        "This provider and those below it go, with their allocations.",
+        shell_complete=complete_providers,
+    ),
+    _change_option(
+        "--add-host",
+        "LIKE",
+        "A new, empty tree as that of this provider; `10*LIKE` adds ten.",
+        shell_complete=complete_providers,
+    ),
+    _change_option(
+        "--set",
+        "HOST:CLASS=TOTAL",
+        "An inventory gets this total; HOST:CLASS.reserved=2 changes another field.",
+    ),
+    _change_option("--add-trait", "HOST:TRAIT", "A provider gets this trait."),
+    _change_option("--drop-trait", "HOST:TRAIT", "A provider loses this trait."),
+    _change_option(
+        "--claim",
+        "REQUEST",
+        "A new consumer claims this, given as words or as a query string; `10*REQUEST` for ten.",
+    ),
+    _change_option("--release", "CONSUMER", "A consumer gives back all that it holds."),
+)
+
+
+def _change_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    wrapped = command
+    for option in reversed(_CHANGE_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+@click.command(
+    cls=RequestCommand,
+    short_help="Ask a question before and after imagined changes.",
+    epilog="""\b
+Examples:
+  roost whatif --drain compute-1 capacity VCPU=4 MEMORY_MB=8192
+  roost whatif --add-host '10*compute-1' capacity VCPU=64
+  roost whatif --set compute-1:VCPU=64 --add-trait compute-1:CUSTOM_GOLD \\
+      explain VCPU=32 --require CUSTOM_GOLD
+  roost whatif --claim '5*VCPU=8 MEMORY_MB=16384' capacity VCPU=4
+""",
+)
+@_change_options
+@click.argument("question", type=click.Choice(QUESTIONS))
+@request_options
+@output_options
+@connection_options
+def whatif(
+    *,
+    connection: ConnectionSettings,
+    question: str,
+    request: TypedRequest,
+    only_query: bool,
+    output: OutputForm,
+) -> None:
+    """Ask a question before and after changes that are made nowhere but in the answer.
+
+    Changes apply in their order. The question is `capacity`, `explain` or `candidates`, and its
+    request stands behind it.
+    """
+    with asking(connection, any_server_command(request.pairs)) as server:
+        pairs = ready_pairs(server, request)
+        query = query_string(pairs)
+        changes, named = _changes(server)
+        if only_query:
+            click.echo(query)
+            return
+        ask = [{question: query}]
+        announce(f"POST /roost/whatif {json.dumps({'changes': changes, 'ask': ask})}")
+        with waiting("The server imagines ..."):
+            answer = answered(
+                server,
+                pairs + named,
+                partial(server.whatif, changes, ask),
+                named_providers(changes),
+            )
+        picture = Comparison(answer, question, pairs)
+        print_output(Output(comparison_table(answer, question), answer, picture), output)
+
+
+def _changes(server: Questions) -> tuple[Sequence[ImaginedChange], QueryPairs]:
+    """The changes of the command line, and the pairs of all their claims."""
+    named: list[tuple[str, str]] = []
+
+    def query_of(text: str) -> str:
+        pairs = ready_pairs(server, request_in_text(text))
+        named.extend(pairs)
+        return query_string(pairs)
+
+    with explaining_usage():
+        changes = read_changes(typed_words(), query_of)
+        if not changes:
+            raise UnreadableRequest(
+                "There is no change to imagine. Name one, such as --drain compute-1"
+            )
+    return changes, tuple(named)

@@ -1,0 +1,80 @@
+"""Completion of names in the shell: providers, traits and resource classes of the server.
+
+A server that is down, slow or refuses completes nothing, without a word.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from roost.cli.connection import ConnectionSettings
+from roost.client.placement.administration import Administration
+
+_TIMEOUT = 2.0
+_NAMES_MAX = 1000
+"""The number of names that a shell is offered at most."""
+
+_Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def complete_providers(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names of providers, with their uuids as help; uuids if the word begins like one."""
+    del param
+    bodies = _asked(ctx, lambda server: server.providers())
+    by_name = [
+        CompletionItem(body["name"], help=body["uuid"])
+        for body in bodies
+        if body["name"].startswith(incomplete) and body["name"].isprintable()
+    ]
+    by_uuid = [
+        CompletionItem(body["uuid"], help=body["name"])
+        for body in bodies
+        if incomplete and body["uuid"].startswith(incomplete.lower())
+    ]
+    return (by_name or by_uuid)[:_NAMES_MAX]
+
+
+def _completing_names(read: Callable[[Administration], Iterable[str]]) -> _Completer:
+    def complete(
+        ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        del param
+        names = sorted(_asked(ctx, read))
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)][:_NAMES_MAX]
+
+    return complete
+
+
+complete_traits = _completing_names(lambda server: server.trait_names())
+complete_classes = _completing_names(lambda server: server.known_resource_classes())
+
+
+def _asked(ctx: click.Context, read: Callable[[Administration], Iterable[Any]]) -> list[Any]:
+    """What the server answers; nothing if anything fails."""
+    given = ctx.params.get
+    settings = ConnectionSettings(
+        url=given("url"),
+        token=given("token"),
+        cloud=given("cloud"),
+        region=given("region"),
+        ca_file=given("ca_file"),
+        insecure=bool(given("insecure")),
+        timeout=_TIMEOUT,
+    )
+    try:
+        with (
+            open(os.devnull, "w") as nowhere,
+            redirect_stderr(nowhere),
+            settings.open(repeats=0) as sender,
+        ):
+            return list(read(Administration(sender)))
+    except Exception:  # Whatever it is: a shell that completes a word shows no errors.
+        return []

@@ -1,0 +1,149 @@
+"""The command `roost consumer list`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from roost.cli.completers import complete_providers
+from roost.cli.connection import ConnectionSettings, connection_options
+from roost.cli.output import Output, OutputForm, output_options, print_output
+from roost.cli.progress_bar import progress_bar
+from roost.cli.table import Table, TableColumn
+from roost.cli.terminal import echo_line
+from roost.cli.words import WORD
+from roost.client.consumers import Holder, read_holders, uuids_of_consumers
+from roost.client.lookup import find_provider, subtree_of
+from roost.client.placement import ProviderBody
+from roost.client.placement.administration import Administration
+from roost.model.text import counted
+
+_SHOWN = 1000
+_COLUMNS = (
+    TableColumn("CONSUMER"),
+    TableColumn("RESOURCES"),
+    TableColumn("PROVIDERS", optional=True),
+    TableColumn("TYPE", optional=True),
+    TableColumn("PROJECT", optional=True),
+    TableColumn("USER", optional=True),
+)
+
+
+@click.command(
+    "list",
+    short_help="List consumers and what they hold.",
+    epilog="""\b
+Examples:
+  roost consumer list --provider compute-1
+  roost consumer list --project 7d5b2c0e3f3c4b0e8a2d --output csv
+  roost consumer list --type INSTANCE --limit 0 --json
+""",
+)
+@click.option(
+    "--provider",
+    "providers",
+    type=WORD,
+    metavar="NAME_OR_UUID",
+    multiple=True,
+    shell_complete=complete_providers,
+    help="Only consumers of this provider, and of all below it. May be repeated.",
+)
+@click.option("--project", type=WORD, metavar="ID", help="Only consumers of this project.")
+@click.option("--user", type=WORD, metavar="ID", help="Only consumers of this user.")
+@click.option("--type", "kind", type=WORD, metavar="TYPE", help="Only consumers of this type.")
+@click.option(
+    "--limit",
+    metavar="NUMBER",
+    type=click.IntRange(0),
+    default=_SHOWN,
+    show_default=True,
+    help="How many consumers to ask for; 0 for all.",
+)
+@output_options
+@connection_options
+def list_consumers(
+    *,
+    connection: ConnectionSettings,
+    providers: tuple[str, ...],
+    project: str | None,
+    user: str | None,
+    kind: str | None,
+    limit: int,
+    output: OutputForm,
+) -> None:
+    """List the consumers that hold something of these providers; of all providers without names.
+
+    Placement has no list of consumers. This command asks each provider for its allocations, and
+    then for each consumer: on a large cloud, name some providers.
+    """
+    with connection.open() as transport:
+        server = Administration(transport)
+        everything = server.providers()
+        asked = _subtrees(server, providers) if providers else everything
+        with progress_bar("asking providers", transient=True) as advance:
+            uuids = uuids_of_consumers(server, asked, advance)
+        shown = uuids[: limit or None]
+        with progress_bar("asking consumers", transient=True) as advance:
+            holders = read_holders(server, shown, advance)
+    names = {body["uuid"]: body["name"] for body in everything}
+    found = [
+        holder
+        for holder in holders
+        if project in (None, holder.project)
+        and user in (None, holder.user)
+        and kind in (None, holder.type)
+    ]
+    print_output(_output(found, names), output)
+    echo_line(
+        f"{counted(len(found), 'consumer')}, gathered from the allocations of "
+        f"{counted(len(asked), 'provider')}.",
+        err=True,
+    )
+    if len(uuids) > len(shown):
+        echo_line(
+            f"{len(uuids) - len(shown)} more consumers were not asked for: --limit 0 does.",
+            err=True,
+        )
+
+
+def _subtrees(server: Administration, names: tuple[str, ...]) -> list[ProviderBody]:
+    """These providers and all below them."""
+    found: dict[str, ProviderBody] = {}
+    for name in names:
+        for body in subtree_of(server, find_provider(server, name)):
+            found[body["uuid"]] = body
+    return list(found.values())
+
+
+def _output(holders: Sequence[Holder], names: dict[str, str]) -> Output:
+    rows = [
+        [
+            holder.uuid,
+            [f"{name}={amount}" for name, amount in holder.amounts.items()],
+            sorted(names.get(uuid, uuid) for uuid in holder.holds),
+            holder.type,
+            holder.project,
+            holder.user,
+        ]
+        for holder in holders
+    ]
+    return Output(Table(_COLUMNS, rows), [holder_json(holder, names) for holder in holders])
+
+
+def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
+    """A consumer as a JSON value, with the names of its providers."""
+    return {
+        "consumer": holder.uuid,
+        "project": holder.project,
+        "user": holder.user,
+        "type": holder.type,
+        "generation": holder.generation,
+        "allocations": [
+            {
+                "provider": {"uuid": uuid, "name": names.get(uuid)},
+                "resources": dict(sorted(amounts.items())),
+            }
+            for uuid, amounts in sorted(holder.holds.items())
+        ],
+    }

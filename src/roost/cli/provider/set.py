@@ -1,0 +1,185 @@
+"""The command `roost provider set`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from roost.cli.changes import dry_run_option, print_changes
+from roost.cli.completers import complete_classes, complete_providers, complete_traits
+from roost.cli.connection import ConnectionSettings, connection_options
+from roost.cli.output import OutputForm, output_options
+from roost.cli.terminal import echo_line
+from roost.cli.words import WORD
+from roost.client.errors import NotConfigured
+from roost.client.lookup import demand_classes, demand_traits, find_provider
+from roost.client.placement.administration import Administration
+from roost.client.provider_edit import (
+    EditChange,
+    FieldAssignment,
+    ProviderEdit,
+    carry_out,
+    edit_changes,
+    edit_warnings,
+    read_edited,
+)
+from roost.client.reporting.difference import ProviderChange
+from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.model.inventory import DEFAULTS
+from roost.model.text import with_next
+
+_FIELDS = ("total", *DEFAULTS)
+_ASSIGNMENT = re.compile(r"(?P<name>[A-Z0-9_]+)(?::(?P<field>\w+))?=(?P<value>[^=]*)")
+
+
+class _Assignment(click.ParamType[FieldAssignment]):
+    """CLASS=TOTAL or CLASS:FIELD=VALUE."""
+
+    name = "assignment"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> FieldAssignment:
+        if isinstance(value, FieldAssignment):
+            return value
+        found = _ASSIGNMENT.fullmatch(value)
+        if found is None:
+            self.fail(f"{value!r}: write VCPU=16, or VCPU:reserved=2.", param, ctx)
+        field = found["field"] or "total"
+        if field not in _FIELDS:
+            self.fail(f"{value!r}: the fields are {', '.join(_FIELDS)}.", param, ctx)
+        kind = float if field == "allocation_ratio" else int
+        try:
+            return FieldAssignment(found["name"], field, kind(found["value"]))
+        except ValueError:
+            noun = "number" if kind is float else "whole number"
+            self.fail(f"{value!r}: {field} is a {noun}.", param, ctx)
+
+
+def _names(
+    option: str, metavar: str, text: str, **more: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        option,
+        metavar=metavar,
+        multiple=True,
+        help=f"{text} May be repeated.",
+        **{"type": WORD, **more},
+    )
+
+
+@click.command(
+    "set",
+    short_help="Change a provider: inventories, traits, place.",
+    epilog="""\b
+Examples:
+  roost provider set compute-1 --inventory VCPU=64 --inventory VCPU:allocation_ratio=4 --dry-run
+  roost provider set compute-1 --inventory MEMORY_MB:reserved=2048
+  roost provider set compute-1 --add-trait CUSTOM_GOLD --remove-trait CUSTOM_SILVER
+  roost provider set pool-1 --add-aggregate 5e2b1c1e-8a2c-4a39-9d6d-0a7c3a6a9f11
+  roost provider set numa0 --rename compute-1_numa0 --parent compute-1
+""",
+)
+@click.argument("provider", type=WORD, metavar="NAME_OR_UUID", shell_complete=complete_providers)
+@_names(
+    "--inventory",
+    "CLASS[:FIELD]=VALUE",
+    f"Set the total of an inventory, or a field: {', '.join(DEFAULTS)}. Further fields stay.",
+    type=_Assignment(),
+    shell_complete=complete_classes,
+)
+@_names("--remove-inventory", "CLASS", "Remove an inventory.", shell_complete=complete_classes)
+@_names("--add-trait", "TRAIT", "Add a trait.", shell_complete=complete_traits)
+@_names("--remove-trait", "TRAIT", "Remove a trait.", shell_complete=complete_traits)
+@_names("--add-aggregate", "UUID", "Add the provider to an aggregate.")
+@_names("--remove-aggregate", "UUID", "Remove the provider from an aggregate.")
+@click.option("--rename", type=WORD, metavar="NAME", help="Give the provider this name.")
+@click.option(
+    "--parent",
+    type=WORD,
+    metavar="NAME_OR_UUID",
+    shell_complete=complete_providers,
+    help="Move the provider, with all below it, below this one.",
+)
+@click.option("--no-parent", is_flag=True, help="Make the provider the root of its own tree.")
+@dry_run_option
+@output_options
+@connection_options
+def set_provider(
+    *,
+    connection: ConnectionSettings,
+    provider: str,
+    output: OutputForm,
+    dry_run: bool,
+    **options: Any,
+) -> None:
+    """Change what is named, and keep everything else as it is.
+
+    If another client changes the provider at the same time, the command works its changes out
+    again. It prints each change.
+    """
+    if not any(options.values()):
+        raise NotConfigured(with_next("Nothing to change is named.", "roost provider set --help"))
+    if options["parent"] and options["no_parent"]:
+        raise click.UsageError("--parent and --no-parent contradict each other.")
+    with connection.open() as transport:
+        server = Administration(transport)
+        body = find_provider(server, provider)
+        edit = _edit(server, options)
+        before = read_edited(server, body)
+        changes = edit_changes(before, edit)
+        for warning in edit_warnings(before, changes):
+            echo_line(f"roost: warning: {warning}", err=True)
+        if changes and not dry_run:
+            changes = carry_out(server, body, edit)
+    lines = [line for change in changes for line in change.lines()]
+    print_changes(lines, list(map(_as_json, changes)), output, dry_run=dry_run)
+
+
+def _edit(server: Administration, options: dict[str, Any]) -> ProviderEdit:
+    """The edit, after a check of the names in it: a server refuses the first unknown one only."""
+    assignments: tuple[FieldAssignment, ...] = options["inventory"]
+    demand_classes(server, {assignment.resource_class for assignment in assignments})
+    demand_traits(server, options["add_trait"])
+    return ProviderEdit(
+        assignments=assignments,
+        removed_inventories=frozenset(options["remove_inventory"]),
+        added_traits=frozenset(options["add_trait"]),
+        removed_traits=frozenset(options["remove_trait"]),
+        added_aggregates=frozenset(map(_aggregate, options["add_aggregate"])),
+        removed_aggregates=frozenset(map(_aggregate, options["remove_aggregate"])),
+        name=options["rename"],
+        parent=find_provider(server, options["parent"]) if options["parent"] else None,
+        becomes_root=options["no_parent"],
+    )
+
+
+def _aggregate(text: str) -> str:
+    if not is_uuid(text):
+        raise NotConfigured(
+            with_next(
+                f"{text} is no uuid, and Placement knows aggregates by uuid only.",
+                "openstack aggregate show NAME -c uuid",
+            )
+        )
+    return canonical_uuid(text)
+
+
+def _as_json(change: EditChange) -> dict[str, Any]:
+    if not isinstance(change, ProviderChange):
+        return asdict(change)
+    return {
+        "uuid": change.uuid,
+        "name": change.name,
+        "field": change.kind.value,
+        "before": _plain(change.before),
+        "after": _plain(change.after),
+    }
+
+
+def _plain(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset) else value

@@ -1,0 +1,179 @@
+"""The command `roost provider show`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from roost.cli.bars import amount, ink_for, usage_bar
+from roost.cli.completers import complete_providers
+from roost.cli.connection import ConnectionSettings, connection_options
+from roost.cli.output import Output, OutputForm, output_options
+from roost.cli.table import Facts, Table, TableColumn
+from roost.cli.terminal import output_console, plain
+from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
+from roost.client.gathering import inventory_of
+from roost.client.lookup import find_provider
+from roost.client.placement import ProviderBody
+from roost.client.placement.administration import Administration
+
+_COLUMNS = (
+    TableColumn("RESOURCE CLASS"),
+    TableColumn("USED", right=True),
+    TableColumn("CAPACITY", right=True),
+    TableColumn("TOTAL", right=True),
+    TableColumn("RESERVED", right=True),
+    TableColumn("ALLOCATION RATIO", right=True),
+    TableColumn("MIN UNIT", right=True, optional=True),
+    TableColumn("MAX UNIT", right=True, optional=True),
+    TableColumn("STEP SIZE", right=True, optional=True),
+)
+_FIELDS = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """All that the server has about one provider."""
+
+    body: ProviderBody
+    tree: list[ProviderBody]
+    inventories: dict[str, dict[str, Any]]
+    used: dict[str, int]
+    traits: list[str]
+    aggregates: list[str]
+    consumers: int
+
+    @property
+    def parent(self) -> dict[str, Any] | None:
+        """The parent of the provider."""
+        return self._reference(self.body["parent_provider_uuid"])
+
+    @property
+    def root(self) -> dict[str, Any] | None:
+        """The root of its tree."""
+        return self._reference(self.body["root_provider_uuid"])
+
+    @property
+    def children(self) -> list[dict[str, Any]]:
+        """Its children by name."""
+        below = [one for one in self.tree if one["parent_provider_uuid"] == self.body["uuid"]]
+        return [
+            {"uuid": one["uuid"], "name": one["name"]}
+            for one in sorted(below, key=lambda one: one["name"])
+        ]
+
+    def _reference(self, uuid: str | None) -> dict[str, Any] | None:
+        found = [{"uuid": uuid, "name": one["name"]} for one in self.tree if one["uuid"] == uuid]
+        return found[0] if found else None
+
+    def capacity(self, name: str) -> float:
+        """The capacity of an inventory."""
+        return inventory_of(name, self.inventories[name]).capacity
+
+
+@click.command(
+    short_help="Show one provider with all that it has.",
+    epilog="""\b
+Examples:
+  roost provider show compute-1
+  roost provider show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --json
+  roost provider show compute-1 --watch 5
+""",
+)
+@click.argument("name", type=WORD, metavar="NAME_OR_UUID", shell_complete=complete_providers)
+@output_options
+@watch_option
+@connection_options
+def show(
+    *, connection: ConnectionSettings, name: str, output: OutputForm, watch: float | None
+) -> None:
+    """Show a provider: inventories and usage, traits, aggregates, and its place in its tree.
+
+    CSV has a line for each inventory.
+    """
+    with connection.open() as transport:
+        server = Administration(transport)
+        present(lambda: _output(_read(server, name)), output, watch)
+
+
+def _read(server: Administration, name: str) -> _Shown:
+    body = find_provider(server, name)
+    uuid = body["uuid"]
+    return _Shown(
+        body=body,
+        tree=server.tree(uuid),
+        inventories=server.inventories(uuid)[1],
+        used=server.usages(uuid),
+        traits=sorted(server.traits(uuid)[1]),
+        aggregates=sorted(server.aggregates(uuid)[1]),
+        consumers=len(server.consumers_of(uuid)),
+    )
+
+
+def _output(shown: _Shown) -> Output:
+    table = Table(_COLUMNS, [_row(shown, name) for name in sorted(shown.inventories)])
+    return Output(table, _as_json(shown), _drawing(shown, table))
+
+
+def _row(shown: _Shown, name: str) -> list[Any]:
+    fields = shown.inventories[name]
+    head = [name, shown.used.get(name, 0), int(shown.capacity(name))]
+    return [*head, *(fields.get(field) for field in _FIELDS)]
+
+
+def _as_json(shown: _Shown) -> dict[str, Any]:
+    return {
+        "name": shown.body["name"],
+        "uuid": shown.body["uuid"],
+        "generation": shown.body["generation"],
+        "parent": shown.parent,
+        "root": shown.root,
+        "children": shown.children,
+        "inventories": {
+            name: {
+                **{field: fields.get(field) for field in _FIELDS},
+                "capacity": int(shown.capacity(name)),
+                "used": shown.used.get(name, 0),
+            }
+            for name, fields in sorted(shown.inventories.items())
+        },
+        "traits": shown.traits,
+        "aggregates": shown.aggregates,
+        "consumers": shown.consumers,
+    }
+
+
+def _drawing(shown: _Shown, table: Table) -> RenderableType:
+    parent, root = shown.parent, shown.root
+    facts = Facts(
+        [
+            ("name", shown.body["name"]),
+            ("uuid", shown.body["uuid"]),
+            ("generation", shown.body["generation"]),
+            ("parent", parent["name"] if parent else None),
+            ("root", root["name"] if root else None),
+            ("children", [child["name"] for child in shown.children]),
+            ("traits", shown.traits),
+            ("aggregates", shown.aggregates),
+            ("consumers", shown.consumers),
+            *([] if shown.inventories else [("inventories", None)]),
+        ]
+    )
+    return Group(facts, Text(), table, Text(), *_bars(shown)) if shown.inventories else facts
+
+
+def _bars(shown: _Shown) -> list[Text]:
+    ink = ink_for(output_console())
+    width = max(map(len, shown.inventories))
+    bars = []
+    for name in sorted(shown.inventories):
+        used, capacity = shown.used.get(name, 0), shown.capacity(name)
+        line = plain(f"{name:{width}}  ")
+        line.append_text(usage_bar(used, capacity, ink))
+        bars.append(line.append(f"  {used} of {amount(capacity)}"))
+    return bars

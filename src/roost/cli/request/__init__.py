@@ -1,0 +1,1 @@
+"""Requests as people type them, and the query strings that servers take."""

@@ -1,0 +1,198 @@
+"""Tables of text: which columns fit into a terminal, and where a long cell is folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, NamedTuple, TypeAlias
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from roost.model.text import printable
+
+TableCell: TypeAlias = Any
+"""A text, a number, a list of texts, a rich `Text` with a style, or `None` for nothing."""
+
+_GAP = 2
+_WIDTH_MIN = 10
+"""The columns below which no cell is folded; a narrower terminal breaks the lines itself."""
+
+
+class TableColumn(NamedTuple):
+    """A column: its title, and how it behaves in a narrow terminal."""
+
+    title: str
+    # Numbers stand at the right.
+    right: bool = False
+    # A narrow terminal shows the table without this column; the last one goes first.
+    optional: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of the column in JSON, YAML and CSV.
+
+        >>> TableColumn("ALLOCATION RATIO").key
+        'allocation_ratio'
+        """
+        return self.title.lower().replace(" ", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows below the titles of their columns."""
+
+    columns: Sequence[TableColumn]
+    rows: Sequence[Sequence[TableCell]]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Each row as an object."""
+        keys = [column.key for column in self.columns]
+        return [dict(zip(keys, map(_plain, row), strict=True)) for row in self.rows]
+
+    def text_rows(self) -> Iterator[list[str]]:
+        """The cells as texts for a program, titles first; a list is joined by spaces."""
+        yield [column.key for column in self.columns]
+        for row in self.rows:
+            yield [printable(_joined(cell, " ", nothing="")) for cell in row]
+
+    def lines(self) -> Iterator[str]:
+        """The lines for a program or a file: each row whole, titles first."""
+        cells = [[Text(column.title) for column in self.columns], *map(_texts, self.rows)]
+        widths = _natural_widths(cells)
+        for row in cells:
+            yield _line(row, widths, self.columns).plain.rstrip()
+
+    def fitting(self, width: int) -> tuple[Table, list[str]]:
+        """The table without the optional columns that do not fit, and the titles of these."""
+        widths = _natural_widths(
+            [[Text(column.title) for column in self.columns], *map(_texts, self.rows)]
+        )
+        kept = list(range(len(self.columns)))
+        while _total([widths[index] for index in kept]) > width:
+            last = next((index for index in reversed(kept) if self.columns[index].optional), None)
+            if last is None:
+                break
+            kept.remove(last)
+        left_out = [
+            column.title for index, column in enumerate(self.columns) if index not in set(kept)
+        ]
+        if not left_out:
+            return self, []
+        columns = [self.columns[index] for index in kept]
+        return Table(columns, [[row[index] for index in kept] for row in self.rows]), left_out
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        fitting, left_out = self.fitting(options.max_width)
+        titles = [Text(column.title, style="bold") for column in fitting.columns]
+        cells = [titles, *map(_texts, fitting.rows)]
+        widths = _shrunk(_natural_widths(cells), options.max_width)
+        for row in cells:
+            yield from _row_lines(row, widths, fitting.columns, console)
+        if left_out:
+            yield Text(f"Too narrow for {', '.join(left_out)}; --output csv has them.", style="dim")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A line for each name with its value; a long value is folded beside its name."""
+
+    facts: Sequence[tuple[str, TableCell]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        name_width = max(len(name) for name, _ in self.facts)
+        widths = [name_width, max(_WIDTH_MIN, options.max_width - name_width - _GAP)]
+        columns = (TableColumn(""), TableColumn(""))
+        for name, value in self.facts:
+            (cell,) = _texts([value])
+            yield from _row_lines([Text(name, style="bold"), cell], widths, columns, console)
+
+
+def _row_lines(
+    row: Sequence[Text], widths: Sequence[int], columns: Sequence[TableColumn], console: Console
+) -> Iterator[Text]:
+    """The lines of a row on a terminal."""
+    folded = [
+        [cell] if cell.cell_len <= width else _folded(cell, width, console)
+        for cell, width in zip(row, widths, strict=True)
+    ]
+    for parts in zip_longest(*folded, fillvalue=Text()):
+        line = _line(parts, widths, columns)
+        line.rstrip()
+        line.no_wrap, line.overflow = True, "ignore"
+        yield line
+
+
+def _texts(row: Sequence[TableCell]) -> list[Text]:
+    return [
+        cell if isinstance(cell, Text) else Text(printable(_joined(cell, ", ", nothing="-")))
+        for cell in row
+    ]
+
+
+def _joined(cell: TableCell, separator: str, *, nothing: str) -> str:
+    """A cell as a text.
+
+    >>> _joined(["a", "b"], ", ", nothing="-"), _joined(None, ", ", nothing="-")
+    ('a, b', '-')
+    >>> _joined(1.50, ", ", nothing="-"), _joined(True, ", ", nothing="-")
+    ('1.5', 'yes')
+    """
+    if isinstance(cell, Text):
+        return cell.plain
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, float):
+        return f"{cell:.10g}"
+    if isinstance(cell, (list, tuple)):
+        cell = separator.join(map(str, cell))
+    return nothing if cell is None or cell == "" else str(cell)
+
+
+def _plain(cell: TableCell) -> Any:
+    return cell.plain if isinstance(cell, Text) else cell
+
+
+def _natural_widths(cells: Sequence[Sequence[Text]]) -> list[int]:
+    return [max(cell_len(cell.plain) for cell in column) for column in zip(*cells, strict=True)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _shrunk(widths: list[int], width: int) -> list[int]:
+    """The widths after the widest columns have given up what the terminal lacks.
+
+    >>> _shrunk([30, 5, 12], 40)
+    [19, 5, 12]
+    """
+    widths = widths.copy()
+    while widths and (excess := _total(widths) - width) > 0:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        others = [other for index, other in enumerate(widths) if index != widest]
+        floor = max(_WIDTH_MIN, *others) if others else _WIDTH_MIN
+        floor = min(floor, widths[widest] - 1)
+        if widths[widest] <= _WIDTH_MIN:
+            break
+        widths[widest] = max(widths[widest] - excess, floor, _WIDTH_MIN)
+    return widths
+
+
+def _folded(cell: Text, width: int, console: Console) -> list[Text]:
+    return list(cell.wrap(console, width, overflow="fold"))
+
+
+def _line(cells: Sequence[Text], widths: Sequence[int], columns: Sequence[TableColumn]) -> Text:
+    line = Text()
+    for index, (cell, width, column) in enumerate(zip(cells, widths, columns, strict=True)):
+        space = " " * max(0, width - cell_len(cell.plain))
+        gap = " " * _GAP if index else ""
+        is_last = index == len(widths) - 1
+        line.append(gap + (space if column.right else ""))
+        line.append_text(cell)
+        if not column.right and not is_last:
+            line.append(space)
+    return line

@@ -1,0 +1,116 @@
+"""Gathers what many providers have: inventories, and what consumers hold of them.
+
+Placement answers such questions for one provider at a time, so several threads ask at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from roost.client.errors import PlacementError
+from roost.client.placement import ProviderBody
+from roost.client.placement.administration import Administration, AmountsByClass
+from roost.model.inventory import Inventory
+
+CONCURRENCY = 4
+_BATCH = 64
+"""The questions that wait at most: an interrupted command ends after these."""
+
+TellProgress = Callable[[int, int], None]
+"""Takes the number of all questions, and the number of those answered since."""
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class GatheredProvider:
+    """A provider with its inventories, and the amounts that consumers hold of it."""
+
+    body: ProviderBody
+    inventories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    allocations: Mapping[str, AmountsByClass] = field(default_factory=dict)
+
+    @property
+    def uuid(self) -> str:
+        """The uuid of the provider."""
+        return str(self.body["uuid"])
+
+    @property
+    def name(self) -> str:
+        """The name of the provider."""
+        return str(self.body["name"])
+
+    @cached_property
+    def used(self) -> Mapping[str, int]:
+        """The amount of each class that all consumers together hold."""
+        amounts: Counter[str] = Counter()
+        for held in self.allocations.values():
+            amounts.update(held)
+        return amounts
+
+    def inventory(self, resource_class: str) -> Inventory:
+        """An inventory of the provider, as a value."""
+        return inventory_of(resource_class, self.inventories[resource_class])
+
+
+def inventory_of(resource_class: str, fields: Mapping[str, Any]) -> Inventory:
+    """An inventory out of the fields that a server sends."""
+    known = {
+        name: fields[name]
+        for name in ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+        if name in fields
+    }
+    return Inventory(resource_class, **known)
+
+
+def gather(
+    server: Administration,
+    bodies: Sequence[ProviderBody],
+    advance: TellProgress,
+    *,
+    with_inventories: bool = True,
+    with_allocations: bool = True,
+) -> Iterator[GatheredProvider]:
+    """What each of these providers has; a provider that another client deletes is left out."""
+
+    def read(body: ProviderBody) -> GatheredProvider | None:
+        uuid = body["uuid"]
+        try:
+            _, inventories = server.inventories(uuid) if with_inventories else (0, {})
+            allocations = server.allocations_on(uuid) if with_allocations else {}
+        except PlacementError as error:
+            if error.status == 404:
+                return None
+            raise
+        return GatheredProvider(body, inventories, allocations)
+
+    yield from (found for found in ask_each(bodies, read, advance) if found is not None)
+
+
+def ask_each(questions: Sequence[Q], ask: Callable[[Q], A], advance: TellProgress) -> Iterator[A]:
+    """The answers in the order of the questions, a few questions at a time."""
+    with ThreadPoolExecutor(CONCURRENCY) as executor:
+        for batch in _batches(questions):
+            for answer in executor.map(ask, batch):
+                advance(len(questions), 1)
+                yield answer
+
+
+def holdings(providers: Iterable[GatheredProvider]) -> dict[str, dict[str, AmountsByClass]]:
+    """What each consumer holds, by the uuid of the provider."""
+    found: dict[str, dict[str, AmountsByClass]] = {}
+    for provider in providers:
+        for consumer, held in provider.allocations.items():
+            found.setdefault(consumer, {})[provider.uuid] = held
+    return found
+
+
+def _batches(questions: Sequence[Q]) -> Iterator[Sequence[Q]]:
+    for start in range(0, len(questions), _BATCH):
+        yield questions[start : start + _BATCH]

@@ -1,0 +1,230 @@
+"""An operator's edit of one provider: the difference that it makes, and its writes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from roost.client.errors import (
+    InventoryInUse,
+    NotConfigured,
+    PlacementError,
+    ResourceProviderUpdateConflict,
+)
+from roost.client.gathering import inventory_of
+from roost.client.lookup import provider_argument
+from roost.client.placement import ProviderBody
+from roost.client.placement.administration import Administration
+from roost.client.placement.answers import CONCURRENT_UPDATE
+from roost.client.reporting.difference import AssociationKind, ProviderChange
+from roost.model.text import with_next
+
+_ATTEMPTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FieldAssignment:
+    """A value for one field of an inventory."""
+
+    resource_class: str
+    field: str
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderEdit:
+    """What an operator wants of a provider; what is not named stays as it is."""
+
+    assignments: tuple[FieldAssignment, ...] = ()
+    removed_inventories: frozenset[str] = frozenset()
+    added_traits: frozenset[str] = frozenset()
+    removed_traits: frozenset[str] = frozenset()
+    added_aggregates: frozenset[str] = frozenset()
+    removed_aggregates: frozenset[str] = frozenset()
+    name: str | None = None
+    parent: ProviderBody | None = None
+    becomes_root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EditedProvider:
+    """A provider as it is before an edit."""
+
+    body: ProviderBody
+    inventories: Mapping[str, Mapping[str, Any]]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+    used: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """The name of the provider."""
+        return str(self.body["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityChange:
+    """Another name or parent of a provider."""
+
+    uuid: str
+    name: str
+    field: str
+    before: str | None
+    after: str | None
+
+    def lines(self) -> Iterator[str]:
+        """The change in words."""
+        yield f"{self.name}: {self.field} {self.before or 'none'} -> {self.after or 'none'}"
+
+
+EditChange: TypeAlias = ProviderChange | IdentityChange
+
+
+def read_edited(server: Administration, body: ProviderBody) -> EditedProvider:
+    """Read what a provider has; writes are refused if another client changes it later."""
+    uuid = body["uuid"]
+    fresh = server.provider(uuid) or body
+    generation, inventories = server.inventories(uuid)
+    _, traits = server.traits(uuid)
+    _, aggregates = server.aggregates(uuid)
+    body = {**fresh, "generation": generation}
+    return EditedProvider(body, inventories, traits, aggregates, server.usages(uuid))
+
+
+def edit_changes(before: EditedProvider, edit: ProviderEdit) -> list[EditChange]:
+    """The changes that an edit makes, in the order of their writes; empty if nothing changes."""
+    uuid, name = before.body["uuid"], before.name
+    changes: list[EditChange] = []
+    if edit.name is not None and edit.name != name:
+        changes.append(IdentityChange(uuid, name, "name", name, edit.name))
+    parent = before.body["parent_provider_uuid"]
+    wanted = None if edit.becomes_root else edit.parent["uuid"] if edit.parent else parent
+    if wanted != parent:
+        changes.append(IdentityChange(uuid, name, "parent", parent, wanted))
+    for kind, old, new in (
+        (AssociationKind.INVENTORY, dict(before.inventories), _inventories(before, edit)),
+        (
+            AssociationKind.AGGREGATES,
+            before.aggregates,
+            (before.aggregates | edit.added_aggregates) - edit.removed_aggregates,
+        ),
+        (
+            AssociationKind.TRAITS,
+            before.traits,
+            (before.traits | edit.added_traits) - edit.removed_traits,
+        ),
+    ):
+        if old != new:
+            changes.append(ProviderChange(uuid, name, kind, old, new))
+    return changes
+
+
+def edit_warnings(before: EditedProvider, changes: list[EditChange]) -> Iterator[str]:
+    """Sentences about inventories that hold more than the capacity they are given."""
+    for change in changes:
+        if not isinstance(change, ProviderChange) or change.kind is not AssociationKind.INVENTORY:
+            continue
+        for name, fields in sorted(change.after.items()):
+            used = before.used.get(name, 0)
+            capacity = inventory_of(name, fields).capacity
+            if fields != change.before.get(name) and used > max(0.0, capacity):
+                yield (
+                    f"{change.name}: consumers hold {used} {name}, more than the new capacity of "
+                    f"{capacity:g}"
+                )
+
+
+def carry_out(server: Administration, body: ProviderBody, edit: ProviderEdit) -> list[EditChange]:
+    """Write an edit; an edit that meets another writer is worked out again.
+
+    Returns the changes made. An edit has several writes, so an error may leave the first ones.
+    """
+    made: list[EditChange] = []
+    for attempt in range(1, _ATTEMPTS + 1):
+        before = read_edited(server, body)
+        changes = edit_changes(before, edit)
+        identity = [change for change in changes if isinstance(change, IdentityChange)]
+        if identity:
+            _put_identity(server, before, identity)
+            made += identity
+            # On some servers this moves the generation.
+            before = read_edited(server, body)
+        try:
+            for change in _written(server, before, edit_changes(before, edit)):
+                made.append(change)
+            return made
+        except ResourceProviderUpdateConflict as error:
+            if attempt == _ATTEMPTS or not _is_concurrent(error):
+                raise
+    raise AssertionError("the loop returns or raises")
+
+
+def _is_concurrent(error: PlacementError) -> bool:
+    """Whether the refusal is about a generation; older versions have no code for it."""
+    return CONCURRENT_UPDATE in str(error.detail) or "generation" in str(error.detail)
+
+
+def _put_identity(
+    server: Administration, before: EditedProvider, changes: list[IdentityChange]
+) -> None:
+    after = {change.field: change.after for change in changes}
+    name = after.get("name") or before.name
+    parent = after.get("parent", before.body["parent_provider_uuid"])
+    try:
+        server.update_provider(before.body["uuid"], name, parent)
+    except ResourceProviderUpdateConflict as error:
+        command = f"roost provider show {shlex.quote(name)}"
+        raise ResourceProviderUpdateConflict(with_next(str(error), command)) from error
+
+
+def _written(
+    server: Administration, before: EditedProvider, changes: list[EditChange]
+) -> Iterator[EditChange]:
+    uuid: str = before.body["uuid"]
+    generation: int = before.body["generation"]
+    for change in changes:
+        if isinstance(change, IdentityChange):
+            continue
+        if change.kind is AssociationKind.INVENTORY:
+            generation = _put_inventories(server, before, generation, change)
+        elif change.kind is AssociationKind.AGGREGATES:
+            generation, _ = server.put_aggregates(uuid, generation, change.after)
+        else:
+            generation, _ = server.put_traits(uuid, generation, change.after)
+        yield change
+
+
+def _put_inventories(
+    server: Administration, before: EditedProvider, generation: int, change: ProviderChange
+) -> int:
+    try:
+        moved, _ = server.put_inventories(change.uuid, generation, change.after)
+    except InventoryInUse as error:
+        removed = sorted(change.before.keys() - change.after.keys())
+        held = ", ".join(f"{name} {before.used.get(name, 0)}" for name in removed)
+        raise InventoryInUse(
+            with_next(
+                f"{before.name} keeps its inventory: consumers hold {held}. Move or delete them.",
+                f"roost consumer list --provider {provider_argument(before.body)}",
+            )
+        ) from error
+    return moved
+
+
+def _inventories(before: EditedProvider, edit: ProviderEdit) -> dict[str, dict[str, Any]]:
+    """The inventories after an edit."""
+    after = {name: dict(fields) for name, fields in before.inventories.items()}
+    for assignment in edit.assignments:
+        fields = after.setdefault(assignment.resource_class, {})
+        fields[assignment.field] = assignment.value
+    for name, fields in after.items():
+        if "total" not in fields:
+            raise NotConfigured(
+                with_next(
+                    f"{before.name} has no inventory of {name}, so its total is needed as well.",
+                    f"roost provider set {provider_argument(before.body)} --inventory {name}=TOTAL",
+                )
+            )
+    return {name: fields for name, fields in after.items() if name not in edit.removed_inventories}

@@ -1,0 +1,5 @@
+"""Questions to a server: candidates, which every server answers, and those under `/roost/`."""
+
+from roost.client.questions.questions import Json, Questions, asks_of, ordered
+
+__all__ = ["Json", "Questions", "asks_of", "ordered"]

@@ -1,0 +1,231 @@
+"""Gaps: how far providers are from meeting a requirement, found by whole columns.
+
+A gap is one number, so that a column has it and the smallest one of a tree is found at once. Its
+integer part counts failed checks. Its fraction is the shortage, in units of `SHORTAGE_UNIT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.model.capacity import is_within, keeps_units, remaining
+from roost.search.block import Block
+from roost.search.checks import PlanChecks, RequirementChecks, failed_by_set
+from roost.search.columns import BoolColumn, FloatColumn, IntColumn
+from roost.search.forest import Forest, ProviderRef
+
+SHORTAGE_UNIT = 2.0**-20
+# A failed check that has no amount.
+WHOLE_GAP = 1 + SHORTAGE_UNIT
+# A provider without inventory of a class fails three stages: class, unit and room.
+NO_INVENTORY_GAP = 3 + SHORTAGE_UNIT
+
+
+def provider_gaps(
+    checks: RequirementChecks, block: Block, block_number: int, *, as_sharing: bool = False
+) -> FloatColumn:
+    """For each provider of a block, how far it is from meeting a requirement.
+
+    `as_sharing`: in other trees than its own.
+    """
+    gaps: FloatColumn = np.zeros(len(block))
+    for class_id, amount in checks.amounts:
+        gaps += _amount_gaps(block, class_id, amount)
+    by_traits = failed_by_set(checks.traits)
+    if by_traits is not None:
+        gaps += by_traits[block.trait_set_numbers] * WHOLE_GAP
+    by_aggregates = failed_by_set(checks.member_of)
+    if by_aggregates is not None:
+        own = by_aggregates[block.aggregate_set_numbers]
+        if checks.counts_root and not as_sharing:
+            # The provider's own set, or its root's set, meets every member_of by itself.
+            own = np.minimum(own, own[block.starts[block.tree_numbers]])
+        gaps += own * WHOLE_GAP
+    by_forbidden = failed_by_set(checks.not_member_of)
+    if by_forbidden is not None:
+        failed = by_forbidden[block.aggregate_set_numbers]
+        if checks.counts_root and not as_sharing:
+            # The forbidden aggregates of a root are checked once, for the whole tree.
+            failed[block.roots] = 0
+        gaps += failed * WHOLE_GAP
+    if checks.in_tree is not None:
+        here = checks.in_tree.block_number == block_number
+        outside = block.tree_numbers != checks.in_tree.tree_number if here else True
+        gaps += outside * WHOLE_GAP
+    if as_sharing and checks.excludes_sharing:
+        gaps += WHOLE_GAP
+    return gaps
+
+
+def _amount_gaps(block: Block, class_id: int, amount: int) -> FloatColumn:
+    gaps: FloatColumn = np.full(len(block), NO_INVENTORY_GAP)
+    inventory = block.inventories.get(class_id)
+    if inventory is None:
+        return gaps
+    free = remaining(inventory.capacity, inventory.used)
+    missing: IntColumn = np.where(is_within(amount, free), 0, amount - np.maximum(free, 0))
+    odd: BoolColumn = ~is_within(amount, inventory.max_unit)
+    if not inventory.plain:
+        odd |= ~keeps_units(amount, inventory.min_unit, inventory.step_size)
+    gaps[inventory.indexes] = (missing > 0) + missing * (SHORTAGE_UNIT / amount) + odd * WHOLE_GAP
+    return gaps
+
+
+class SharingGap(NamedTuple):
+    """How far a sharing provider is from meeting each requirement in other trees than its own."""
+
+    ref: ProviderRef
+    trait_set_number: int
+    aggregates: frozenset[str]
+    gaps: tuple[float, ...]
+
+
+class SharingGaps:
+    """The gaps of all sharing providers, seen from other trees."""
+
+    def __init__(self, forest: Forest, checks: PlanChecks, pause: Callable[[], None]) -> None:
+        self._forest = forest
+        self._checks = checks
+        self.members = tuple(self._find(pause))
+
+    def reaching(self, requirement_index: int, choice: BoolColumn | None = None) -> FloatColumn:
+        """By a tree's aggregate set: the smallest gap of those that reach the tree.
+
+        `choice` leaves only those whose trait set will do.
+        """
+        sets = self._forest.aggregate_sets
+        smallest: FloatColumn = np.full(len(sets), np.inf)
+        by_aggregates: dict[frozenset[str], float] = {}
+        for member in self._with_choice(choice):
+            gap = member.gaps[requirement_index]
+            known = by_aggregates.get(member.aggregates, np.inf)
+            by_aggregates[member.aggregates] = min(gap, known)
+        for aggregates, gap in by_aggregates.items():
+            reached = sets.with_any(aggregates)[: len(smallest)]
+            smallest[reached] = np.minimum(smallest[reached], gap)
+        return smallest
+
+    def anywhere(self, requirement_index: int, choice: BoolColumn | None = None) -> float:
+        """The gap that a sharing provider leaves in a tree that it does not reach."""
+        suffices = any(member.gaps[requirement_index] == 0 for member in self._with_choice(choice))
+        return WHOLE_GAP if suffices else np.inf
+
+    def _with_choice(self, choice: BoolColumn | None) -> Iterator[SharingGap]:
+        for member in self.members:
+            if choice is None or choice[member.trait_set_number]:
+                yield member
+
+    def _find(self, pause: Callable[[], None]) -> list[SharingGap]:
+        by_block: dict[int, list[int]] = {}
+        for block_number, index in self._forest.sharing_refs:
+            by_block.setdefault(block_number, []).append(index)
+        found = []
+        for block_number, indexes in by_block.items():
+            pause()
+            block = self._forest.blocks[block_number]
+            columns = [
+                provider_gaps(checks, block, block_number, as_sharing=True)[indexes].tolist()
+                for checks in self._checks.requirements
+            ]
+            for index, *gaps in zip(indexes, *columns, strict=True):
+                aggregates = self._forest.aggregate_sets[int(block.aggregate_set_numbers[index])]
+                found.append(
+                    SharingGap(
+                        ProviderRef(block_number, index),
+                        int(block.trait_set_numbers[index]),
+                        aggregates,
+                        tuple(gaps),
+                    )
+                )
+        return found
+
+
+class TreeGaps(NamedTuple):
+    """How far the trees of a block are from having a candidate."""
+
+    total: FloatColumn
+    # The share of the root, of each requirement and of each trait choice, in this order.
+    parts: tuple[FloatColumn, ...]
+
+
+def tree_minima(block: Block, gaps: FloatColumn) -> FloatColumn:
+    """For each tree, the smallest of the gaps of its providers."""
+    smallest: FloatColumn = np.minimum.reduceat(gaps, block.roots)
+    return smallest
+
+
+class ForestGaps:
+    """The gaps of all trees of a forest for one plan."""
+
+    def __init__(self, forest: Forest, checks: PlanChecks, pause: Callable[[], None]) -> None:
+        self._forest = forest
+        self.checks = checks
+        self.sharing = SharingGaps(forest, checks, pause)
+        # By requirement and trait choice; -1 stands for no choice.
+        self._reach: dict[tuple[int, int], tuple[FloatColumn, float]] = {}
+
+    def of_block(self, block_number: int) -> TreeGaps:
+        """The gaps of the trees of one block."""
+        block = self._forest.blocks[block_number]
+        parts = [self._root_gaps(block, block_number)]
+        columns = [provider_gaps(its, block, block_number) for its in self.checks.requirements]
+        smallest = [
+            self._with_sharing(block, tree_minima(block, column), requirement_index)
+            for requirement_index, column in enumerate(columns)
+        ]
+        for column, slot_count in zip(smallest, self.checks.slot_counts, strict=True):
+            parts.append(column * slot_count)
+        for choice in range(len(self.checks.trait_choices)):
+            unmet = self._unmet(block, columns, smallest, choice)
+            parts.append(np.where(unmet, WHOLE_GAP, 0.0))
+        total = parts[0].copy()
+        for part in parts[1:]:
+            total += part
+        return TreeGaps(total, tuple(parts))
+
+    def _root_gaps(self, block: Block, block_number: int) -> FloatColumn:
+        gaps: FloatColumn = np.zeros(block.tree_count)
+        anchor = self.checks.only_anchor
+        if anchor is not None:
+            gaps += WHOLE_GAP
+            if anchor.block_number == block_number:
+                gaps[anchor.tree_number] = 0
+        by_traits = failed_by_set(self.checks.root_traits)
+        if by_traits is not None:
+            gaps += by_traits[block.trait_set_numbers[block.roots]] * WHOLE_GAP
+        by_aggregates = failed_by_set(self.checks.root_aggregates)
+        if by_aggregates is not None:
+            gaps += by_aggregates[block.aggregate_set_numbers[block.roots]] * WHOLE_GAP
+        return gaps
+
+    def _with_sharing(
+        self, block: Block, smallest: FloatColumn, requirement_index: int, choice: int = -1
+    ) -> FloatColumn:
+        """The smallest gaps, now with the sharing providers of other trees."""
+        if not self.sharing.members:
+            return smallest
+        known = self._reach.get((requirement_index, choice))
+        if known is None:
+            met = None if choice < 0 else self.checks.trait_choices[choice].met
+            known = self._reach[requirement_index, choice] = (
+                self.sharing.reaching(requirement_index, met),
+                self.sharing.anywhere(requirement_index, met),
+            )
+        by_set, anywhere = known
+        joined: FloatColumn = np.minimum(smallest, by_set[block.tree_aggregate_set_numbers])
+        return np.minimum(joined, anywhere)
+
+    def _unmet(
+        self, block: Block, columns: list[FloatColumn], smallest: list[FloatColumn], choice: int
+    ) -> BoolColumn:
+        """The trees in which no nearest provider of the unsuffixed group meets a trait choice."""
+        unmet: BoolColumn = np.ones(block.tree_count, np.bool_)
+        met = self.checks.trait_choices[choice].met[block.trait_set_numbers]
+        for requirement_index in self.checks.unsuffixed:
+            having = tree_minima(block, np.where(met, columns[requirement_index], np.inf))
+            having = self._with_sharing(block, having, requirement_index, choice)
+            unmet &= np.floor(having) > np.floor(smallest[requirement_index])
+        return unmet

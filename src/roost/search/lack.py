@@ -1,0 +1,87 @@
+"""What a tree lacks for a query: each lack is one check that the tree fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from roost.search.forest import TreeRef
+
+
+class LackStage(StrEnum):
+    """The stage of a search at which a check stands."""
+
+    CLASS = "class"
+    UNIT = "unit"
+    ROOM = "room"
+    TRAITS = "traits"
+    AGGREGATES = "aggregates"
+    IN_TREE = "in_tree"
+    ROOT = "root"
+    TOGETHER = "together"
+
+
+class LackRule(StrEnum):
+    """What a failed check asks for."""
+
+    INVENTORY = "inventory"
+    UNITS = "units"
+    ROOM = "room"
+    REQUIRED = "required"
+    # The providers of the unsuffixed group do not have all required traits between them.
+    REQUIRED_TOGETHER = "required_together"
+    FORBIDDEN = "forbidden"
+    MEMBER_OF = "member_of"
+    NOT_MEMBER_OF = "not_member_of"
+    # A sharing provider would do, and none of its aggregates has a provider of the tree.
+    REACH = "reach"
+    IN_TREE = "in_tree"
+    # Several groups together need more than the providers that meet them have.
+    CAPACITY = "capacity"
+    ISOLATE = "isolate"
+    SAME_SUBTREE = "same_subtree"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRange:
+    """The amounts that one allocation from an inventory may have."""
+
+    min_unit: int
+    max_unit: int
+    step_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """One check that a tree fails."""
+
+    stage: LackStage
+    rule: LackRule
+    # The suffix of the request group; `None` if the check is about the root or several groups.
+    group: str | None = None
+    # The uuid of the provider that comes nearest; `None` if none comes near.
+    provider: str | None = None
+    resource_class: str | None = None
+    # Amounts of the class. For isolation they count providers.
+    wanted: int | None = None
+    free: int | None = None
+    # One of these traits is missing, or this trait is forbidden.
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    units: UnitRange | None = None
+    # The suffixes of the groups that the check is about, if there are several.
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A tree without candidates, and all that it lacks."""
+
+    tree: TreeRef
+    # The uuid of the root.
+    root: str
+    # How many checks fail. A provider without inventory fails three: class, unit and room.
+    failed: int
+    # The sum of what is missing of each amount, relative to the amount; 1 for any other check.
+    shortage: float
+    lacks: tuple[Lack, ...]

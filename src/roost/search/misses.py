@@ -1,0 +1,182 @@
+"""Misses: the trees without candidates that fail the fewest checks, and what each of them lacks.
+
+Whole columns tell how far every tree is from a candidate. Only the nearest trees get a careful
+look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.model.candidates import CandidateQuery
+from roost.search.block import Block
+from roost.search.checks import PlanChecks
+from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
+from roost.search.effort import Effort, no_pause
+from roost.search.forest import Forest, TreeRef
+from roost.search.gaps import WHOLE_GAP, ForestGaps, TreeGaps
+from roost.search.lack import Miss
+from roost.search.nearest import TreeLook
+from roost.search.plan import make_plan
+from roost.search.rules import Rules
+from roost.search.scan import scan_block
+from roost.search.sharing import SharingProviders
+from roost.search.togetherness import is_solvable
+
+# The work in vain on trees in which every group has a provider: a third of a search's.
+_UNITS_MAX = 1_000_000
+# How many kinds of misses there are at most, and how many trees of each block represent one.
+_KINDS_MAX = 8
+# How many trees whose groups do not go together get a careful look, for each miss wanted.
+_LOOKS_PER_MISS = 2
+
+
+class FoundMisses(NamedTuple):
+    """The nearest trees, and the nearest tree of each kind: of each set of failed requirements."""
+
+    nearest: tuple[Miss, ...] = ()
+    kinds: tuple[Miss, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """A tree that may be a miss, before the careful look."""
+
+    gap: float
+    uuid: bytes
+    tree: TreeRef
+
+    @property
+    def order(self) -> tuple[float, bytes]:
+        return self.gap, self.uuid
+
+
+def find_misses(
+    forest: Forest,
+    query: CandidateQuery,
+    count: int,
+    tree: TreeRef | None = None,
+    pause: Callable[[], None] = no_pause,
+) -> FoundMisses:
+    """The trees that fail the fewest checks, best first; only this tree, if one is given.
+
+    All names of the query exist in the forest's vocabulary. No tree with a candidate is a miss.
+    """
+    plan = make_plan(forest, query)
+    if plan is None or count < 1:
+        return FoundMisses()
+    effort = Effort(units=_UNITS_MAX, pause=pause)
+    rules = Rules(plan, SharingProviders(forest, plan, pause), effort)
+    gaps = ForestGaps(forest, PlanChecks.of(forest, plan), pause)
+    look = TreeLook(forest, rules, gaps)
+    if tree is not None:
+        misses = _looked_at(look, [tree])
+        return FoundMisses(misses, misses)
+    nearest: list[_Near] = []
+    kinds: dict[bytes, _Near] = {}
+    # For each block the trees in which every group has a provider.
+    whole: list[BoolColumn] = []
+    for block_number, block in enumerate(forest.blocks):
+        pause()
+        found = gaps.of_block(block_number)
+        far = found.total > 0
+        nearest = _first([*nearest, *_near_trees(block, block_number, far, found, count)], count)
+        _add_kinds(kinds, block, block_number, far, found)
+        whole.append(~far)
+    looks = count * _LOOKS_PER_MISS
+    # A tree whose groups do not go together comes after one that only lacks some room.
+    is_full = len(nearest) == count and nearest[-1].gap < WHOLE_GAP
+    apart = _trees_apart(forest, rules, whole, looks, enough=is_full)
+    misses = _looked_at(look, [near.tree for near in _first([*nearest, *apart], looks)])
+    return FoundMisses(misses[:count], _kinds(look, misses, kinds.values()))
+
+
+def _looked_at(look: TreeLook, trees: Iterable[TreeRef]) -> tuple[Miss, ...]:
+    found = [miss for miss in map(look.miss, trees) if miss is not None]
+    return tuple(sorted(found, key=lambda miss: (miss.failed, miss.shortage, miss.root)))
+
+
+def _first(found: list[_Near], count: int) -> list[_Near]:
+    return sorted(found, key=lambda near: near.order)[:count]
+
+
+def _near_trees(
+    block: Block, block_number: int, far: BoolColumn, found: TreeGaps, count: int
+) -> Iterator[_Near]:
+    """The trees of a block that come nearest, among those in which a group has no provider."""
+    tree_numbers = np.flatnonzero(far).astype(np.int32)
+    for tree_number in _smallest(block, tree_numbers, found.total[tree_numbers], count):
+        yield _near(block, block_number, tree_number, float(found.total[tree_number]))
+
+
+def _near(block: Block, block_number: int, tree_number: int, gap: float) -> _Near:
+    uuid = block.uuids[int(block.starts[tree_number])]
+    return _Near(gap, uuid, TreeRef(block_number, tree_number))
+
+
+def _smallest(block: Block, tree_numbers: IndexColumn, gaps: FloatColumn, count: int) -> list[int]:
+    """The trees with the smallest gaps; of equal ones those whose root has the smallest uuid."""
+    if len(tree_numbers) > count:
+        edge = np.partition(gaps, count - 1)[count - 1]
+        kept = gaps <= edge
+        tree_numbers, gaps = tree_numbers[kept], gaps[kept]
+    roots, matrix = block.roots[tree_numbers], block.uuids.matrix
+    if matrix is None:
+        uuids = np.array([block.uuids[index] for index in roots.tolist()], np.bytes_)
+    else:
+        uuids = np.ascontiguousarray(matrix[roots]).view(f"S{matrix.shape[1]}").reshape(-1)
+    return [int(number) for number in tree_numbers[np.lexsort((uuids, gaps))[:count]]]
+
+
+def _add_kinds(
+    kinds: dict[bytes, _Near], block: Block, block_number: int, far: BoolColumn, found: TreeGaps
+) -> None:
+    """Add the nearest tree of each kind. A kind tells which parts fail, and whether by room."""
+    tree_numbers = np.flatnonzero(far)
+    if not len(tree_numbers):
+        return
+    fewest = np.floor(found.total[tree_numbers]).min()
+    tree_numbers = tree_numbers[found.total[tree_numbers] < fewest + 1]
+    whole = found.total[tree_numbers] % 1 >= fewest * (WHOLE_GAP - 1)
+    parts = [np.floor(part[tree_numbers]) for part in found.parts]
+    facts = np.ascontiguousarray(np.column_stack((*parts, whole)))
+    _, first = np.unique(facts, axis=0, return_index=True)
+    for position in first[:_KINDS_MAX].tolist():
+        number = int(tree_numbers[position])
+        near = _near(block, block_number, number, float(found.total[number]))
+        key = facts[position].tobytes()
+        if key not in kinds or near.order < kinds[key].order:
+            kinds[key] = near
+
+
+def _kinds(look: TreeLook, nearest: tuple[Miss, ...], kinds: Iterable[_Near]) -> tuple[Miss, ...]:
+    """The nearest tree of each kind, without those that are among the nearest anyway."""
+    known = {miss.tree for miss in nearest}
+    further = [near.tree for near in _first(list(kinds), _KINDS_MAX) if near.tree not in known]
+    return nearest + _looked_at(look, further)
+
+
+def _trees_apart(
+    forest: Forest, rules: Rules, whole: list[BoolColumn], count: int, *, enough: bool
+) -> list[_Near]:
+    """The trees in which every group has a provider, and which have no solution.
+
+    The search for them ends after this count. If there are enough misses without them, it ends at
+    the first tree with a solution, too: then the query has a candidate, and needs no hint.
+    """
+    apart: list[_Near] = []
+    for block_number, block in enumerate(forest.blocks):
+        if len(apart) >= count or not whole[block_number].any():
+            continue
+        for alike in scan_block(forest, block_number, rules):
+            tree_numbers = [number for number in alike.tree_numbers if whole[block_number][number]]
+            solvable = is_solvable(rules, alike.problem)
+            if solvable is False:
+                apart += [_near(block, block_number, number, WHOLE_GAP) for number in tree_numbers]
+            if rules.effort.exhausted or (enough and solvable):
+                return _first(apart, count)
+    return _first(apart, count)

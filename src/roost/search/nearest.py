@@ -1,0 +1,257 @@
+"""The careful look at one tree: the provider that comes nearest for each slot, and its lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.model.capacity import is_allowed, remaining
+from roost.search.block import Block, InventoryColumns
+from roost.search.checks import RequirementChecks, SetCheck
+from roost.search.columns import FloatColumn
+from roost.search.forest import Forest, ProviderRef, TreeRef
+from roost.search.gaps import WHOLE_GAP, ForestGaps, SharingGap, provider_gaps
+from roost.search.lack import Lack, LackRule, LackStage, Miss, UnitRange
+from roost.search.plan import Slot
+from roost.search.rules import Rules
+from roost.search.togetherness import lacks_together
+
+
+class _Nearest(NamedTuple):
+    """The provider that comes nearest for a slot."""
+
+    ref: ProviderRef
+    # Its aggregates, if it is a sharing provider of another tree; whether it reaches the tree.
+    lends_via: frozenset[str] | None = None
+    reaches: bool = True
+
+
+class TreeLook:
+    """Looks at single trees of a forest, for one plan."""
+
+    def __init__(self, forest: Forest, rules: Rules, gaps: ForestGaps) -> None:
+        self._forest = forest
+        self._rules = rules
+        self._gaps = gaps
+        # By block number and requirement.
+        self._columns: dict[tuple[int, int], FloatColumn] = {}
+
+    def miss(self, tree: TreeRef) -> Miss | None:
+        """What the tree lacks; `None` if the tree has a candidate, or if that is not known."""
+        lacks = [
+            *self._root_lacks(tree),
+            *(lack for slot in self._rules.plan.slots for lack in self._slot_lacks(tree, slot)),
+            *self._choice_lacks(tree),
+        ]
+        if not lacks:
+            lacks += lacks_together(self._forest, tree, self._rules)
+        if not lacks:
+            return None
+        block = self._forest.blocks[tree.block_number]
+        return Miss(
+            tree,
+            block.uuids[int(block.starts[tree.tree_number])].decode(),
+            sum(3 if lack.rule is LackRule.INVENTORY else 1 for lack in lacks),
+            sum(map(_shortage, lacks)),
+            tuple(lacks),
+        )
+
+    def _root_lacks(self, tree: TreeRef) -> Iterator[Lack]:
+        checks, block = self._gaps.checks, self._forest.blocks[tree.block_number]
+        root = int(block.starts[tree.tree_number])
+        uuid = block.uuids[root].decode()
+        if checks.only_anchor is not None and checks.only_anchor != tree:
+            yield Lack(LackStage.ROOT, LackRule.IN_TREE, provider=uuid)
+        for check in _failed(checks.root_traits, int(block.trait_set_numbers[root])):
+            yield Lack(LackStage.ROOT, check.rule, provider=uuid, traits=check.names)
+        for check in _failed(checks.root_aggregates, int(block.aggregate_set_numbers[root])):
+            # They forbid the whole tree to the unsuffixed group.
+            yield Lack(LackStage.AGGREGATES, check.rule, "", uuid, aggregates=check.names)
+
+    def _slot_lacks(self, tree: TreeRef, slot: Slot) -> Iterator[Lack]:
+        nearest = self._nearest(tree, slot.requirement_index)
+        checks = self._gaps.checks.requirements[slot.requirement_index]
+        block = self._forest.blocks[nearest.ref.block_number]
+        index = nearest.ref.provider_index
+        uuid = block.uuids[index].decode()
+        # The unsuffixed group has a slot for each of its classes.
+        only_class = next(iter(slot.resources)) if not slot.suffix else None
+        if not nearest.reaches:
+            yield Lack(
+                LackStage.AGGREGATES,
+                LackRule.REACH,
+                slot.suffix,
+                uuid,
+                next(iter(slot.resources), None),
+                aggregates=tuple(sorted(nearest.lends_via or ())),
+            )
+            return
+        yield from self._amount_lacks(tree, slot, nearest.ref)
+        for check in _failed(checks.traits, int(block.trait_set_numbers[index])):
+            yield Lack(
+                LackStage.TRAITS, check.rule, slot.suffix, uuid, only_class, traits=check.names
+            )
+        for check in self._failed_aggregates(checks, block, index, nearest):
+            yield Lack(
+                LackStage.AGGREGATES,
+                check.rule,
+                slot.suffix,
+                uuid,
+                only_class,
+                aggregates=check.names,
+            )
+        own_tree = TreeRef(nearest.ref.block_number, int(block.tree_numbers[index]))
+        if (checks.in_tree is not None and checks.in_tree != own_tree) or (
+            checks.excludes_sharing and nearest.lends_via is not None
+        ):
+            yield Lack(LackStage.IN_TREE, LackRule.IN_TREE, slot.suffix, uuid, only_class)
+
+    def _amount_lacks(self, tree: TreeRef, slot: Slot, ref: ProviderRef) -> Iterator[Lack]:
+        block = self._forest.blocks[ref.block_number]
+        uuid = block.uuids[ref.provider_index].decode()
+        for name, amount in slot.resources.items():
+            class_id = self._forest.vocabulary.class_ids[name]
+            inventory = block.inventories.get(class_id)
+            row = None if inventory is None else _row(inventory, ref.provider_index)
+            if inventory is None or row is None:
+                anywhere = self._is_offered(tree, class_id)
+                yield Lack(
+                    LackStage.CLASS,
+                    LackRule.INVENTORY,
+                    slot.suffix,
+                    # A tree that offers nothing of the class has no provider that comes near.
+                    uuid if anywhere or len(slot.resources) > 1 else None,
+                    name,
+                    amount,
+                    0,
+                )
+                continue
+            free = max(0, int(remaining(int(inventory.capacity[row]), int(inventory.used[row]))))
+            units = UnitRange(
+                int(inventory.min_unit[row]),
+                int(inventory.max_unit[row]),
+                int(inventory.step_size[row]),
+            )
+            if not is_allowed(amount, units.min_unit, units.max_unit, units.step_size):
+                yield Lack(
+                    LackStage.UNIT,
+                    LackRule.UNITS,
+                    slot.suffix,
+                    uuid,
+                    name,
+                    amount,
+                    free,
+                    units=units,
+                )
+            if amount > free:
+                yield Lack(
+                    LackStage.ROOM,
+                    LackRule.ROOM,
+                    slot.suffix,
+                    uuid,
+                    name,
+                    amount,
+                    free,
+                    units=units,
+                )
+
+    def _is_offered(self, tree: TreeRef, class_id: int) -> bool:
+        """Whether a provider of the tree has inventory of the class."""
+        block = self._forest.blocks[tree.block_number]
+        inventory = block.inventories.get(class_id)
+        if inventory is None:
+            return False
+        begin, end = block.starts[tree.tree_number], block.starts[tree.tree_number + 1]
+        first, last = inventory.indexes.searchsorted([begin, end])
+        return bool(first < last)
+
+    def _failed_aggregates(
+        self, checks: RequirementChecks, block: Block, index: int, nearest: _Nearest
+    ) -> list[SetCheck]:
+        own = int(block.aggregate_set_numbers[index])
+        member_of = _failed(checks.member_of, own)
+        not_member_of = _failed(checks.not_member_of, own)
+        if checks.counts_root and nearest.lends_via is None:
+            root = int(block.starts[block.tree_numbers[index]])
+            by_root = _failed(checks.member_of, int(block.aggregate_set_numbers[root]))
+            member_of = min(member_of, by_root, key=len)
+            # The forbidden aggregates of the root are lacks of the root.
+            not_member_of = not_member_of if index != root else []
+        return member_of + not_member_of
+
+    def _choice_lacks(self, tree: TreeRef) -> Iterator[Lack]:
+        """The trait choices that no nearest provider of the unsuffixed group meets."""
+        checks = self._gaps.checks
+        for choice in checks.trait_choices:
+            if not any(
+                self._is_met(tree, requirement_index, choice)
+                for requirement_index in checks.unsuffixed
+            ):
+                yield Lack(LackStage.TOGETHER, LackRule.REQUIRED, group="", traits=choice.names)
+
+    def _is_met(self, tree: TreeRef, requirement_index: int, choice: SetCheck) -> bool:
+        """Whether a provider that comes as near as any meets a trait choice."""
+        options = list(self._options(tree, requirement_index))
+        nearest = int(min(gap for gap, _ in options))
+        return any(
+            int(gap) == nearest and choice.met[self._trait_set_number(option.ref)]
+            for gap, option in options
+        )
+
+    def _trait_set_number(self, ref: ProviderRef) -> int:
+        return int(self._forest.blocks[ref.block_number].trait_set_numbers[ref.provider_index])
+
+    def _nearest(self, tree: TreeRef, requirement_index: int) -> _Nearest:
+        # Of equal ones the first: providers of the tree come before sharing providers.
+        return min(self._options(tree, requirement_index), key=lambda option: option[0])[1]
+
+    def _options(self, tree: TreeRef, requirement_index: int) -> Iterator[tuple[float, _Nearest]]:
+        """The providers that could fill a slot, each with its gap."""
+        block_number = tree.block_number
+        block = self._forest.blocks[block_number]
+        begin, end = block.starts[tree.tree_number : tree.tree_number + 2].tolist()
+        gaps = self._column(block_number, requirement_index)[begin:end].tolist()
+        for index, gap in zip(range(begin, end), gaps, strict=True):
+            yield gap, _Nearest(ProviderRef(block_number, index))
+        reached = self._forest.aggregate_sets[
+            int(block.tree_aggregate_set_numbers[tree.tree_number])
+        ]
+        for member in self._gaps.sharing.members:
+            yield from _lent(member, member.gaps[requirement_index], reached)
+
+    def _column(self, block_number: int, requirement_index: int) -> FloatColumn:
+        key = block_number, requirement_index
+        if key not in self._columns:
+            checks = self._gaps.checks.requirements[requirement_index]
+            block = self._forest.blocks[block_number]
+            self._columns[key] = provider_gaps(checks, block, block_number)
+        return self._columns[key]
+
+
+def _lent(
+    member: SharingGap, gap: float, reached: frozenset[str]
+) -> Iterator[tuple[float, _Nearest]]:
+    """A sharing provider as an option of a tree with these aggregates, if it is one."""
+    if not reached.isdisjoint(member.aggregates):
+        yield gap, _Nearest(member.ref, member.aggregates)
+    elif not gap:
+        yield WHOLE_GAP, _Nearest(member.ref, member.aggregates, reaches=False)
+
+
+def _failed(checks: Iterable[SetCheck], set_number: int) -> list[SetCheck]:
+    return [check for check in checks if not check.met[set_number]]
+
+
+def _row(inventory: InventoryColumns, index: int) -> int | None:
+    """The row of a provider; `None` if it has no inventory of the class."""
+    row = int(np.searchsorted(inventory.indexes, index))
+    has_row = row < len(inventory.indexes) and inventory.indexes[row] == index
+    return row if has_row else None
+
+
+def _shortage(lack: Lack) -> float:
+    if lack.rule is LackRule.ROOM and lack.wanted:
+        return (lack.wanted - (lack.free or 0)) / lack.wanted
+    return 1

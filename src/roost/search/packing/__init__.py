@@ -1,0 +1,24 @@
+"""Packing: how many consumers with one query the forest can hold.
+
+A sequence of claims reaches a number of consumers exactly if so many solutions fit into the stock
+together: claims only take, so a solution that fits at the end fits at every earlier moment.
+
+    parts.py         parts of the plan: slots of different parts neither take from one inventory nor
+                     know of each other, so a tree holds the smallest count of its parts
+    units.py         for a requirement: how many allocations of it the stock of a provider holds
+    counting.py      the count of a part in all trees of a block by whole columns, where each
+                     requirement counts by itself, or below the provider that heads a subtree
+    linked.py        trees in which the requirements of a part depend on each other
+    patterns.py      what the solutions of a problem take from the stock, each pattern once
+    program.py       how many patterns fit into a stock: bounds, and a search between them
+    part_counter.py  one part: counted where possible, packed elsewhere, and its pools
+    pools.py         trees that take from the same sharing providers: a flow (flow.py)
+    coupling.py      trees that take from pools and are linked: bounds
+    limits.py        the class that is used up first
+    capacity.py      `find_capacity`: all of it together
+
+Words: the stock is what remains of each inventory (room is that for one more allocation). Units are
+how many allocations of one requirement a stock holds. A part is linked in a tree if its
+requirements compete for the stock of a provider there. A pool is a sharing provider, seen as a
+stock from which several trees take.
+"""

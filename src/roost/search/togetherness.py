@@ -1,0 +1,229 @@
+"""Why the groups of a query do not go together in a tree in which each has a provider.
+
+The module leaves rules out, as few as possible, until the tree has a solution. These are the rules
+that the tree breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from roost.model.candidates import CandidateQuery
+from roost.search.effort import Effort
+from roost.search.feasibility import can_flow
+from roost.search.forest import Forest, TreeRef
+from roost.search.lack import Lack, LackRule, LackStage
+from roost.search.plan import make_plan
+from roost.search.problem import LocalProvider, Problem
+from roost.search.rules import ContestedClass, Rules
+from roost.search.scan import problem_in
+from roost.search.sharing import SharingProviders
+from roost.search.solving import solve
+
+_RULES = (LackRule.CAPACITY, LackRule.ISOLATE, LackRule.SAME_SUBTREE, LackRule.REQUIRED_TOGETHER)
+
+
+def is_solvable(rules: Rules, problem: Problem) -> bool | None:
+    """Whether a problem has a solution; `None` if the effort did not suffice to know it."""
+    if any(step is not None for step in solve(rules, problem)):
+        return True
+    return None if rules.effort.exhausted else False
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """Rules without some rules, and the problem of a tree by the rest."""
+
+    rules: Rules
+    problem: Problem
+
+    @property
+    def is_solvable(self) -> bool:
+        """Whether the tree has a solution, as far as the effort suffices."""
+        return bool(is_solvable(self.rules, self.problem))
+
+
+def lacks_together(forest: Forest, tree: TreeRef, rules: Rules) -> tuple[Lack, ...]:
+    """What the groups lack together in a tree in which each group has a provider.
+
+    Empty if the tree has a solution, or if the effort does not suffice to know.
+    """
+    problem = problem_in(forest, tree, rules)
+    if problem is None or is_solvable(rules, problem) is not False:
+        return ()
+    for count in range(1, len(_RULES) + 1):
+        for left_out in combinations(_RULES, count):
+            relaxed = _relax(forest, tree, rules, left_out)
+            if relaxed is not None and relaxed.is_solvable:
+                return tuple(_lacks(forest, tree, rules, left_out))
+    return ()
+
+
+def _relax(
+    forest: Forest,
+    tree: TreeRef,
+    rules: Rules,
+    left_out: Iterable[LackRule],
+    classes: Iterable[int] | None = None,
+) -> Relaxed | None:
+    """The problem without these rules; `classes` restricts what capacity leaves out."""
+    plan = rules.plan
+    if LackRule.ISOLATE in left_out:
+        plan = replace(plan, isolated_sets=())
+    if LackRule.SAME_SUBTREE in left_out:
+        plan = replace(plan, same_subtrees=())
+    if LackRule.REQUIRED_TOGETHER in left_out:
+        plan = replace(plan, trait_choices=())
+    relaxed = Rules(plan, rules.sharing_providers, rules.effort)
+    problem = problem_in(forest, tree, relaxed)
+    if problem is None:
+        return None
+    if LackRule.CAPACITY in left_out:
+        problem = problem._replace(
+            usable_rooms=tuple(
+                tuple(contested.total for _ in rooms)
+                if classes is None or contested.class_id in classes
+                else rooms
+                for (contested, _), rooms in zip(
+                    relaxed.contested_requirement_indexes, problem.usable_rooms, strict=True
+                )
+            )
+        )
+    return Relaxed(relaxed, problem)
+
+
+def _lacks(
+    forest: Forest, tree: TreeRef, rules: Rules, broken: tuple[LackRule, ...]
+) -> Iterator[Lack]:
+    """A lack for each broken rule; for each class, if capacity is broken."""
+    for rule in broken:
+        if rule is LackRule.CAPACITY:
+            yield from _capacity_lacks(forest, tree, rules, broken)
+        elif rule is LackRule.ISOLATE:
+            yield _isolation_lack(forest, tree, rules)
+        elif rule is LackRule.SAME_SUBTREE:
+            yield from _subtree_lacks(forest, tree, rules, broken)
+        else:
+            traits = next(group for group in rules.plan.query.groups if not group.suffix).traits
+            names = (*traits.required, *(name for names in traits.any_of for name in names))
+            yield Lack(LackStage.TOGETHER, rule, group="", traits=tuple(dict.fromkeys(names)))
+
+
+def _capacity_lacks(
+    forest: Forest, tree: TreeRef, rules: Rules, broken: tuple[LackRule, ...]
+) -> Iterator[Lack]:
+    # Without isolation more classes are contested.
+    others = tuple(rule for rule in broken if rule is not LackRule.CAPACITY)
+    rest = _relax(forest, tree, rules, others)
+    if rest is None:
+        return
+    contested_classes = rest.rules.contested_classes
+    for contested in contested_classes:
+        relaxed = _relax(forest, tree, rules, broken, [contested.class_id])
+        if relaxed is not None and relaxed.is_solvable:
+            contested_classes = (contested,)
+            break
+    for contested in contested_classes:
+        yield _capacity_lack(forest, tree, rest, contested)
+
+
+def _capacity_lack(forest: Forest, tree: TreeRef, rest: Relaxed, contested: ContestedClass) -> Lack:
+    providers = {
+        provider
+        for requirement_index in contested.requirement_indexes
+        for provider in rest.problem.providers[requirement_index]
+    }
+    return Lack(
+        LackStage.TOGETHER,
+        LackRule.CAPACITY,
+        provider=_uuid(forest, tree, rest.rules, *providers) if len(providers) == 1 else None,
+        resource_class=forest.vocabulary.class_names[contested.class_id],
+        wanted=contested.total,
+        free=sum(_room(forest, tree, rest.rules, each, contested.class_id) for each in providers),
+        groups=_suffixes(rest.rules, contested.amount_by_slot),
+    )
+
+
+def _isolation_lack(forest: Forest, tree: TreeRef, rules: Rules) -> Lack:
+    problem = problem_in(forest, tree, rules)
+    # The set that lacks the most providers.
+    slots, free = max(
+        (
+            (each, 0 if problem is None else _apart(rules, problem, each))
+            for each in rules.plan.isolated_sets
+        ),
+        key=lambda found: len(found[0]) - found[1],
+    )
+    classes = {name for slot in slots for name in rules.plan.slots[slot].resources}
+    return Lack(
+        LackStage.TOGETHER,
+        LackRule.ISOLATE,
+        resource_class=next(iter(classes)) if len(classes) == 1 else None,
+        wanted=len(slots),
+        free=free,
+        groups=_suffixes(rules, slots),
+    )
+
+
+def _apart(rules: Rules, problem: Problem, slots: tuple[int, ...]) -> int:
+    """How many of the slots of an isolated set can have a provider of their own."""
+    chosen: list[tuple[LocalProvider, ...]] = []
+    for slot in slots:
+        eligible = [*chosen, problem.providers[rules.requirement_index_by_slot[slot]]]
+        one_each = {provider: 1 for providers in eligible for provider in providers}
+        if can_flow([1] * len(eligible), eligible, one_each, rules.effort):
+            chosen = eligible
+    return len(chosen)
+
+
+def _subtree_lacks(
+    forest: Forest, tree: TreeRef, rules: Rules, broken: tuple[LackRule, ...]
+) -> Iterator[Lack]:
+    """The one same_subtree that suffices to leave out, or all of them."""
+    subtrees = rules.plan.same_subtrees
+    others = tuple(rule for rule in broken if rule is not LackRule.SAME_SUBTREE)
+    for position, slots in enumerate(subtrees):
+        rest = subtrees[:position] + subtrees[position + 1 :]
+        fewer = Rules(
+            replace(rules.plan, same_subtrees=rest), rules.sharing_providers, rules.effort
+        )
+        relaxed = _relax(forest, tree, fewer, others)
+        if relaxed is not None and relaxed.is_solvable:
+            subtrees = (slots,)
+            break
+    for slots in subtrees:
+        yield Lack(LackStage.TOGETHER, LackRule.SAME_SUBTREE, groups=_suffixes(rules, slots))
+
+
+def _suffixes(rules: Rules, slots: Iterable[int]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(rules.plan.slots[slot].suffix for slot in slots))
+
+
+def _uuid(forest: Forest, tree: TreeRef, rules: Rules, provider: LocalProvider) -> str:
+    if provider < 0:
+        return rules.sharing_providers.providers[~provider].uuid.decode()
+    block = forest.blocks[tree.block_number]
+    return block.uuids[int(block.starts[tree.tree_number]) + provider].decode()
+
+
+def _room(
+    forest: Forest, tree: TreeRef, rules: Rules, provider: LocalProvider, class_id: int
+) -> int:
+    if provider < 0:
+        return max(0, rules.sharing_providers.room(~provider, class_id))
+    block = forest.blocks[tree.block_number]
+    inventory = block.inventories[class_id]
+    index = int(block.starts[tree.tree_number]) + provider
+    return max(0, int(inventory.room[inventory.indexes.searchsorted(index)]))
+
+
+def has_candidate_in(forest: Forest, tree: TreeRef, query: CandidateQuery, effort: Effort) -> bool:
+    """Whether a tree has a candidate for a query, as far as the effort suffices to know."""
+    plan = make_plan(forest, query)
+    if plan is None:
+        return False
+    rules = Rules(plan, SharingProviders(forest, plan, effort.pause), effort)
+    problem = problem_in(forest, tree, rules)
+    return problem is not None and bool(is_solvable(rules, problem))

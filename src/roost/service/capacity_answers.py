@@ -1,0 +1,46 @@
+"""Capacity and fragmentation: the names of queries are checked, then the forest is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from roost.model.candidates import CandidateQuery
+from roost.search.effort import no_pause
+from roost.search.forest import Forest
+from roost.search.fragmentation import Fragmentation, find_fragmentation
+from roost.search.packing.capacity import Capacity, find_capacity
+from roost.search.packing.limits import LimitingClass
+from roost.service.candidates import check_names
+
+
+def capacity_of(
+    forest: Forest, query: CandidateQuery, pause: Callable[[], None] = no_pause
+) -> Capacity:
+    """How many more consumers with this query the forest holds; `Invalid` for an unknown name.
+
+    The limit of the query does not count.
+    """
+    check_names(forest.vocabulary, query)
+    return find_capacity(forest, query, pause=pause)
+
+
+def limit_text(limit: LimitingClass) -> str:
+    """The sentence that tells people what limits a capacity."""
+    if limit.shared:
+        return f"{limit.resource_class} on sharing providers is used up first."
+    return (
+        f"{limit.resource_class} is used up first on {limit.trees} of the {limit.all_trees} "
+        f"{'root' if limit.all_trees == 1 else 'roots'} that hold such a consumer."
+    )
+
+
+def fragmentation_of(
+    forest: Forest, queries: Sequence[CandidateQuery], pause: Callable[[], None] = no_pause
+) -> Fragmentation:
+    """What is free, and what of it each query can use; `Invalid` for an unknown name.
+
+    The limits of the queries do not count.
+    """
+    for query in queries:
+        check_names(forest.vocabulary, query)
+    return find_fragmentation(forest, queries, pause=pause)

@@ -1,0 +1,68 @@
+"""What the changes of a what-if need from the tables, besides the forest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from roost.model.changes import Change, ChangeInventory, Release, named_provider
+from roost.model.consumers import ConsumerAllocations
+from roost.model.inventory import Inventory
+from roost.model.providers import Provider
+from roost.service.errors import DomainError, ErrorCode, NotFound
+from roost.service.provider_references import resolve_provider
+from roost.store import allocations, inventories
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFacts:
+    """What changes need from the tables. Facts that stay equal are those of a forest in between."""
+
+    # By the name or uuid that the client sent.
+    providers: Mapping[str, Provider]
+    # Generation and inventories by provider, where an inventory changes.
+    inventories: Mapping[str, tuple[int, Mapping[str, Inventory]]]
+    # By consumer, where one releases what it holds.
+    holdings: Mapping[str, ConsumerAllocations]
+
+
+def read_facts(connection: Connection, changes: Sequence[Change]) -> ChangeFacts:
+    """The facts for these changes; `NotFound` if a provider or consumer does not exist."""
+    providers: dict[str, Provider] = {}
+    stored: dict[str, tuple[int, Mapping[str, Inventory]]] = {}
+    holdings: dict[str, ConsumerAllocations] = {}
+    for position, change in enumerate(changes):
+        with naming_change(position):
+            reference = named_provider(change)
+            if reference is not None and reference not in providers:
+                providers[reference] = resolve_provider(connection, reference)
+            if isinstance(change, ChangeInventory):
+                uuid = providers[change.provider].uuid
+                stored[uuid] = inventories.provider_inventories(connection, uuid) or (0, {})
+            elif isinstance(change, Release):
+                holdings[change.consumer] = _holding(connection, change.consumer)
+    return ChangeFacts(providers, stored, holdings)
+
+
+@contextmanager
+def naming_change(position: int) -> Iterator[None]:
+    """Let every refusal inside name the change by its position."""
+    try:
+        yield
+    except DomainError as error:
+        error.message = f"changes[{position}]: {error.message}"
+        raise
+
+
+def _holding(connection: Connection, consumer: str) -> ConsumerAllocations:
+    found = allocations.consumer_allocations(connection, consumer)
+    if found is None:
+        raise NotFound(
+            f"Consumer {consumer} holds nothing, so it has nothing to release. "
+            "`roost consumer list` lists consumers that hold something.",
+            ErrorCode.NO_SUCH_CONSUMER,
+        )
+    return found

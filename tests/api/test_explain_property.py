@@ -1,0 +1,130 @@
+"""Random clouds and requests: every count of an explanation is that of the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from roost.api.application import Application
+from roost.api.candidates.empty_answers import header_text
+from roost.configuration.settings import Settings
+from roost.store.database import Database
+from support.api_client import ApiClient, application_client, settings_for
+from support.properties import many
+from support.scenarios.cloud import Cloud, Writer
+from support.scenarios.oracle import NESTED, World, candidates
+from support.scenarios.requests import Request
+from support.scenarios.scenario import Scenario, drawing, query_text, readable, tell
+from support.scenarios.stage_oracle import stage_counts
+from support.store.table_cleaning import clean_tables
+
+pytestmark = [
+    pytest.mark.hypothesis,
+    pytest.mark.parametrize("kind", ["sqlite"], indirect=True),
+]
+
+# The number of scenarios.
+EXAMPLES = many(12)
+
+# Bounds that a small cloud never reaches otherwise.
+SMALL_BOUNDS = {
+    "roost.search.block_building.BLOCK_PROVIDERS": 4,
+    "roost.search.forest.BLOCK_PROVIDERS": 4,
+    "roost.search.scan._FIRST_TREES": 1,
+    "roost.search.solving._UNITS_AT_ONCE": 0,
+}
+
+
+def check_explanation(
+    api: ApiClient, world: World, request: Request, provider: str | None = None
+) -> None:
+    """Compare one explanation with the oracle: of the cloud, or of the tree of a provider."""
+    parameters = [*request.parameters, ("misses", "0")]
+    if provider is not None:
+        parameters.append(("provider", provider))
+    answer = api.get(f"/roost/explain?{urlencode(parameters, safe='!:,')}")
+    assert answer.status == 200, readable(f"{answer.body!r}\n{query_text(request)}")
+    found = answer.json
+    # The route reads every query as 1.39 does.
+    query = replace(request.query, minor=39)
+    only_root = None if provider is None else world.root(provider)
+    counts = stage_counts(world, query, only_root)
+    empty = counts.empty_stage([group["group"] for group in found["groups"]])
+    right = {
+        "groups": counts.groups,
+        "trees": counts.trees,
+        "feasible": counts.trees[-1] > 0,
+        "reason": empty,
+    }
+    assert shape(found) == right, readable(
+        f"world: {drawing(world)}\nrequest: {query_text(request)}\nprovider: {provider}"
+    )
+    if provider is None:
+        assert found["feasible"] == bool(candidates(world, query))
+        check_header(api, request, found["reason"])
+
+
+def check_header(api: ApiClient, request: Request, reason: Any) -> None:
+    """The header of an empty answer has the sentence of the explanation, found without counting."""
+    headers = {"X-Roost-Explain": "1"}
+    answer = api.at(request.version).request("GET", request.path, headers=headers)
+    assert answer.status == 200
+    text = answer.headers.get("X-Roost-Reason")
+    assert (text is None) == bool(answer.json["allocation_requests"])
+    # An older version may have fewer candidates than the explanation, and another reason.
+    if request.query.minor >= NESTED:
+        assert text == (None if reason is None else header_text(reason["text"]))
+
+
+def shape(found: Any) -> Any:
+    """The counts and the reason of an answer, as the oracle has them."""
+    reason = found["reason"]
+    return {
+        "groups": {
+            group["group"]: [(row["providers"], row["trees"]) for row in group["funnel"]]
+            for group in found["groups"]
+        },
+        "trees": [row["trees"] for row in found["trees"]],
+        "feasible": found["feasible"],
+        "reason": None if reason is None else (reason["stage"], reason["group"]),
+    }
+
+
+def check_scenarios(database: Database, service: Settings, examples: int) -> None:
+    def check(scenario: Scenario) -> None:
+        database.write(clean_tables)
+        api = application_client(Application(service, database))
+        writer = Writer(lambda *call: ask(api, *call))
+        cloud = Cloud()
+        for step in scenario.steps:
+            if not isinstance(step, Request):
+                cloud = step.apply(cloud)
+                step.send(writer)
+            elif not step.mishap:
+                world = cloud.world()
+                check_explanation(api, world, step)
+                for provider in list(world.providers)[:2]:
+                    check_explanation(api, world, step, provider)
+
+    tell(examples, check)
+
+
+def ask(api: ApiClient, method: str, path: str, version: str, body: Any) -> tuple[int, Any]:
+    answer = api.at(version).request(method, path, body)
+    return answer.status, answer.json if answer.body else None
+
+
+def test_every_count_is_that_of_the_oracle(database: Database, tmp_path: Path) -> None:
+    check_scenarios(database, settings_for(database, tmp_path), EXAMPLES)
+
+
+def test_every_count_is_that_of_the_oracle_with_small_blocks(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound, value in SMALL_BOUNDS.items():
+        monkeypatch.setattr(bound, value)
+    check_scenarios(database, settings_for(database, tmp_path), EXAMPLES)

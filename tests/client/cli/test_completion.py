@@ -1,0 +1,123 @@
+"""Completion in the shell: commands, options, and the names on the server."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from support.client.live_providers import LiveProviders
+from support.roost_command import roost
+from support.stubs.four_provider_stub import FourProviderStub
+from support.stubs.placement_stub import PlacementStub, Silence, closed_port_url
+from support.transports.tampering import one_server
+
+Complete = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def complete(monkeypatch: pytest.MonkeyPatch) -> Complete:
+    """Completes a line as the script for bash does."""
+
+    def ask(line: str) -> list[str]:
+        monkeypatch.setenv("_ROOST_COMPLETE", "bash_complete")
+        monkeypatch.setenv("ROOST_COMP_LINE", line)
+        monkeypatch.setenv("ROOST_COMP_WORDBREAKS", " \t\n\"'><=;|&(:")
+        outcome = roost()
+        assert (outcome.status, outcome.err) == (0, "")
+        return [answer.partition(",")[2] for answer in outcome.lines if answer]
+
+    return ask
+
+
+def test_commands_and_options_are_completed_without_a_server(complete: Complete) -> None:
+    assert complete("roost prov") == ["provider"]
+    assert complete("roost provider s") == ["set", "show"]
+    assert "--member-of" in complete("roost provider list --m")
+    assert complete("roost doctor -o y") == ["yaml"]
+
+
+def test_names_of_the_server_are_completed(
+    live_providers: LiveProviders, complete: Complete
+) -> None:
+    trait, resource_class = live_providers.custom("GOLD"), live_providers.custom("FPGA")
+    roost("trait", "create", trait)
+    roost("class", "create", resource_class)
+    uuid = live_providers.add("host")
+    name = live_providers.name("host")
+    assert complete(f"roost provider show {name[:-2]}") == [name]
+    assert complete(f"roost provider show {uuid[:-2]}") == [uuid]
+    assert complete(f"roost provider list --in-tree {name[:-2]}") == [name]
+    assert complete(f"roost trait show {trait[:-2]}") == [trait]
+    assert complete(f"roost provider set x --add-trait {trait[:-2]}") == [trait]
+    assert complete(f"roost class show {resource_class[:-2]}") == [resource_class]
+
+
+@one_server
+def test_bash_gets_what_follows_its_last_word_break(
+    live_providers: LiveProviders, complete: Complete
+) -> None:
+    name = live_providers.name("host 0000:17:00")
+    live_providers.add("host 0000:17:00")
+    quoted = name.replace(" ", "\\ ")
+    assert complete("roost provider show 'host 0000:17:") == [name.rpartition(":")[2]]
+    assert complete("roost provider show 'host 0") == [quoted]
+
+
+def test_a_server_that_is_down_completes_nothing(
+    complete: Complete, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closed_port_url() as url:
+        monkeypatch.setenv("ROOST_URL", url)
+        assert complete("roost provider show comp") == []
+
+
+@pytest.mark.slow
+def test_a_server_that_is_silent_completes_nothing_after_two_seconds(
+    complete: Complete, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    with PlacementStub(otherwise=lambda _: Silence(ended)) as stub:
+        monkeypatch.setenv("ROOST_URL", stub.url)
+        start = time.monotonic()
+        assert complete("roost provider show comp") == []
+        assert time.monotonic() - start < 6
+        ended.set()
+
+
+def test_the_options_of_the_line_name_the_server(
+    complete: Complete, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FourProviderStub() as small, closed_port_url() as url:
+        monkeypatch.setenv("ROOST_URL", url)
+        assert complete(f"roost provider show --url {small.url} ") == ["d", "c", "a", "b"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_printed(shell: str) -> None:
+    outcome = roost("completion", shell)
+    assert outcome.status == 0
+    assert f"_ROOST_COMPLETE={shell}_complete" in outcome.out
+    program = shutil.which(shell)
+    if program is not None:
+        checked = subprocess.run(
+            [program, "-n"], input=outcome.out, text=True, capture_output=True, check=False
+        )
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_bash_completes_with_the_script() -> None:
+    script = f"""
+    roost() {{ {sys.executable} -c 'from roost.cli.main import main; main()' "$@"; }}
+    {roost("completion", "bash").out.replace("env ROOST", "ROOST")}
+    COMP_LINE="roost provider s"; COMP_POINT=${{#COMP_LINE}}
+    _roost_completion roost
+    echo "${{COMPREPLY[@]}}"
+    """
+    outcome = subprocess.run(["bash", "-c", script], text=True, capture_output=True, check=False)
+    assert outcome.stdout.split() == ["set", "show"]

@@ -1,0 +1,139 @@
+"""`roost consumer` and `roost usage`: what consumers hold, and what is used in all."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.client.live_providers import LiveProviders
+from support.roost_command import roost
+from support.transports.tampering import one_server
+
+
+@pytest.fixture
+def host(live_providers: LiveProviders) -> LiveProviders:
+    """A host with a GPU, and two consumers of two projects."""
+    live_providers.add("host", totals={"VCPU": 16})
+    live_providers.add("gpu", "host", totals={"VGPU": 4})
+    live_providers.claim("first", host={"VCPU": 6}, gpu={"VGPU": 1})
+    body = {
+        "allocations": {live_providers.uuid("host"): {"resources": {"VCPU": 2}}},
+        "project_id": live_providers.name("project"),
+        "user_id": "ann",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    live_providers.send("PUT", f"/allocations/{live_providers.uuid('second')}", body)
+    return live_providers
+
+
+def test_consumers_are_gathered_from_the_allocations_of_providers(host: LiveProviders) -> None:
+    outcome = roost("consumer", "list", "--provider", host.name("host"), "--json")
+    found = {host.short(one["consumer"]): one for one in outcome.json}
+    assert found.keys() == {"first", "second"}
+    assert {one["provider"]["name"]: one for one in found["first"]["allocations"]} == {
+        host.name(short): {
+            "provider": {"uuid": host.uuid(short), "name": host.name(short)},
+            "resources": resources,
+        }
+        for short, resources in (("host", {"VCPU": 6}), ("gpu", {"VGPU": 1}))
+    }
+    assert (found["second"]["type"], found["first"]["type"]) == ("INSTANCE", None)
+    assert "2 consumers, gathered from the allocations of 2 providers." in outcome.err
+
+
+@one_server
+def test_consumers_are_chosen_by_provider_project_user_and_type(host: LiveProviders) -> None:
+    def chosen(*arguments: str) -> list[str]:
+        rows = roost("consumer", "list", "--json", *arguments).json
+        return sorted(host.short(row["consumer"]) for row in rows)
+
+    top = ("--provider", host.name("host"))
+    assert chosen("--provider", host.name("gpu")) == ["first"]
+    assert chosen(*top, "--project", host.name("project")) == ["second"]
+    assert chosen(*top, "--user", "user") == ["first"]
+    assert chosen(*top, "--type", "INSTANCE") == ["second"]
+    assert chosen(*top, "--type", "MIGRATION") == []
+
+
+@one_server
+def test_consumers_beyond_the_limit_are_counted(host: LiveProviders) -> None:
+    outcome = roost("consumer", "list", "--provider", host.name("host"), "--limit", "1")
+    assert len(outcome.lines) == 2
+    assert "1 more consumers were not asked for: --limit 0 does." in outcome.err
+
+
+def test_a_consumer_is_shown_with_the_names_of_its_providers(host: LiveProviders) -> None:
+    shown = roost("consumer", "show", host.uuid("first").upper())
+    assert shown.lines[:5] == [
+        f"consumer    {host.uuid('first')}",
+        "project     project",
+        "user        user",
+        "type        -",
+        "generation  1",
+    ]
+    assert shown.lines[-1].split() == [host.name("host"), host.uuid("host"), "VCPU", "6"]
+
+
+@one_server
+@pytest.mark.parametrize(
+    ("consumer", "words", "command"),
+    [
+        ("unknown", "holds nothing", "roost consumer list"),
+        ("vm-1", "vm-1 is no uuid", "openstack server show NAME -c id"),
+    ],
+)
+def test_a_consumer_that_is_not_there_is_explained(
+    host: LiveProviders, consumer: str, words: str, command: str
+) -> None:
+    outcome = roost("consumer", "show", host.uuid(consumer) if words[0] == "h" else consumer)
+    assert outcome.status == 1
+    assert words in outcome.err
+    assert outcome.err.splitlines()[-1] == f"Next: {command}"
+
+
+# -- usage
+
+
+def test_usage_of_a_tree_is_summed_by_class(host: LiveProviders) -> None:
+    rows = roost("usage", "--in-tree", host.name("gpu"), "--json").json
+    assert rows == [
+        {
+            "resource_class": name,
+            "used": used,
+            "capacity": capacity,
+            "free": capacity - used,
+            "reserved": 0,
+            "providers": 1,
+        }
+        for name, used, capacity in (("VCPU", 8, 16), ("VGPU", 1, 4))
+    ]
+    drawn = roost("usage", "--in-tree", host.name("host")).lines
+    assert drawn[1].split() == ["VCPU", "█" * 5 + "░" * 5, "8", "16", "8", "0", "1"]
+
+
+def test_usage_of_a_project_is_one_request(host: LiveProviders) -> None:
+    found = roost("usage", "--project", host.name("project"), "--json").json
+    assert found["usages"] == {"INSTANCE": {"VCPU": 2, "consumer_count": 1}}
+    lines = roost("usage", "--project", host.name("project"), "--user", "ann").lines
+    assert [line.split() for line in lines[1:]] == [["INSTANCE", "VCPU", "2"]]
+    nothing = roost("usage", "--project", host.name("project"), "--user", "bob")
+    assert (len(nothing.lines), nothing.status) == (1, 0)
+    assert "uses nothing, or does not exist" in nothing.err
+
+
+@one_server
+def test_usage_by_project_counts_only_the_chosen_tree(host: LiveProviders) -> None:
+    host.add("elsewhere", totals={"VCPU": 8})
+    host.claim("first", host={"VCPU": 6}, gpu={"VGPU": 1}, elsewhere={"VCPU": 1})
+    found = roost("usage", "--by-project", "--in-tree", host.name("host"), "--json").json
+    assert found == [
+        {"project": "project", "consumers": 1, "usages": {"VCPU": 6, "VGPU": 1}},
+        {"project": host.name("project"), "consumers": 1, "usages": {"VCPU": 2}},
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--user", "ann"], ["--project", "x", "--by-project"]], ids=" ".join
+)
+def test_options_of_usage_that_contradict_each_other_are_refused(arguments: list[str]) -> None:
+    assert roost("usage", *arguments).status == 2

@@ -1,0 +1,65 @@
+"""The capacity of random clouds is what the best sequence of claims reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from roost.api.candidates.query import parse_candidate_query
+from roost.api.microversions import MAX_VERSION
+from roost.search.packing.capacity import find_capacity
+from support.properties import first_seed, many
+from support.scenarios.claim_sequences import best_sequence
+from support.scenarios.cloud import Cloud
+from support.scenarios.random_clouds import Draw, foundings
+from support.scenarios.random_requests import requests
+from support.scenarios.requests import Request
+from support.scenarios.scenario import drawing, query_text, readable
+from support.worlds.oracle_forests import forest_of_world
+
+pytestmark = pytest.mark.hypothesis
+
+# After ten examples, Hypothesis mostly varies earlier ones. New seeds show more.
+_EXAMPLES_PER_SEED = 10
+_SEEDS = many(25)
+
+
+@st.composite
+def _cases(draw: Draw) -> tuple[Cloud, Request]:
+    cloud = Cloud()
+    for write in draw(foundings()):
+        cloud = write.apply(cloud)
+    return cloud, draw(requests(cloud))
+
+
+def _check(case: tuple[Cloud, Request]) -> None:
+    cloud, request = case
+    world = cloud.world()
+    if request.mishap or request.query.minor < MAX_VERSION.minor:
+        return
+    query = parse_candidate_query(list(request.parameters), MAX_VERSION, 100)
+    capacity = find_capacity(forest_of_world(world), query)
+    reached = best_sequence(world, replace(request.query, limit=None))
+    about = readable(
+        f"{capacity.fits} to {capacity.at_most} by {capacity.method}, sequences: {reached}\n"
+        f"world: {drawing(world)}\nrequest: {query_text(request)}"
+    )
+    assert reached.count <= capacity.at_most, about
+    if reached.complete:
+        assert capacity.fits <= reached.count, about
+    assert capacity.exact == (capacity.method != "bounds"), about
+    assert (capacity.limited_by is None) or capacity.fits, about
+
+
+def test_the_bounds_of_a_capacity_enclose_the_best_sequence_of_claims() -> None:
+    for number in range(first_seed(), first_seed() + _SEEDS):
+        check = given(_cases())(_check)
+        chosen = settings(
+            max_examples=_EXAMPLES_PER_SEED,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        seed(number)(chosen(check))()
