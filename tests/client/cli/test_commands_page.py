@@ -1,4 +1,4 @@
-"""The examples of docs/commands.md, executed: each prints what the page shows."""
+"""The examples of docs/commands.md and docs/ask.md, executed: each prints what the page shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.code_blocks import code_blocks
 from support.roost_command import roost
 from support.servers.live_server import LiveServer
 
-PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
+DOCS = Path(__file__).parents[3] / "docs"
 
 RACK = "aaaaaaaa-0000-4000-8000-000000000001"
 INSTANCE = "11111111-0000-4000-8000-000000000001"
@@ -80,9 +80,9 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveServe
         yield server
 
 
-def examples() -> Iterator[tuple[str, str]]:
-    """Each command of the page, and what it prints there."""
-    for block in code_blocks(PAGE, "console"):
+def examples(page: str) -> Iterator[tuple[str, str]]:
+    """Each command of a page, and what it prints there."""
+    for block in code_blocks(DOCS / page, "console"):
         for part in block.text.removeprefix("$ ").split("\n$ "):
             command, _, printed = part.partition("\n")
             yield command, printed.rstrip("\n")
@@ -91,12 +91,15 @@ def examples() -> Iterator[tuple[str, str]]:
 def printed_by(command: str, url: str) -> str:
     outcome = roost(*shlex.split(command)[1:])
     # The port is another one each time, and the version another one in each release.
-    text = (outcome.out + outcome.err).rstrip("\n").replace(url, "http://127.0.0.1:8778")
+    # Questions show what they send before the answer comes.
+    parts = [outcome.err, outcome.out] if "/roost/" in outcome.err else [outcome.out, outcome.err]
+    text = "".join(parts).rstrip("\n").replace(url, "http://127.0.0.1:8778")
     return text.replace(f"Roost {__version__}", "Roost 0.1.0")
 
 
-def test_each_example_prints_what_the_page_shows(cloud: LiveServer) -> None:
-    found = list(examples())
-    assert len(found) > 15
+@pytest.mark.parametrize(("page", "least"), [("commands.md", 15), ("ask.md", 3)])
+def test_each_example_prints_what_the_page_shows(cloud: LiveServer, page: str, least: int) -> None:
+    found = list(examples(page))
+    assert len(found) > least
     for command, printed in found:
         assert printed_by(command, cloud.url) == printed, command

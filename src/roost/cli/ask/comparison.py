@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -43,9 +44,9 @@ class Comparison:
     pairs: QueryPairs
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for change in self.answer.get("changes", ()):
-            style = "" if change.get("applied", True) else "yellow"
-            yield plain_line(change.get("text") or "", style)
+        for text, alike in groupby(self.answer.get("changes", ()), lambda change: change["text"]):
+            times = len(list(alike))
+            yield plain_line(f"{text} ({times} times)" if times > 1 else text)
         yield Text()
         yield comparison_table(self.answer, self.question)
         for sides in self.answer["answers"]:

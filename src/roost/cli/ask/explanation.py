@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.text import Text
 
 from roost.cli.ask.asked import WHOLE_REQUEST, asked_at, group_name
@@ -16,6 +17,7 @@ from roost.cli.request.query_text import QueryPairs
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain_line
 from roost.client.questions import Json
+from roost.model.text import printable
 
 _NARROW = 100
 _BAR_WIDTHS = (10, 24)
@@ -123,7 +125,7 @@ def _misses(misses: Sequence[Json], host: str | None) -> Iterator[RenderableType
         if not host:
             yield plain_line(miss["root"]["name"])
         for lack in miss["lacks"]:
-            yield plain_line(f"  {lack['text']}")
+            yield Padding(plain_line(lack["text"]), (0, 0, 0, 2), expand=False)
 
 
 def _hints(hints: Sequence[Json]) -> Iterator[RenderableType]:
@@ -133,4 +135,6 @@ def _hints(hints: Sequence[Json]) -> Iterator[RenderableType]:
     yield plain_line("What would have candidates", "bold")
     for hint in hints:
         yield plain_line(hint["text"])
-        yield plain_line(f"  roost candidates --from-query {shlex.quote(hint['query'])}", "cyan")
+        command = f"  roost candidates --from-query {shlex.quote(hint['query'])}"
+        # The terminal breaks the line itself, so a copy of it is whole.
+        yield Text(printable(command), style="cyan", no_wrap=True, overflow="ignore")

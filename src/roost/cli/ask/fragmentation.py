@@ -100,22 +100,27 @@ class FragmentationPicture:
             yield plain_line(f"Usable {number}: where {query} has a candidate", "dim")
         empty = self.answer.get("empty_roots")
         if empty is not None:
-            yield plain_line(f"{empty:,} roots are empty.")
+            yield plain_line("1 root is empty." if empty == 1 else f"{empty:,} roots are empty.")
         yield Text()
         yield self._classes(ink_for(console), _BAR_WIDTHS[options.max_width >= _NARROW])
 
     def _classes(self, ink: Ink, width: int) -> Table:
         columns = [TableColumn("RESOURCE CLASS"), TableColumn("FREE", right=True)]
         for number in range(len(self.queries)):
-            columns += [TableColumn(f"USABLE {number + 1}", right=True), TableColumn("")]
+            # A narrow terminal shows the numbers without their bars.
+            columns += [
+                TableColumn(f"USABLE {number + 1}", right=True),
+                TableColumn("%", right=True),
+                TableColumn("", optional=True),
+            ]
         rows = []
         for name, amounts in sorted(self.answer["resource_classes"].items()):
             free = amounts["free"]
             row = [name, f"{free:,}"]
             for usable in amounts["usable"]:
                 share = usable / free if free else 0.0
-                drawn = share_bar(share, ink, width, "green" if share > 0.5 else "yellow")
-                drawn.append(f" {100 * share:.0f} %" if free else " -")
-                row += [f"{usable:,}", drawn]
+                percent = f"{100 * share:.0f}" if free else "-"
+                style = "green" if share > 0.5 else "yellow"
+                row += [f"{usable:,}", percent, share_bar(share, ink, width, style)]
             rows.append(row)
         return Table(columns, rows)

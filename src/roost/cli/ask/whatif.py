@@ -33,6 +33,7 @@ from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_st
 from roost.cli.request.words import TypedRequest
 from roost.client.questions import Questions
 
+_SHOWN_MAX = 1000
 QUESTIONS = ("capacity", "explain", "candidates")
 
 
@@ -122,7 +123,7 @@ def whatif(
             click.echo(query)
             return
         ask = [{question: query}]
-        announce(f"POST /roost/whatif {json.dumps({'changes': changes, 'ask': ask})}")
+        announce(f"POST /roost/whatif {_cut(json.dumps({'changes': changes, 'ask': ask}))}")
         with waiting("The server imagines ..."):
             answer = answered(
                 server,
@@ -132,6 +133,11 @@ def whatif(
             )
         picture = Comparison(answer, question, pairs)
         print_output(Output(comparison_table(answer, question), answer, picture), output)
+
+
+def _cut(text: str) -> str:
+    """The beginning of a body that many claims make long."""
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]} ..."
 
 
 def _changes(server: Questions) -> tuple[Sequence[ImaginedChange], QueryPairs]:

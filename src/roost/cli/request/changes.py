@@ -12,6 +12,9 @@ from roost.model.identifiers import is_uuid
 
 ImaginedChange: TypeAlias = dict[str, Any]
 
+CHANGES_MAX = 100
+"""The number of changes that a server takes at once."""
+
 _SEVERAL = re.compile(r"([1-9][0-9]{0,4})\*(.+)\Z")
 # A name of a provider may have colons, as the address of a device has.
 _INVENTORY = re.compile(
@@ -36,6 +39,11 @@ def read_changes(
             changes += [{"claim": {"query": query_of(text), "order": "first"}}] * times
         elif option in _CHANGES:
             changes.append(_CHANGES[option](value))
+    if len(changes) > CHANGES_MAX:
+        raise UnreadableRequest(
+            f"{len(changes)} changes are more than the {CHANGES_MAX} that a server imagines at "
+            "once. Leave some out; each claim counts as one."
+        )
     return changes
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from roost.cli.ask.fragmentation import FragmentationPicture
 from support.roost_command import roost
 from support.stubs.placement_stub import Reply
 from support.stubs.question_stub import HOST, NUMA, Serving, capacity, explanation
@@ -95,15 +97,22 @@ def test_changes_are_sent_in_their_order(serving: Serving) -> None:
 
 
 def test_both_sides_stand_beside_their_difference(serving: Serving) -> None:
-    serving({WHATIF: whatif(capacity(1000), capacity(997))})
+    serving({WHATIF: whatif(capacity(9000), capacity(7996))})
     outcome = roost("whatif", "--drain", "compute-1", "capacity", "VCPU=1")
     assert outcome.lines == [
         "compute-1 is drained.",
         "",
         "QUESTION  BEFORE  AFTER  DIFFERENCE",
-        "capacity  1,000   997    -3",
+        "capacity  9,000   7,996  -1,004",
         "After: PCPU runs out first.",
     ]
+
+
+def test_changes_with_one_outcome_have_one_line(serving: Serving) -> None:
+    answer = whatif(capacity(1000), capacity(990))
+    serving({WHATIF: answer | {"changes": answer["changes"] * 3}})
+    outcome = roost("whatif", "--claim", "3*VCPU=1", "capacity", "VCPU=1")
+    assert outcome.lines[:2] == ["compute-1 is drained. (3 times)", ""]
 
 
 def test_an_explanation_after_the_changes_is_drawn(serving: Serving) -> None:
@@ -132,6 +141,7 @@ def test_candidates_are_counted(serving: Serving) -> None:
         (["--set", "compute-1:VCPU=1.5"], "whole number"),
         (["--add-trait", "CUSTOM_A"], "--add-trait compute-1:CUSTOM_GOLD"),
         (["--release", "instance-1"], "roost consumer list"),
+        (["--drain", "a", "--claim", "100*VCPU=1"], "101 changes"),
         (["--claim", "VCPU"], "'VCPU' asks for nothing"),
     ],
 )
@@ -159,13 +169,30 @@ def test_usable_amounts_stand_beside_the_free_ones(serving: Serving) -> None:
     )
     assert "12 roots are empty." in outcome.lines
     (row,) = [line for line in outcome.lines if line.startswith("VCPU")]
-    assert row.split()[:3] == ["VCPU", "1,000", "640"]
-    assert "64 %" in row
+    assert row.split() == ["VCPU", "1,000", "640", "64", "█" * 13 + "░" * 7, "0", "0", "░" * 20]
     assert roost(*words, "-o", "csv").lines == [
         "resource_class,free,usable_1,usable_2",
         "PCPU,0,0,0",
         "VCPU,1000,640,0",
     ]
+
+
+def test_a_narrow_terminal_shows_numbers_without_bars() -> None:
+    amounts = {"VCPU": {"free": 10**12, "usable": [10**12, 10**11]}}
+    picture = FragmentationPicture({"resource_classes": amounts}, ["resources=VCPU:1"] * 2)
+    console = Console(width=80, force_terminal=True, no_color=True, highlight=False)
+    with console.capture() as captured:
+        console.print(picture)
+    (row,) = [line for line in captured.get().splitlines() if line.startswith("VCPU")]
+    assert row.split() == [
+        "VCPU",
+        "1,000,000,000,000",
+        "1,000,000,000,000",
+        "100",
+        "100,000,000,000",
+        "10",
+    ]
+    assert "narrow" not in captured.get()
 
 
 def test_fragmentation_needs_no_request(serving: Serving) -> None:

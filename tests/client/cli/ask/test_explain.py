@@ -115,6 +115,11 @@ def test_the_query_alone_needs_no_server() -> None:
     assert (outcome.status, outcome.out, outcome.err) == (0, "resources=VCPU:4\n", "")
 
 
+def test_an_option_without_its_value_takes_no_option_behind_it() -> None:
+    outcome = roost("explain", "--watch", "--group", "a", "VCPU=4", "--query")
+    assert (outcome.status, outcome.out) == (0, "resources_a=VCPU:4\n")
+
+
 @pytest.mark.parametrize(
     ("command", "following"),
     [

@@ -62,6 +62,24 @@ def test_candidates_before_and_after_a_drain(hosts: LiveProviders) -> None:
     assert outcome.lines[1] == "candidates,2,1,-1"
 
 
+def test_capacity_before_and_after_new_hosts(hosts: LiveProviders) -> None:
+    resource = hosts.custom("FPGA")
+    assert roost("capacity", f"{resource}=2", "--output", "json").json["fits"] == 4
+    outcome = roost(
+        *("whatif", "--add-host", f"3*{hosts.name('large')}", "capacity", f"{resource}=2"),
+        *("-o", "csv"),
+    )
+    assert outcome.status == 0, outcome.err
+    assert outcome.lines[1] == "capacity,4,16,+12"
+
+
+def test_fragmentation_of_a_class(hosts: LiveProviders) -> None:
+    resource = hosts.custom("FPGA")
+    outcome = roost("fragmentation", f"{resource}=4", "--ask", f"{resource}=5", "-o", "csv")
+    assert outcome.status == 0, outcome.err
+    assert f"{resource},8,8,0" in outcome.lines
+
+
 def test_resilience_of_all_hosts(hosts: LiveProviders) -> None:
     del hosts
     outcome = roost("resilience")
