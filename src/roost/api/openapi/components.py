@@ -27,6 +27,7 @@ HEADERS: dict[str, dict[str, str]] = {
     },
     "etag": {"ETag": "Names these bytes. Send it as `If-None-Match` with the next request."},
     "truncated": {"X-Roost-Truncated": "How many candidates the answer has, if there are more."},
+    "reason": {"X-Roost-Reason": "Why there is no candidate, if the client or the operator asks."},
 }
 _ALWAYS = {
     "X-OpenStack-Request-Id": "The id by which the log names the request.",
