@@ -10,10 +10,10 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from roost.api.microversions import HISTORY
+from roost.api.microversions import HISTORY, MAX_VERSION, Microversion
 from roost.api.openapi.operations import OPERATIONS, operation_key
 from roost.api.routes import ROUTES
-from support.documented_answers import document_at, operations, parsed
+from support.documented_answers import document_at, operations, parsed, references, whole_schema
 
 VERSIONS = [str(version) for version, _ in HISTORY]
 
@@ -48,15 +48,23 @@ def test_references_lead_to_components() -> None:
                 found = found[part]
 
 
-def references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            yield value["$ref"]
-        for member in value.values():
-            yield from references(member)
-    elif isinstance(value, list):
-        for member in value:
-            yield from references(member)
+def test_a_schema_names_the_versions_whose_documents_have_it() -> None:
+    whole = document_at(None)["components"]["schemas"]
+    for version, _ in HISTORY:
+        for name, schema in document_at(version)["components"]["schemas"].items():
+            choices = [part for title, part in whole.items() if title.startswith(f"{name}-")]
+            (choice,) = [part for part in choices if holds(part, version)] or [whole[name]]
+            assert bare(choice) == bare(schema), f"{name} at {version}"
+
+
+def holds(part: dict[str, Any], version: Microversion) -> bool:
+    bounds = part["x-openstack-microversions"]
+    return parsed(bounds["min"]) <= version <= parsed(bounds.get("max", str(MAX_VERSION)))
+
+
+def bare(schema: dict[str, Any]) -> dict[str, Any]:
+    added = ("title", "description", "x-openstack-microversions")
+    return {key: value for key, value in schema.items() if key not in added}
 
 
 # The document is complete.
@@ -88,11 +96,9 @@ def test_no_two_operations_have_one_name() -> None:
 @pytest.mark.parametrize("version", [None, *VERSIONS])
 def test_examples_are_valid(version: str | None) -> None:
     document = document_at(parsed(version) if version else None)
-    components = {"schemas": document["components"]["schemas"]}
     for path, method, content in operations(version):
         for where, schema, example in examples(document, content):
-            whole = {**schema, "components": components}
-            validator = jsonschema_rs.Draft202012Validator(whole)
+            validator = jsonschema_rs.Draft202012Validator(whole_schema(document, schema))
             assert validator.is_valid(example), f"{method} {path} {where} at {version}: {example}"
 
 

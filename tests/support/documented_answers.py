@@ -71,6 +71,30 @@ def strict(schema: Any) -> Any:
     return closed
 
 
+def references(value: Any) -> Iterator[str]:
+    """All references in a part of a document."""
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for member in value.values():
+            yield from references(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from references(member)
+
+
+def whole_schema(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema of a document, with the schemas to which it refers."""
+    needed: dict[str, Any] = {}
+    waiting = list(references(schema))
+    while waiting:
+        name = waiting.pop().removeprefix("#/components/schemas/")
+        if name not in needed:
+            needed[name] = document["components"]["schemas"][name]
+            waiting += references(needed[name])
+    return {**schema, "components": {"schemas": needed}}
+
+
 @cache
 def document_at(version: Microversion | None) -> dict[str, Any]:
     """The document of this version, or of all versions."""
@@ -120,5 +144,4 @@ def _validator(version: Microversion, method: str, path: str, status: int) -> An
     operation = _operation(version, method, path)
     assert operation is not None
     schema = _response(version, operation, status)["content"]["application/json"]["schema"]
-    components = {"schemas": strict(document_at(version)["components"]["schemas"])}
-    return jsonschema_rs.Draft202012Validator({**schema, "components": components})
+    return jsonschema_rs.Draft202012Validator(strict(whole_schema(document_at(version), schema)))

@@ -27,6 +27,7 @@ HEADERS: dict[str, dict[str, str]] = {
     },
     "etag": {"ETag": "Names these bytes. Send it as `If-None-Match` with the next request."},
     "truncated": {"X-Roost-Truncated": "How many candidates the answer has, if there are more."},
+    "reason": {"X-Roost-Reason": "Why there is no candidate, if the client or the operator asks."},
 }
 _ALWAYS = {
     "X-OpenStack-Request-Id": "The id by which the log names the request.",
@@ -180,9 +181,7 @@ class Components:
     def _by_version(self, name: str, documents: ByVersion[Document], span: Span) -> Document:
         """The schema of the document's version, or a choice between those of all versions."""
         if self._version is not None:
-            # A route may begin before a part of its answer does.
-            found = documents.find(self._version)
-            return self._resolved(found if found is not None else documents.entries[0][1])
+            return self._resolved(documents.at(self._version))
         found_spans = list(spans_of(documents, span))
         if len(found_spans) == 1:
             return self._resolved(found_spans[0][1])

@@ -10,7 +10,7 @@ from roost.api.microversions import HISTORY, MAX_VERSION, MIN_VERSION, Microvers
 from roost.api.openapi.components import HEADERS, Components
 from roost.api.openapi.operation import Operation, Success
 from roost.api.openapi.operations import operation_of
-from roost.api.openapi.parameters import path_parameters, query_parameters
+from roost.api.openapi.parameters import header_parameters, path_parameters, query_parameters
 from roost.api.openapi.spans import MARK, Span
 from roost.api.schemas.building import Document
 
@@ -144,6 +144,7 @@ def _parameters(
     if not path.startswith("/roost/"):
         found.append(components.version_parameter())
     for route, about in described:
+        found += header_parameters(about.headers)
         for query in about.queries:
             span = Span(route.since, route.until)
             found += query_parameters(query, span, version, components)

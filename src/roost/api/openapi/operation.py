@@ -30,7 +30,7 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class ParameterText:
-    """What a parameter of a query string means, with a valid value."""
+    """What a parameter or header means, with a valid value."""
 
     text: str
     example: str
@@ -76,3 +76,5 @@ class Operation:
     refusals: Mapping[int, str] = field(default_factory=dict)
     queries: tuple[QueryString, ...] = ()
     body: JsonBody | None = None
+    # Headers of requests that only this route reads.
+    headers: Mapping[str, ParameterText] = field(default_factory=dict)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from roost.api.microversions import MAX_VERSION, Microversion
 from roost.api.openapi.components import Components
-from roost.api.openapi.operation import QueryString
+from roost.api.openapi.operation import ParameterText, QueryString
 from roost.api.openapi.spans import Span, spans_of
 from roost.api.schemas.building import CLASS_NAME, Document, text
 
@@ -44,6 +44,21 @@ def path_parameters(path: str) -> list[Document]:
             }
         )
     return found
+
+
+def header_parameters(headers: Mapping[str, ParameterText]) -> list[Document]:
+    """The headers that a route reads."""
+    return [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "description": about.text,
+            "schema": {"type": "string"},
+            "example": about.example,
+        }
+        for name, about in headers.items()
+    ]
 
 
 def query_parameters(

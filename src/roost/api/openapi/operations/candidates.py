@@ -67,10 +67,13 @@ OPERATIONS = {
             200: Success(
                 "The candidates. None are an empty list.",
                 answers.CANDIDATES,
-                headers=("cached", "truncated"),
+                headers=("cached", "truncated", "reason"),
             )
         },
         {400: "A parameter is unknown to the version, malformed, or names an unknown thing."},
         queries=(_OWN_QUERY,),
+        headers={
+            "X-Roost-Explain": ParameterText("`1` asks for the reason of an empty answer.", "1")
+        },
     ),
 }

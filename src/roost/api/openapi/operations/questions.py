@@ -11,7 +11,6 @@ from roost.api.schemas import candidates as candidate_schemas
 from roost.api.schemas import whatif as whatif_schemas
 from roost.api.schemas.building import ByVersion, Versions, record, text
 from roost.api.schemas.responses import candidates, explain, sizing, whatif
-from roost.search.ranking import RankingKind
 
 _TAG = "Questions"
 _UNKNOWN_PROVIDER = "No provider has this uuid or name."
@@ -66,7 +65,7 @@ _ORDER = QueryString(
             record(
                 {},
                 {
-                    "order": {"type": "string", "enum": ["first", *map(str, RankingKind)]},
+                    "order": {"type": "string", "enum": [*map(str, whatif_schemas.ORDERS)]},
                     "seed": _NUMBER,
                 },
             ),
