@@ -104,11 +104,11 @@ def occupied(hosts: int, share: float) -> Fill:
     return fill
 
 
-def nested(hosts: int, full: float = 0.0, rare: int = 0) -> Fill:
+def nested(hosts: int, full: float = 0.0, rare: int = 0, *, worn: bool = False) -> Fill:
     """Hosts of seven providers: disk, two NUMA nodes, two network functions below each.
 
     On a share of the hosts, `full`, no CPU is left. `rare` is the number of hosts with a rare
-    trait, and of hosts with a large disk.
+    trait, and of hosts with a large disk. No two worn hosts are used alike.
     """
 
     def fill(writer: CloudWriter) -> Cloud:
@@ -124,6 +124,7 @@ def nested(hosts: int, full: float = 0.0, rare: int = 0) -> Fill:
                 number,
                 aggregates=[zones[number % ZONES], racks[number // ZONES % RACKS]],
                 is_full=writer.random.random() < full,
+                is_worn=worn,
                 traits=(RARE_TRAIT,) if rare and number % step == step // 3 else (),
                 disk=RARE_DISK_GB if rare and number % step == step // 2 else 2_000,
             )
@@ -150,6 +151,7 @@ def _nested_host(
     *,
     aggregates: list[str],
     is_full: bool,
+    is_worn: bool,
     traits: tuple[str, ...],
     disk: int,
 ) -> None:
@@ -171,6 +173,15 @@ def _nested_host(
             for physnet in range(FUNCTIONS_PER_NODE)
         ]
         cloud.consumers += 1
+        if is_worn:
+            cloud.consumers += 1
+            writer.consumer(
+                [
+                    (node, "VCPU", writer.random.randint(1, NODE_CPUS - 4)),
+                    (node, "MEMORY_MB", writer.random.randint(1, NODE_MEMORY_MB // 2)),
+                    *((each, "SRIOV_NET_VF", writer.random.randint(1, 7)) for each in functions),
+                ]
+            )
         writer.consumer(
             [
                 (root, "DISK_GB", 20),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import capacity
 import claims
 import explain
 import explosion
@@ -40,6 +41,7 @@ SCENARIOS: dict[str, Scenario] = {
     "explain": explain.run,
     "scrape": scrape.run,
     "resilience": resilience.run,
+    "capacity": capacity.run,
     "scale": scale.run,
 }
 QUICK = (

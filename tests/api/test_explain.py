@@ -149,6 +149,10 @@ def test_misses_come_nearest_and_hints_have_candidates(api: ApiClient) -> None:
             "resource_class": "VCPU",
             "wanted": 6,
             "free": 4,
+            "rule": "room",
+            "traits": [],
+            "aggregates": [],
+            "groups": [],
             "text": "H2 has 4 VCPU free, 6 are wanted.",
         }
     ]

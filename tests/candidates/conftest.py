@@ -12,6 +12,7 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
 from support.api_client import in_process_client
+from support.documented_answers import checked_client
 from support.store.table_cleaning import clean_tables
 from support.worlds.world import Configured, World, Worlds, build_world
 
@@ -36,7 +37,8 @@ def worlds(_tables_database: Database, tmp_path_factory: pytest.TempPathFactory)
         if not latest or latest[0].text != text:
             latest.clear()
             _tables_database.write(clean_tables)
-            api = in_process_client(_tables_database, tmp_path_factory.mktemp("world"))
+            client = in_process_client(_tables_database, tmp_path_factory.mktemp("world"))
+            api = checked_client(client)
             latest.append(build_world(api, text))
         return latest[0]
 
@@ -55,6 +57,7 @@ def configured(database: Database, tmp_path: Path) -> Configured:
                 *lines,
             )
         )
-        return build_world(in_process_client(database, tmp_path, configuration), text)
+        client = in_process_client(database, tmp_path, configuration)
+        return build_world(checked_client(client), text)
 
     return build

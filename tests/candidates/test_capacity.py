@@ -50,7 +50,7 @@ CASES = {
     "other amounts, no remainder helps": (
         "R(), N1<R(VCPU 7), N2<R(VCPU 5)", TWO_GROUPS.format(4, 2, "none"), 1, "packing"),
     "other amounts, searched": (
-        "R(), N1<R(VCPU 9), N2<R(VCPU 6)", TWO_GROUPS.format(3, 2, "none"), 3, "packing"),
+        "R(), N1<R(VCPU 12), N2<R(VCPU 12)", TWO_GROUPS.format(5, 3, "none"), 2, "packing"),
     "with and without suffix": ("R(VCPU 7)", "resources=VCPU:1&resources_X=VCPU:2", 2, "packing"),
     "same_subtree": (NUMA.format(4, 1, 2, 8), CPU_AND_DEVICE, 2, "counting"),
     "same_subtree, wrong sides": (NUMA.format(8, 0, 0, 8).replace(" 0)", " 1 reserved 1)"),
@@ -201,8 +201,8 @@ def test_a_capacity_that_takes_too_long_has_two_bounds(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roost.search.packing.program._MOVES_MAX", -1)
-    world = worlds("R(), N1<R(VCPU 9), N2<R(VCPU 6)")
-    answer = capacity(world, TWO_GROUPS.format(3, 2, "none"), "&by=root").json
+    world = worlds("R(), N1<R(VCPU 12), N2<R(VCPU 12)")
+    answer = capacity(world, TWO_GROUPS.format(5, 3, "none"), "&by=root").json
     assert (answer["fits"], answer["at_most"], answer["exact"]) == (2, 3, False)
     assert answer["method"] == "bounds"
     (root,) = answer["roots"]

@@ -75,6 +75,23 @@ def test_alternatives_come_before_the_order(worlds: Worlds) -> None:
     assert listed(world, "VCPU:1&or_resources=GOLD:1&order=pack") == ["B", "A", "D", "C"]
 
 
+def test_a_tree_with_very_many_candidates_is_ranked_in_part(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.search.ranked_walk._RANKED_MAX", 2)
+    world = worlds("A(VCPU 4), F<A(GOLD 1), G<A(GOLD 1), K<A(GOLD 1), B(GOLD 1)")
+    answer = world.extended().send("GOLD:1&order=spread")
+    assert len(answer.json["allocation_requests"]) == 3
+    assert answer.headers["X-Roost-Truncated"] == "3"
+    enough = world.extended().send("GOLD:1&order=spread&limit=1")
+    assert "X-Roost-Truncated" not in enough.headers
+
+
+@pytest.mark.parametrize("order", ["first", "random", "pack", "spread"])
+def test_an_empty_cloud_has_no_candidates(worlds: Worlds, order: str) -> None:
+    assert listed(worlds(""), f"VCPU:1&or_resources=GOLD:1&order={order}") == []
+
+
 def test_a_random_order_has_every_tree_in_its_first_round(worlds: Worlds) -> None:
     world = worlds(
         ", ".join(f"H{n}(VCPU 4), F{n}<H{n}(GOLD 1), G{n}<H{n}(GOLD 1)" for n in range(6))

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
 
+from roost.api.extensions.explain import explanation_content
 from roost.demo.load import DemoSummary, load_demo
+from roost.demo.situation import NEARLY_FITS
 from roost.demo.world import demo_uuid
 from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
+from roost.replica.replica import Replica
 from roost.service.allocations import get_consumer_allocations, list_project_usages_by_type
+from roost.service.explain import explain
 from roost.service.inventories import list_inventories, list_provider_usages
+from roost.service.miss_sentences import uuids_in
+from roost.service.provider_references import names_of_providers
 from roost.service.providers import create_provider
 from roost.store.database import Database
 from support.simultaneous_processes import run_together
 from support.store.stored_providers import all_providers
+from support.worlds.queries import sent_query
 
 ALL = ProviderFilter()
 PROJECTS = ("demo-shop", "demo-telecom", "demo-research")
@@ -282,3 +290,34 @@ def test_some_hosts_of_a_zone_are_not_under_repair(demo: Database) -> None:
         ),
     )
     assert 0 < len(working) < len(everything)
+
+
+# A request that nearly fits
+
+
+def test_the_explanation_of_the_request_that_nearly_fits(demo: Database) -> None:
+    found = demo_explanation(demo, NEARLY_FITS)
+    assert found["feasible"] is False
+    assert found["reason"]["text"] == (
+        "No tree has a provider for each of the groups _cpu and _port."
+    )
+    assert [(miss["root"]["name"], miss["lacks"][0]["text"]) for miss in found["misses"][:3]] == [
+        ("demo-host-042", "demo-host-042_NUMA1 has 22 PCPU free, 24 are wanted."),
+        ("demo-host-046", "demo-host-046_NUMA1 has 18 PCPU free, 24 are wanted."),
+        ("demo-host-082", "demo-host-082_0000:17:00.0 has no trait CUSTOM_PHYSNET_NORTH."),
+    ]
+    assert [hint["text"] for hint in found["hints"]] == [
+        "Ask for 22 PCPU instead of 24 in group _cpu.",
+        "Do not require CUSTOM_PHYSNET_NORTH in group _port.",
+        "Do not require HW_CPU_X86_AVX512F in group _cpu.",
+        "Leave group _port out.",
+        "Leave group _cpu out.",
+    ]
+    assert all(demo_explanation(demo, hint["query"])["feasible"] for hint in found["hints"])
+
+
+def demo_explanation(database: Database, query: str) -> Any:
+    """The JSON of `GET /roost/explain`."""
+    found = explain(Replica(database).current(), sent_query(query))
+    names = database.read(names_of_providers, uuids_in(found.misses))
+    return explanation_content(found, names)

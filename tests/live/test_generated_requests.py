@@ -135,10 +135,14 @@ def test_thousands_of_generated_requests_get_documented_answers(
         location = str(tmp_path / "openapi.json")
         Path(location).write_text(json.dumps(document_without_version(server, version)))
         headers = TOKEN | version_header(version)
+    names = [check.__name__ for check in CHECKS]
+    if version != "1.0":
+        # Before 1.5, the contract has no `allow` in the 405 to a deletion of all inventories.
+        names.append("unsupported_method")
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "run", location, "--url", server.url),
         *(part for name, value in headers.items() for part in ("--header", f"{name}: {value}")),
-        *("--checks", ",".join([check.__name__ for check in CHECKS] + ["unsupported_method"])),
+        *("--checks", ",".join(names)),
         *("--phases", "examples,coverage,fuzzing"),
         *("--max-examples", "20", "--no-color", "--warnings", "off"),
         *("--generation-database", "none"),

@@ -20,6 +20,12 @@ class CodeBlock:
 
 def code_blocks(page: Path, language: str) -> Iterator[CodeBlock]:
     """The blocks in this language, in their order."""
-    for found in _BLOCK.finditer(page.read_text()):
-        if found[1] == language:
-            yield CodeBlock(found[1], found[2])
+    for block in all_code_blocks(page.read_text()):
+        if block.language == language:
+            yield block
+
+
+def all_code_blocks(text: str) -> Iterator[CodeBlock]:
+    """All blocks of a text, in their order."""
+    for found in _BLOCK.finditer(text):
+        yield CodeBlock(found[1], found[2])

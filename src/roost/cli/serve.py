@@ -31,6 +31,7 @@ from roost.configuration.settings import (
     load_settings,
 )
 from roost.demo.load import DemoSummary, load_demo
+from roost.demo.situation import NEARLY_FITS
 from roost.metrics.counting import TALLY
 from roost.metrics.sampling import watch_server
 from roost.reloading import Reloader, check_policy
@@ -237,7 +238,10 @@ def _shown(place: Place, files: CertificateFiles | None, prefix: str) -> str:
 
 def _demo_line(summary: DemoSummary, database: Database) -> str:
     if summary.loaded:
-        return f"Demo cloud: {summary.providers} providers, {summary.consumers} consumers"
+        return (
+            f"Demo cloud: {summary.providers} providers, {summary.consumers} consumers\n"
+            f"A request that nearly fits: roost explain --from-query '{NEARLY_FITS}'"
+        )
     return (
         "The database has providers already, so the demo cloud was not loaded. To start afresh, "
         f"stop the server and remove {shown_url(database.url)}"

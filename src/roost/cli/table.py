@@ -16,6 +16,9 @@ from roost.model.text import printable
 TableCell: TypeAlias = Any
 """A text, a number, a list of texts, a rich `Text` with a style, or `None` for nothing."""
 
+_ShownCell: TypeAlias = str | Text
+"""A cell as a terminal shows it."""
+
 _GAP = 2
 _WIDTH_MIN = 10
 """The columns below which no cell is folded; a narrower terminal breaks the lines itself."""
@@ -60,34 +63,34 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """The lines for a program or a file: each row whole, titles first."""
-        cells = [[Text(column.title) for column in self.columns], *map(_texts, self.rows)]
+        cells = self._shown()
         widths = _natural_widths(cells)
         for row in cells:
-            yield _line(row, widths, self.columns).plain.rstrip()
+            yield str(_line(row, widths, self.columns)).rstrip()
 
     def fitting(self, width: int) -> tuple[Table, list[str]]:
         """The table without the optional columns that do not fit, and the titles of these."""
-        widths = _natural_widths(
-            [[Text(column.title) for column in self.columns], *map(_texts, self.rows)]
-        )
+        widths = _natural_widths(self._shown())
         kept = list(range(len(self.columns)))
         while _total([widths[index] for index in kept]) > width:
             last = next((index for index in reversed(kept) if self.columns[index].optional), None)
             if last is None:
                 break
             kept.remove(last)
-        left_out = [
-            column.title for index, column in enumerate(self.columns) if index not in set(kept)
-        ]
-        if not left_out:
+        if len(kept) == len(self.columns):
             return self, []
+        left_out = [column.title for index, column in enumerate(self.columns) if index not in kept]
         columns = [self.columns[index] for index in kept]
         return Table(columns, [[row[index] for index in kept] for row in self.rows]), left_out
 
+    def _shown(self) -> list[list[_ShownCell]]:
+        """The titles and all rows."""
+        return [[column.title for column in self.columns], *map(_shown_cells, self.rows)]
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         fitting, left_out = self.fitting(options.max_width)
-        titles = [Text(column.title, style="bold") for column in fitting.columns]
-        cells = [titles, *map(_texts, fitting.rows)]
+        titles: list[_ShownCell] = [Text(column.title, "bold") for column in fitting.columns]
+        cells = [titles, *map(_shown_cells, fitting.rows)]
         widths = _shrunk(_natural_widths(cells), options.max_width)
         for row in cells:
             yield from _row_lines(row, widths, fitting.columns, console)
@@ -108,28 +111,32 @@ class Facts:
         widths = [name_width, max(_WIDTH_MIN, options.max_width - name_width - _GAP)]
         columns = (TableColumn(""), TableColumn(""))
         for name, value in self.facts:
-            (cell,) = _texts([value])
-            yield from _row_lines([Text(name, style="bold"), cell], widths, columns, console)
+            cells = [Text(name, style="bold"), *_shown_cells([value])]
+            yield from _row_lines(cells, widths, columns, console)
 
 
 def _row_lines(
-    row: Sequence[Text], widths: Sequence[int], columns: Sequence[TableColumn], console: Console
+    row: Sequence[_ShownCell],
+    widths: Sequence[int],
+    columns: Sequence[TableColumn],
+    console: Console,
 ) -> Iterator[Text]:
     """The lines of a row on a terminal."""
     folded = [
-        [cell] if cell.cell_len <= width else _folded(cell, width, console)
+        [cell] if _width(cell) <= width else _folded(cell, width, console)
         for cell, width in zip(row, widths, strict=True)
     ]
-    for parts in zip_longest(*folded, fillvalue=Text()):
+    for parts in zip_longest(*folded, fillvalue=""):
         line = _line(parts, widths, columns)
-        line.rstrip()
-        line.no_wrap, line.overflow = True, "ignore"
-        yield line
+        text = line if isinstance(line, Text) else Text(line)
+        text.rstrip()
+        text.no_wrap, text.overflow = True, "ignore"
+        yield text
 
 
-def _texts(row: Sequence[TableCell]) -> list[Text]:
+def _shown_cells(row: Sequence[TableCell]) -> list[_ShownCell]:
     return [
-        cell if isinstance(cell, Text) else Text(printable(_joined(cell, ", ", nothing="-")))
+        cell if isinstance(cell, Text) else printable(_joined(cell, ", ", nothing="-"))
         for cell in row
     ]
 
@@ -157,8 +164,14 @@ def _plain(cell: TableCell) -> Any:
     return cell.plain if isinstance(cell, Text) else cell
 
 
-def _natural_widths(cells: Sequence[Sequence[Text]]) -> list[int]:
-    return [max(cell_len(cell.plain) for cell in column) for column in zip(*cells, strict=True)]
+def _natural_widths(cells: Sequence[Sequence[_ShownCell]]) -> list[int]:
+    return [max(map(_width, column)) for column in zip(*cells, strict=True)]
+
+
+def _width(cell: _ShownCell) -> int:
+    if isinstance(cell, Text):
+        return cell_len(cell.plain)
+    return len(cell) if cell.isascii() else cell_len(cell)
 
 
 def _total(widths: Sequence[int]) -> int:
@@ -183,18 +196,19 @@ def _shrunk(widths: list[int], width: int) -> list[int]:
     return widths
 
 
-def _folded(cell: Text, width: int, console: Console) -> list[Text]:
-    return list(cell.wrap(console, width, overflow="fold"))
+def _folded(cell: _ShownCell, width: int, console: Console) -> list[Text]:
+    text = cell if isinstance(cell, Text) else Text(cell)
+    return list(text.wrap(console, width, overflow="fold"))
 
 
-def _line(cells: Sequence[Text], widths: Sequence[int], columns: Sequence[TableColumn]) -> Text:
-    line = Text()
+def _line(
+    cells: Sequence[_ShownCell], widths: Sequence[int], columns: Sequence[TableColumn]
+) -> _ShownCell:
+    """One line; a text with styles only if a cell has one, because these are slow."""
+    parts: list[_ShownCell] = []
     for index, (cell, width, column) in enumerate(zip(cells, widths, columns, strict=True)):
-        space = " " * max(0, width - cell_len(cell.plain))
-        gap = " " * _GAP if index else ""
-        is_last = index == len(widths) - 1
-        line.append(gap + (space if column.right else ""))
-        line.append_text(cell)
-        if not column.right and not is_last:
-            line.append(space)
-    return line
+        space = " " * (width - _width(cell))
+        parts += [" " * _GAP if index else "", *((space, cell) if column.right else (cell, space))]
+    if all(isinstance(part, str) for part in parts):
+        return "".join(map(str, parts))
+    return Text.assemble(*parts)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
+from time import sleep
 from typing import Any
 
 import click
@@ -90,4 +90,4 @@ def _repeat(read: Callable[[], Output], form: OutputForm, seconds: float) -> Non
                 click.echo("---")
             click.echo(result.text(form, titles=is_first))
         is_first = False
-        time.sleep(seconds)
+        sleep(seconds)

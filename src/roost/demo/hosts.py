@@ -23,6 +23,9 @@ _RESERVED_MEMORY_MB = 2048
 _BUS_FIRST, _BUS_STEP, _BUS_NODE = 0x17, 0x08, 0x80
 # Hosts under repair, as in every cloud.
 _DISABLED = frozenset({17, 58, 91})
+# Dedicated CPUs of a NUMA node that its host keeps for a packet switch, by host and node. Without
+# them, the request of `situation.py` would fit.
+_SWITCH_CPUS = {(42, 1): 6}
 _SEED = 1789
 
 
@@ -226,17 +229,17 @@ def _host(number: int, cpu: tuple[str, ...]) -> Iterator[ProviderSpec]:
         yield ProviderSpec(
             node_name(name, node),
             name,
-            inventories=tuple(_node_inventories(shape)),
+            inventories=tuple(_node_inventories(shape, _SWITCH_CPUS.get((number, node), 0))),
             traits=("HW_NUMA_ROOT", *cpu),
         )
         yield from _network_functions(name, node, shape, zone_of(rack))
         yield from _devices(name, node, shape)
 
 
-def _node_inventories(shape: Shape) -> Iterator[Inventory]:
+def _node_inventories(shape: Shape, switch_cpus: int) -> Iterator[Inventory]:
     yield _inventory("VCPU", shape.shared_cpus, allocation_ratio=4.0)
     if shape.dedicated_cpus:
-        yield _inventory("PCPU", shape.dedicated_cpus)
+        yield _inventory("PCPU", shape.dedicated_cpus, reserved=switch_cpus)
     yield _inventory("MEMORY_MB", shape.memory_mb, reserved=_RESERVED_MEMORY_MB)
     if shape.huge_pages:
         yield _inventory(HUGE_PAGES, shape.huge_pages)

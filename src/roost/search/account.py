@@ -49,6 +49,8 @@ class Account:
     is_exact: bool
     # The joint condition to blame, if each group has a provider in a tree, but no tree is left.
     clash: JointCondition | None
+    # What the account looked at, for further questions about it.
+    staged_trees: StagedTrees
 
     @property
     def is_feasible(self) -> bool:
@@ -146,7 +148,8 @@ class _AccountTaker:
             GroupAccount(suffix, funnel.counts) for suffix, funnel in self._by_suffix.items()
         )
         is_exact = not self._rules.effort.gave_up
-        return Account(groups, self._counts, is_exact, self._clash() if is_exact else None)
+        clash = self._clash() if is_exact else None
+        return Account(groups, self._counts, is_exact, clash, self._trees)
 
     def _clash(self) -> JointCondition | None:
         tree_count = self._counts[RequestStage.GROUPS]

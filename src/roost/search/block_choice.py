@@ -46,9 +46,10 @@ def empty_stage(requirement: Requirement, block: Block, block_number: int) -> Gr
         if inventory.room_max < amount:
             return GroupStage.ROOM
     conditions, outline = requirement.conditions, block.outline
-    for place in (conditions.in_tree, conditions.in_subtree):
-        if place is not None and place.block_number != block_number:
-            return GroupStage.IN_TREE
+    if (conditions.in_tree is not None and conditions.in_tree.block_number != block_number) or (
+        conditions.in_subtree is not None and conditions.in_subtree.block_number != block_number
+    ):
+        return GroupStage.IN_TREE
     if (
         conditions.trait_mask is not None
         and not conditions.trait_mask[outline.trait_set_numbers].any()

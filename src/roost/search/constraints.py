@@ -14,9 +14,7 @@ from roost.search.rules import Rules
 
 def constraints_of(rules: Rules, problem: Problem, order: Sequence[int]) -> list[Constraint]:
     """The constraints of a query; the solver chooses for the slots in this order."""
-    found: list[Constraint] = []
-    if rules.plan.isolated_sets:
-        found.append(_Isolation(rules))
+    found: list[Constraint] = [_Isolation(slots) for slots in rules.plan.isolated_sets]
     if rules.contested_classes:
         found.append(_ContestedRoom(rules, problem))
     if rules.plan.trait_choices:
@@ -51,37 +49,23 @@ class Constraint(ABC):
 class _Isolation(Constraint):
     """`group_policy=isolate` and `isolate`: no two groups of a set have the same provider."""
 
-    def __init__(self, rules: Rules) -> None:
-        # For each isolated set the providers that are taken.
-        self._taken: list[set[LocalProvider]] = [set() for _ in rules.plan.isolated_sets]
-        # For each slot those of the sets that it is in.
-        self._of_slot = [
-            [
-                taken
-                for slots, taken in zip(rules.plan.isolated_sets, self._taken, strict=True)
-                if slot in slots
-            ]
-            for slot in range(len(rules.plan.slots))
-        ]
+    def __init__(self, slots: Sequence[int]) -> None:
+        self._slots = frozenset(slots)
+        self._taken: set[LocalProvider] = set()
 
     def take(self, depth: int, slot: int, provider: LocalProvider) -> bool:
-        for taken in self._of_slot[slot]:
-            if provider in taken:
+        if slot in self._slots:
+            if provider in self._taken:
                 return False
-        for taken in self._of_slot[slot]:
-            taken.add(provider)
+            self._taken.add(provider)
         return True
 
     def release(self, slot: int, provider: LocalProvider) -> None:
-        for taken in self._of_slot[slot]:
-            taken.remove(provider)
+        if slot in self._slots:
+            self._taken.remove(provider)
 
     def held(self) -> Iterable[tuple[LocalProvider, Hashable]]:
-        return (
-            (provider, ("taken", number))
-            for number, taken in enumerate(self._taken)
-            for provider in taken
-        )
+        return ((provider, self._slots) for provider in self._taken)
 
 
 class _ContestedRoom(Constraint):

@@ -83,7 +83,10 @@ def passing_class(
     """The providers that pass all stages before this one, and this one for one class only."""
     position = RESOURCE_STAGES.index(stage)
     amounts = dict(requirement.amounts)
-    passing = _passing_by_stage(block.inventories.get(class_id), amounts[class_id])[position]
+    inventory = block.inventories.get(class_id)
+    if inventory is None or (stage is GroupStage.ROOM and inventory.room_max < amounts[class_id]):
+        return NO_INDEXES
+    passing = _passing_by_stage(inventory, amounts[class_id])[position]
     if not position or not len(passing):
         return passing
     before = list(_with_resources_by_stage(requirement, block))[position - 1]

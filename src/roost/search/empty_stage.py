@@ -18,7 +18,7 @@ from roost.search.columns import BoolColumn
 from roost.search.effort import Effort
 from roost.search.eligibility import passing_class
 from roost.search.footprint import Basis
-from roost.search.forest import Forest, TreeRef
+from roost.search.forest import Forest
 from roost.search.joint_conditions import JointCondition, find_clash
 from roost.search.kept_work import KeptWork
 from roost.search.plan import make_any_plan
@@ -36,11 +36,13 @@ class EmptyStage(NamedTuple):
     stage: GroupStage | RequestStage
     # The request group; `None` for a stage of the request.
     suffix: str | None = None
+    # The class that alone is to blame, if one is.
+    resource_class: str | None = None
     # The joint condition to blame at the stage `together`, if it is known.
     clash: JointCondition | None = None
 
 
-def empty_stage_of(account: Account) -> EmptyStage | None:
+def empty_stage_of(forest: Forest, account: Account) -> EmptyStage | None:
     """The first stage that leaves no tree; `None` if a tree has a candidate.
 
     The stages of the groups come first, stage by stage over all groups.
@@ -48,7 +50,7 @@ def empty_stage_of(account: Account) -> EmptyStage | None:
     for stage in GROUP_STAGES:
         for group in account.groups:
             if not group.counts[stage].trees:
-                return EmptyStage(stage, group.suffix)
+                return _blaming(forest, account.staged_trees, stage, group.suffix)
     for request_stage, tree_count in account.trees.items():
         if not tree_count:
             return EmptyStage(request_stage, clash=account.clash)
@@ -67,7 +69,9 @@ def find_empty_stage(
     ]
     stage_position, group_position = min(empty)
     if stage_position < len(GROUP_STAGES):
-        return EmptyStage(GROUP_STAGES[stage_position], query.groups[group_position].suffix)
+        return _blaming(
+            forest, trees, GROUP_STAGES[stage_position], query.groups[group_position].suffix
+        )
     if not any(
         anchors(plan, block, block_number).any() for block_number, block in enumerate(forest.blocks)
     ):
@@ -147,28 +151,21 @@ def _trait_choices_exclude(
     return False
 
 
-def blamed_class(
-    forest: Forest,
-    query: CandidateQuery,
-    empty: EmptyStage,
-    *,
-    only_tree: TreeRef | None,
-    pause: Callable[[], None],
-) -> str | None:
-    """The first class that alone empties a stage of resources; `None` if only several do."""
-    if empty.suffix is None or empty.stage not in RESOURCE_STAGES:
-        return None
-    group = next(group for group in query.groups if group.suffix == empty.suffix)
-    if len(group.resources) <= 1:
-        return next(iter(group.resources), None)
-    plan = make_any_plan(forest, query)
-    trees = StagedTrees(forest, plan, only_tree, pause)
-    for requirement_index in requirements_of(plan, empty.suffix):
-        requirement = plan.requirements[requirement_index]
-        for class_id, _ in requirement.amounts:
-            if not _any_passes(forest, trees, requirement_index, class_id, GroupStage(empty.stage)):
-                return forest.vocabulary.class_names[class_id]
-    return None
+def _blaming(forest: Forest, trees: StagedTrees, stage: GroupStage, suffix: str) -> EmptyStage:
+    """The empty stage of a group, with the first class that alone empties it."""
+    if stage in RESOURCE_STAGES:
+        requirement_indexes = requirements_of(trees.plan, suffix)
+        classes = [
+            (requirement_index, class_id)
+            for requirement_index in requirement_indexes
+            for class_id, _ in trees.plan.requirements[requirement_index].amounts
+        ]
+        for requirement_index, class_id in classes:
+            if len(classes) == 1 or not _any_passes(
+                forest, trees, requirement_index, class_id, stage
+            ):
+                return EmptyStage(stage, suffix, forest.vocabulary.class_names[class_id])
+    return EmptyStage(stage, suffix)
 
 
 def _any_passes(
@@ -192,11 +189,18 @@ def _any_passes(
 
 
 def largest_free(forest: Forest, class_id: int, amount: int) -> int:
-    """The largest free amount of a class on one provider that allows this amount; 0 if none is."""
+    """The largest free amount of a class on one provider that allows this amount; 0 if none is.
+
+    No provider has room for the amount.
+    """
+    inventories = [
+        block.inventories[class_id] for block in forest.blocks if class_id in block.inventories
+    ]
     largest = 0
-    for block in forest.blocks:
-        inventory = block.inventories.get(class_id)
-        if inventory is not None:
-            free = (inventory.capacity - inventory.used)[inventory.allows(amount)]
-            largest = max(largest, int(free.max(initial=0)))
+    # A provider that allows the amount has no more than its room. So most blocks need no look.
+    for inventory in sorted(inventories, key=lambda its: its.room_max, reverse=True):
+        if inventory.room_max <= largest:
+            break
+        free = inventory.room[inventory.allows(amount)]
+        largest = max(largest, int(free.max(initial=0)))
     return largest

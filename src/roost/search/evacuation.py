@@ -21,7 +21,7 @@ from roost.search.tree_room import TreeRoom
 
 # The work of all searches with backtracking together, and of one, in attempts at a provider. An
 # attempt takes about a microsecond.
-UNITS_MAX = 2_000_000
+UNITS_MAX = 3_000_000
 UNITS_OF_TREE_MAX = 50_000
 # How many trees with most room are tried for a kind before anything is counted. The second number
 # says what all these tries for one lost tree may cost.
@@ -109,6 +109,8 @@ class Evacuations:
 
     def _searched(self, lost: int, held: Sequence[HoldingKind]) -> LossVerdict:
         for kind, count in Counter(held).items():
+            if self._places.has_none(kind):
+                return LossVerdict(LossOutcome.NO_PLACE, kind=kind)
             places = self._places.count(kind)
             if int(places.sum()) - int(places[lost]) < count:
                 return LossVerdict(LossOutcome.NO_PLACE, kind=kind)

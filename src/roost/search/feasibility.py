@@ -22,7 +22,7 @@ def may_have_solution(rules: Rules, problem: Problem) -> bool:
         all(problem.providers)
         and _trait_choices_are_met(rules, problem)
         and _room_is_enough(rules, problem)
-        and all(_can_be_isolated(rules, problem, slots) for slots in rules.plan.isolated_sets)
+        and all([_can_be_isolated(rules, problem, slots) for slots in rules.plan.isolated_sets])
     )
 
 

@@ -23,9 +23,8 @@ class Basis(NamedTuple):
     aggregate_sets: SetTable[str]
     # A mask of the plan has a value for each of these sets, and none for sets that come later.
     set_counts: tuple[int, int]
-    # The tree of each in_tree of the query, and the provider of each in_subtree.
-    tree_refs: tuple[TreeRef | None, ...]
-    subtree_refs: tuple[ProviderRef | None, ...]
+    # The tree of in_tree, and the provider of in_subtree, of each request group that has one.
+    places: tuple[tuple[TreeRef | None, ProviderRef | None], ...]
 
     @classmethod
     def of(cls, forest: Forest, query: CandidateQuery) -> Basis:
@@ -37,16 +36,14 @@ class Basis(NamedTuple):
             (len(forest.trait_sets), len(forest.aggregate_sets)),
             tuple(
                 [
-                    forest.find_tree(group.in_tree)
+                    (
+                        None if group.in_tree is None else forest.find_tree(group.in_tree),
+                        None
+                        if group.in_subtree is None
+                        else forest.find_provider(group.in_subtree),
+                    )
                     for group in query.groups
-                    if group.in_tree is not None
-                ]
-            ),
-            tuple(
-                [
-                    forest.find_provider(group.in_subtree)
-                    for group in query.groups
-                    if group.in_subtree is not None
+                    if group.in_tree is not None or group.in_subtree is not None
                 ]
             ),
         )

@@ -6,7 +6,7 @@ part, and moves to one provider. Parts on distinct providers stay on distinct pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -25,6 +25,8 @@ HoldingPart: TypeAlias = tuple[Amount, ...]
 Tie: TypeAlias = tuple[str, int]
 
 _NO_TIES: frozenset[Tie] = frozenset()
+# A mask has a byte for each tree.
+_MASKS_MAX = 500
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,12 +50,13 @@ class HoldingKind:
 
 
 def holdings_by_tree(
-    room: TreeRoom, rows: AllocationRows, ties: SharingTies
+    room: TreeRoom, rows: AllocationRows, ties: SharingTies, pause: Callable[[], None]
 ) -> list[list[HoldingKind]]:
     """For each tree, what each of its consumers holds from it."""
     kinds: dict[tuple[tuple[HoldingPart, ...], frozenset[Tie]], HoldingKind] = {}
     found: list[list[HoldingKind]] = [[] for _ in range(room.tree_count)]
     for pieces in _by_consumer(room, rows):
+        pause()
         for tree, held, providers in pieces:
             tied = ties.of(tree, providers, pieces) if ties and len(pieces) > 1 else _NO_TIES
             parts = tuple(sorted(held, reverse=True)) if len(held) > 1 else tuple(held)
@@ -130,6 +133,8 @@ class SharingTies:
         """By tree, whether it has these ties; `None` without ties."""
         if not ties:
             return None
+        if len(self._masks) > _MASKS_MAX:
+            self._masks.clear()
         for tie in ties - self._masks.keys():
             self._masks[tie] = self._mask(tie)
         mask: BoolColumn = np.logical_and.reduce([self._masks[tie] for tie in ties])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -40,13 +41,11 @@ class TreeLook:
 
     def miss(self, tree: TreeRef) -> Miss | None:
         """What the tree lacks; `None` if the tree has a candidate, or if that is not known."""
-        lacks = [
-            *self._root_lacks(tree),
-            *(lack for slot in self._rules.plan.slots for lack in self._slot_lacks(tree, slot)),
-            *self._choice_lacks(tree),
-        ]
-        if not lacks:
-            lacks += lacks_together(self._forest, tree, self._rules)
+        by_slot = [list(self._slot_lacks(tree, slot)) for slot in self._rules.plan.slots]
+        further = [*self._root_lacks(tree), *self._choice_lacks(tree)]
+        if not (any(by_slot) or further):
+            further += lacks_together(self._forest, tree, self._rules)
+        lacks = [*further, *chain.from_iterable(by_slot)]
         if not lacks:
             return None
         block = self._forest.blocks[tree.block_number]
@@ -55,7 +54,7 @@ class TreeLook:
             block.uuids[int(block.starts[tree.tree_number])].decode(),
             sum(3 if lack.rule is LackRule.INVENTORY else 1 for lack in lacks),
             sum(map(_shortage, lacks)),
-            tuple(lacks),
+            (*further, *chain.from_iterable(map(_telling, by_slot))),
         )
 
     def _root_lacks(self, tree: TreeRef) -> Iterator[Lack]:
@@ -249,6 +248,12 @@ def _row(inventory: InventoryColumns, index: int) -> int | None:
     row = int(np.searchsorted(inventory.indexes, index))
     has_row = row < len(inventory.indexes) and inventory.indexes[row] == index
     return row if has_row else None
+
+
+def _telling(lacks: list[Lack]) -> list[Lack]:
+    """The lacks that tell something: in a tree without the class, no provider comes near."""
+    absent = [lack for lack in lacks if lack.provider is None]
+    return absent or lacks
 
 
 def _shortage(lack: Lack) -> float:

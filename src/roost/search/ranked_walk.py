@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from roost.search.batches import Batch, Solution
+from roost.search.columns import IndexColumn
 from roost.search.forest import Forest
 from roost.search.problem import Problem
 from roost.search.ranking import Merits, Ranking, merits_of
@@ -37,10 +40,11 @@ def ranked(
 ) -> Iterator[Batch]:
     """The candidates in the order of a ranking; those that take long to find come last."""
     merits = merits_of(ranking, forest, rules)
-    trees = _in_order(forest, merits, list(scanned), rules)
+    found = list(scanned)
+    trees = _in_order(forest, merits, found, rules)
     walk = _RankedWalk(rules, merits)
     if ranking.in_rounds:
-        yield from walk.in_rounds(trees)
+        yield from walk.in_rounds(list(trees))
     else:
         for tree in trees:
             yield from walk.of_tree(tree, _RANKED_MAX)
@@ -49,21 +53,26 @@ def ranked(
 
 def _in_order(
     forest: Forest, merits: Merits, found: list[AlikeTrees], rules: Rules
-) -> list[_RankedTree]:
+) -> Iterator[_RankedTree]:
     """All trees; those of equal merit in the order of the uuids of their roots."""
     if not found:
-        return []
-    values = []
-    uuids: list[bytes] = []
-    trees: list[_RankedTree] = []
-    for block_number, tree_numbers, problem in found:
+        return
+    values, uuids, columns = [], [], []
+    for block_number, several in groupby(found, attrgetter("block_number")):
         rules.effort.pause()
-        values.append(merits.of_trees(block_number, np.asarray(tree_numbers, np.int32)))
         block = forest.blocks[block_number]
-        uuids += [block.uuids[start] for start in block.starts[tree_numbers].tolist()]
-        trees += [_RankedTree(block_number, number, problem) for number in tree_numbers]
-    order = np.lexsort((np.asarray(uuids), np.concatenate(values)))
-    return [trees[position] for position in order.tolist()]
+        tree_numbers: IndexColumn = np.asarray(
+            list(chain.from_iterable(alike.tree_numbers for alike in several)), np.int32
+        )
+        values.append(merits.of_trees(block_number, tree_numbers))
+        uuids.append(block.uuids.texts(block.starts[tree_numbers]))
+        columns.append(tree_numbers)
+    sizes = [len(alike.tree_numbers) for alike in found]
+    numbers = np.repeat(np.arange(len(found)), sizes)
+    tree_numbers = np.concatenate(columns)
+    for position in np.lexsort((np.concatenate(uuids), np.concatenate(values))).tolist():
+        alike = found[numbers.item(position)]
+        yield _RankedTree(alike.block_number, tree_numbers.item(position), alike.problem)
 
 
 class _RankedWalk:

@@ -40,8 +40,7 @@ def find_resilience(forest: Forest, rows: AllocationRows, pause: Callable[[], No
     room = TreeRoom(forest, rows)
     pause()
     ties = SharingTies(room)
-    held = holdings_by_tree(room, rows, ties)
-    pause()
+    held = holdings_by_tree(room, rows, ties, pause)
     kinds = {kind: None for tree in held for kind in tree}
     evacuations = Evacuations(room, ties, kinds, pause)
     lost: list[LostRoot] = []

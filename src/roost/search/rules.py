@@ -153,14 +153,18 @@ class Rules:
         )
 
 
+def _are_apart(plan: Plan, slots: Mapping[int, int]) -> bool:
+    """Whether one isolated set has all these slots."""
+    return any([slots.keys() <= set(isolated) for isolated in plan.isolated_sets])
+
+
 def _contested_classes(plan: Plan) -> Iterator[ContestedClass]:
     by_class: dict[int, dict[int, int]] = {}
     for slot, its in enumerate(plan.slots):
         for class_id, amount in plan.requirements[its.requirement_index].amounts:
             by_class.setdefault(class_id, {})[slot] = amount
     for class_id, amounts in by_class.items():
-        are_apart = any(amounts.keys() <= set(slots) for slots in plan.isolated_sets)
-        if len(amounts) > 1 and not are_apart:
+        if len(amounts) > 1 and not _are_apart(plan, amounts):
             requirement_indexes = dict.fromkeys(
                 plan.slots[slot].requirement_index for slot in amounts
             )

@@ -12,13 +12,39 @@ from typing import TypeAlias
 
 import numpy as np
 
-from roost.model.capacity import is_allowed, takes_any_unit
-from roost.search.columns import IntColumn
+from roost.model.capacity import is_allowed, keeps_units
+from roost.search.columns import BoolColumn, IntColumn
 from roost.search.forest import Forest
 from roost.search.rows import AllocationRows
 
+# Sums count no more than this of one provider, so that those of a million providers do not
+# overflow. No tree holds as much.
+FREE_MAX = 2**43
+
 # A class, and what is asked of it.
 Amount: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitColumns:
+    """The units of one resource class, by the number of the provider."""
+
+    min_unit: array[int]
+    max_unit: array[int]
+    step_size: array[int]
+
+    def allow(self, provider: int, amount: int) -> bool:
+        """Whether a provider takes a single allocation of this amount."""
+        return is_allowed(
+            amount, self.min_unit[provider], self.max_unit[provider], self.step_size[provider]
+        )
+
+    def allowing(self, amount: int) -> BoolColumn:
+        """The same for all providers at once."""
+        allowed: BoolColumn = keeps_units(
+            amount, column_of(self.min_unit), column_of(self.step_size)
+        )
+        return allowed & (column_of(self.max_unit) >= amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +53,8 @@ class ClassRoom:
 
     # What is left; below zero without an inventory of the class.
     free: array[int]
-    # For providers that do not take every amount: smallest unit, largest unit, step.
-    units: dict[int, tuple[int, int, int]]
+    # `None` if every provider takes every amount that is left.
+    units: UnitColumns | None
     # By tree: the sum of what is left, and the most of a single provider.
     free_of_tree: IntColumn
     most_of_tree: IntColumn
@@ -37,8 +63,19 @@ class ClassRoom:
         """Whether a provider of which so much is taken has room for one more allocation."""
         if self.free[provider] - taken < amount:
             return False
-        units = self.units.get(provider)
-        return units is None or is_allowed(amount, *units)
+        return self.units is None or self.units.allow(provider, amount)
+
+    def taking(self, amount: int) -> BoolColumn:
+        """The same for all providers at once, of which nothing is taken."""
+        fits: BoolColumn = column_of(self.free) >= amount
+        return fits if self.units is None else fits & self.units.allowing(amount)
+
+    @property
+    def columns(self) -> list[IntColumn]:
+        """All that tells one provider from another."""
+        units = self.units
+        own = [] if units is None else [units.min_unit, units.max_unit, units.step_size]
+        return [column_of(values) for values in (self.free, *own)]
 
 
 class TreeRoom:
@@ -91,25 +128,33 @@ class TreeRoom:
 
     def _class_room(self, class_id: int, taken: IntColumn) -> ClassRoom:
         free = np.full(len(self._ids), -1, np.int64)
-        units: dict[int, tuple[int, int, int]] = {}
+        min_unit, max_unit, step_size = (np.ones(len(self._ids), np.int64) for _ in range(3))
+        takes_all = True
         for first, block in zip(self._firsts.tolist(), self.forest.blocks, strict=False):
             columns = block.inventories.get(class_id)
             if columns is None:
                 continue
             numbers = columns.indexes.astype(np.int64) + first
             free[numbers] = columns.capacity - taken[numbers]
-            odd = ~takes_any_unit(columns.min_unit, columns.step_size)
-            odd |= columns.max_unit < columns.capacity
-            for row in np.flatnonzero(odd).tolist():
-                units[int(numbers[row])] = (
-                    int(columns.min_unit[row]),
-                    int(columns.max_unit[row]),
-                    int(columns.step_size[row]),
-                )
-        left = np.maximum(free, 0)
+            min_unit[numbers] = columns.min_unit
+            max_unit[numbers] = columns.max_unit
+            step_size[numbers] = columns.step_size
+            takes_all &= columns.plain and bool((columns.max_unit >= columns.capacity).all())
+        units = UnitColumns(*map(_packed, (min_unit, max_unit, step_size)))
+        left = free.clip(0, FREE_MAX)
         return ClassRoom(
-            array("q", free.tobytes()),
-            units,
+            _packed(free),
+            None if takes_all else units,
             np.add.reduceat(left, self.starts[:-1]),
             np.maximum.reduceat(left, self.starts[:-1]),
         )
+
+
+def column_of(values: array[int]) -> IntColumn:
+    """The same numbers as a column, without a copy."""
+    return np.frombuffer(values, np.int64)
+
+
+def _packed(values: IntColumn) -> array[int]:
+    """The same numbers as an array, in which a look at one of them is ten times as fast."""
+    return array("q", values.tobytes())

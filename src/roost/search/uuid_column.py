@@ -55,6 +55,14 @@ class UuidColumn:
             return None
         return np.frombuffer(self._packed, np.uint8).reshape(-1, UUID_LENGTH)
 
+    def texts(self, indexes: npt.NDArray[np.integer]) -> npt.NDArray[np.bytes_]:
+        """The uuids at these indexes, as a column that can be sorted."""
+        matrix = self.matrix
+        if matrix is None:
+            return np.asarray([self[index] for index in indexes.tolist()], np.bytes_)
+        texts: npt.NDArray[np.bytes_] = matrix[indexes].view(f"S{UUID_LENGTH}").reshape(-1)
+        return texts
+
     def find(self, uuid: bytes) -> int | None:
         """The index of a uuid; `None` if the column does not have it."""
         if self._odd is not None:

@@ -9,7 +9,6 @@ from roost.search.account import Account, take_account
 from roost.search.effort import no_pause
 from roost.search.empty_stage import (
     EmptyStage,
-    blamed_class,
     empty_stage_of,
     find_empty_stage,
     largest_free,
@@ -46,12 +45,8 @@ def explain(
     """
     check_names(forest.vocabulary, query)
     account = take_account(forest, query, only_tree=provider_tree, pause=pause)
-    empty = empty_stage_of(account)
-    reason = (
-        None
-        if empty is None
-        else _reason(forest, query, empty, only_tree=provider_tree, pause=pause)
-    )
+    empty = empty_stage_of(forest, account)
+    reason = None if empty is None else _reason(forest, query, empty, provider_tree)
     found = find_misses(forest, query, misses, provider_tree, pause)
     wants_hints = misses > 0 and not account.is_feasible
     return Explanation(
@@ -77,7 +72,7 @@ def find_reason(
 ) -> Reason:
     """The reason why a search with this kept work found no candidate, without an account."""
     empty = find_empty_stage(forest, query, kept_work, pause)
-    return _reason(forest, query, empty, only_tree=None, pause=pause)
+    return _reason(forest, query, empty, None)
 
 
 def _funnels(query: CandidateQuery, account: Account) -> tuple[GroupFunnel, ...]:
@@ -103,17 +98,11 @@ def _tree_rows(query: CandidateQuery, account: Account) -> tuple[TreeRow, ...]:
 
 
 def _reason(
-    forest: Forest,
-    query: CandidateQuery,
-    empty: EmptyStage,
-    *,
-    only_tree: TreeRef | None,
-    pause: Callable[[], None],
+    forest: Forest, query: CandidateQuery, empty: EmptyStage, only_tree: TreeRef | None
 ) -> Reason:
-    stage, suffix, clash = empty
+    stage, suffix, blamed, clash = empty
     if isinstance(stage, GroupStage):
         group = next(group for group in query.groups if group.suffix == suffix)
-        blamed = blamed_class(forest, query, empty, only_tree=only_tree, pause=pause)
         fact = _fact(forest, group, stage, blamed, only_tree)
         text = group_reason(group, stage, blamed, fact)
         return Reason(stage.value, suffix, blamed, text)

@@ -20,6 +20,7 @@ from roost.model.changes import (
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
 from roost.search.chosen_candidate import ChosenCandidate
+from roost.search.effort import no_pause
 from roost.search.forest import Forest
 from roost.search.overlay import NotInOverlay, Overlay, Terms
 from roost.service.candidates import check_names
@@ -54,12 +55,17 @@ class ChangedForest:
 
 
 def apply_changes(
-    forest: Forest, facts: ChangeFacts, changes: Sequence[Change], choose: Choose
+    forest: Forest,
+    facts: ChangeFacts,
+    changes: Sequence[Change],
+    choose: Choose,
+    pause: Callable[[], None] = no_pause,
 ) -> ChangedForest:
     """The forest after these changes, in their order. A claim without a candidate is told."""
     changing = _Changing(forest, facts, choose)
     outcomes = []
     for position, change in enumerate(changes):
+        pause()
         with naming_change(position):
             outcomes.append(changing.apply(change))
     return ChangedForest(changing.overlay.forest, outcomes, changing.made_up)

@@ -99,10 +99,10 @@ def test_the_picture_is_redrawn_until_q_is_pressed(busy: LiveServer) -> None:
     assert shown.count(b"requests/s") >= 3
 
 
-def test_a_server_that_is_away_is_an_error_of_two_lines() -> None:
+def test_a_server_that_is_away_is_an_error_with_the_next_command() -> None:
     outcome = roost("top", "--once", "--url", "http://127.0.0.1:9")
     assert outcome.status == 1
-    assert len(outcome.err.strip().splitlines()) == 2
+    assert len(outcome.err.strip().splitlines()) == 3
     assert "127.0.0.1:9" in outcome.err
 
 

@@ -63,6 +63,7 @@ def explanation_content(found: Explanation, names: Mapping[str, str]) -> dict[st
 def _miss_content(miss: Miss, names: Mapping[str, str]) -> dict[str, Any]:
     return {
         "root": _provider_content(miss.root, names),
+        "failed": miss.failed,
         "lacks": [_lack_content(lack, miss.root, names) for lack in miss.lacks],
     }
 
@@ -75,6 +76,10 @@ def _lack_content(lack: Lack, root: str, names: Mapping[str, str]) -> dict[str, 
         "resource_class": lack.resource_class,
         "wanted": lack.wanted,
         "free": lack.free,
+        "rule": lack.rule,
+        "traits": lack.traits,
+        "aggregates": lack.aggregates,
+        "groups": lack.groups,
         "text": lack_sentence(lack, root, names),
     }
 

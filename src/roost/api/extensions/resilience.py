@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 from roost.api.extensions.paging import PAGE_PARAMETERS, cut_page
@@ -9,6 +10,7 @@ from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_pa
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
 from roost.api.services import Services
+from roost.metrics.stages import Stage
 from roost.search.evacuation import LossOutcome
 from roost.search.resilience import LostRoot, find_resilience
 from roost.search.turns import TURNS
@@ -29,8 +31,11 @@ def show(services: Services, request: Request) -> Response:
     limits = services.settings.limits
     allocations = services.read(list_all_allocations)
     forest = services.forest()
+    began, times = perf_counter(), request.times
     with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
         found = find_resilience(forest, allocations, turn.pause)
+        times.end(Stage.SEARCH, began)
+        times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
     page = cut_page(parameters, found.roots, [root.root_uuid for root in found.roots])
     names = services.read(names_of_providers, [root.root_uuid for root in page.members])
     body = {

@@ -10,7 +10,8 @@ it. A tree holds as many consumers as its cells together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, IndexColumn, IntColumn
 from roost.search.packing.parts import PlanPart
-from roost.search.packing.units import UNITS_MAX, Units
+from roost.search.packing.units import UNITS_MAX, Units, stock_at
 from roost.search.plan import SetMask
 from roost.search.rules import Rules
 
@@ -52,7 +53,7 @@ def count_part(
     units: list[Units],
     *,
     links: SharedLinks,
-    commodities: Collection[int],
+    commodities: AbstractSet[int],
 ) -> PartCount:
     """Count a part in all trees of a block, without the requirements that are commodities.
 
@@ -70,6 +71,8 @@ def count_part(
             part.slot_counts[requirement_index],
         )
         fits = np.minimum(fits, by_itself)
+    if linked.any() or not part.countable:
+        fits = np.minimum(fits, _bound_by_classes(block, part, units, commodities))
     if not part.countable or not set(part.subtree).isdisjoint(commodities):
         return PartCount(fits, np.ones(block.tree_count, np.bool_))
     if part.subtree:
@@ -77,6 +80,28 @@ def count_part(
         fits = np.where(counted, np.minimum(fits, by_cells), fits)
         linked |= ~counted
     return PartCount(fits, linked)
+
+
+def _bound_by_classes(
+    block: Block, part: PlanPart, units: list[Units], commodities: AbstractSet[int]
+) -> IntColumn:
+    """What each tree holds at most of the classes that several requirements take."""
+    bound: IntColumn = np.full(block.tree_count, UNITS_MAX, np.int64)
+    amounts: dict[int, dict[int, int]] = {}
+    for requirement_index, requirement in enumerate(part.plan.requirements):
+        for class_id, amount in requirement.amounts:
+            its = amounts.setdefault(class_id, {})
+            its[requirement_index] = amount * part.slot_counts[requirement_index]
+    for class_id, its in amounts.items():
+        inventory = block.inventories.get(class_id)
+        if len(its) == 1 or inventory is None or not commodities.isdisjoint(its):
+            continue
+        indexes = np.unique(np.concatenate([units[each].indexes for each in its]))
+        rows = np.searchsorted(inventory.indexes, indexes)
+        stock = np.minimum(stock_at(inventory, rows), UNITS_MAX)
+        sums = _sums(block.tree_numbers[indexes], block.tree_count, stock)
+        bound = np.minimum(bound, sums // sum(its.values()))
+    return bound
 
 
 def held(groups: IndexColumn, group_count: int, units: Units, slots: int) -> IntColumn:

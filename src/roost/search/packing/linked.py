@@ -13,6 +13,7 @@ from roost.search.columns import IndexColumn, IntColumn
 from roost.search.forest import Forest
 from roost.search.packing.patterns import Patterns, patterns_of
 from roost.search.packing.program import Packed, pack
+from roost.search.packing.program_columns import pack_columns
 from roost.search.packing.units import UNITS_MAX, stock_at
 from roost.search.problem import Problem
 from roost.search.rules import Rules
@@ -84,17 +85,10 @@ class Packer:
 
     def bounds(self, trees: LinkedTrees) -> tuple[IntColumn, IntColumn]:
         """For each tree how many consumers it holds: at least, and at most."""
-        count = len(trees.tree_numbers)
         patterns = trees.patterns
-        if len(patterns.patterns) == 1 and patterns.keys and patterns.complete:
-            takes = np.array(patterns.patterns[0], np.int64)
-            fits: IntColumn = (trees.stocks[:, takes > 0] // takes[takes > 0]).min(axis=1)
-            return fits, fits
-        least, most = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for position, stock in enumerate(map(tuple, trees.stocks.tolist())):
-            self.rules.effort.pause()
-            packed = self.pack(trees, stock)
-            least[position], most[position] = packed.fits, packed.at_most
+        least, most = pack_columns(patterns.patterns, trees.stocks, self.rules.effort)
+        if not patterns.complete:
+            most = np.full(len(most), _UNBOUNDED, np.int64)
         return least, most
 
     def _stocks(self, block: Block, tree_numbers: list[int], patterns: Patterns) -> IntColumn:

@@ -104,7 +104,12 @@ class PartCounter:
             for position, requirement in enumerate(self.part.plan.requirements)
         ]
         counted = count_part(
-            block, self.part, self.rules, units, links=self._links, commodities=self.commodities
+            block,
+            self.part,
+            self.rules,
+            units,
+            links=self._links,
+            commodities=frozenset(self.commodities),
         )
         touched = self._touched(block)
         commodities = {
@@ -271,14 +276,15 @@ class PartCounter:
                 ],
                 np.int64,
             )
-            local = units[requirement_index]
-            own = commodity.own
-            if slots > 1:
-                # Units for a part of the slots count, too, because pools give the rest.
-                own = tree_sums(block, local)
-            alone = np.minimum(
-                alone, np.minimum(own + from_pools[commodity.pool_set_numbers], UNITS_MAX) // slots
-            )
+            by_pools = from_pools[commodity.pool_set_numbers]
+            if slots == 1:
+                holds = np.minimum(commodity.own + by_pools, UNITS_MAX)
+            else:
+                # Units for a part of the slots count, too, if pools give the rest.
+                own_units = tree_sums(block, units[requirement_index])
+                together = np.minimum(own_units + by_pools, UNITS_MAX) // slots
+                holds = np.where(by_pools > 0, together, commodity.own)
+            alone = np.minimum(alone, holds)
         return alone.copy(), alone
 
     def _by_class(

@@ -8,6 +8,7 @@ from random import Random
 from typing import NamedTuple, TypeAlias
 
 from roost.search.batches import Solution
+from roost.search.effort import Effort
 from roost.search.problem import LocalProvider, Problem
 from roost.search.rules import Rules
 from roost.search.solving import solve
@@ -19,7 +20,10 @@ Pattern: TypeAlias = tuple[int, ...]
 
 # More solutions of one problem, or more patterns, are not listed.
 _SOLUTIONS_MAX = 4000
-_PATTERNS_MAX = 400
+_PATTERNS_MAX = 200
+# The units of effort of one solution for each slot, and of one comparison of patterns.
+_SLOT_UNITS = 4
+_COMPARISON_UNITS = 4
 # Of a problem with more solutions: how often the solver begins anew with the providers in another
 # order, and how many solutions it gives each time.
 _SAMPLES, _SAMPLE_SOLUTIONS = 60, 3
@@ -44,10 +48,10 @@ def patterns_of(rules: Rules, problem: Problem) -> Patterns:
             complete = False
             break
     complete = complete and not rules.effort.exhausted
-    if not complete:
+    if not complete and not rules.effort.exhausted:
         for solution in _samples(rules, problem):
             found[_takes(rules, solution)] = None
-    least = _least([dict(takes) for takes in found])
+    least = _least([dict(takes) for takes in found], rules.effort)
     keys = tuple(sorted({key for takes in least for key in takes}))
     return Patterns(
         keys, tuple(tuple(takes.get(key, 0) for key in keys) for takes in least), complete
@@ -56,7 +60,10 @@ def patterns_of(rules: Rules, problem: Problem) -> Patterns:
 
 def _solutions(rules: Rules, problem: Problem) -> Iterator[Solution]:
     for step in solve(rules, problem):
-        rules.effort.pause()
+        # The solver takes back what a solution costs. Here many solutions serve one count.
+        rules.effort.spend(_SLOT_UNITS * len(rules.plan.slots))
+        if rules.effort.exhausted:
+            return
         if step is not None:
             yield step
 
@@ -70,11 +77,12 @@ def _takes(rules: Rules, solution: Solution) -> frozenset[tuple[StockKey, int]]:
     return frozenset(taken.items())
 
 
-def _least(found: list[dict[StockKey, int]]) -> list[dict[StockKey, int]]:
+def _least(found: list[dict[StockKey, int]], effort: Effort) -> list[dict[StockKey, int]]:
     """Those that take no more than another one takes, of each stock."""
     found = sorted(found, key=lambda takes: sum(takes.values()))
     least: list[dict[StockKey, int]] = []
     for takes in found:
+        effort.spend(1 + len(least) * _COMPARISON_UNITS)
         if not any(
             all(takes.get(key, 0) >= amount for key, amount in smaller.items()) for smaller in least
         ):
@@ -86,6 +94,9 @@ def _samples(rules: Rules, problem: Problem) -> Iterator[Solution]:
     """Some solutions that differ much: the solver alone changes the last slots first."""
     random = Random(0)
     for _ in range(_SAMPLES):
+        rules.effort.spend(problem.size)
+        if rules.effort.exhausted:
+            return
         yield from islice(_solutions(rules, _shuffled(rules, problem, random)), _SAMPLE_SOLUTIONS)
 
 

@@ -22,9 +22,20 @@ from roost.search.packing.units import UNITS_MAX
 
 # The moves of one search between the bounds.
 _MOVES_MAX = 20_000
-# The units of effort of one move, and of one step of the simplex method for each 16 numbers.
-_MOVE_UNITS = 4
+# The units of effort of one move, besides one for each stock.
+_MOVE_UNITS = 10
 _PRICE_SCALE = 2**24
+
+
+class Prices(NamedTuple):
+    """Prices of the stocks: no pattern costs less than `cheapest`."""
+
+    prices: tuple[int, ...]
+    cheapest: int
+
+    def bound(self, stock: Sequence[int]) -> int:
+        """No more patterns than these fit into the stock."""
+        return sum(map(int.__mul__, self.prices, stock)) // self.cheapest
 
 
 class Packed(NamedTuple):
@@ -39,17 +50,6 @@ class Packed(NamedTuple):
         return sum(self.counts)
 
 
-class _Prices(NamedTuple):
-    """Prices of the stocks: no pattern costs less than `cheapest`."""
-
-    prices: tuple[int, ...]
-    cheapest: int
-
-    def bound(self, stock: Sequence[int]) -> int:
-        """No more patterns than these fit into the stock."""
-        return sum(map(int.__mul__, self.prices, stock)) // self.cheapest
-
-
 def pack(patterns: Sequence[Pattern], stock: Sequence[int], effort: Effort) -> Packed:
     """Fit as many patterns as possible into the stock.
 
@@ -62,7 +62,7 @@ def pack(patterns: Sequence[Pattern], stock: Sequence[int], effort: Effort) -> P
         return Packed((count,), count)
     counts = [0] * len(patterns)
     at_most = 0
-    for members in _components(patterns):
+    for members in components_of(patterns):
         rows = [row for row in range(len(stock)) if any(patterns[each][row] for each in members)]
         small = [tuple(patterns[each][row] for row in rows) for each in members]
         packed = _pack_connected(small, [stock[row] for row in rows], effort)
@@ -72,7 +72,7 @@ def pack(patterns: Sequence[Pattern], stock: Sequence[int], effort: Effort) -> P
     return Packed(tuple(counts), at_most)
 
 
-def _components(patterns: Sequence[Pattern]) -> list[list[int]]:
+def components_of(patterns: Sequence[Pattern]) -> list[list[int]]:
     """The patterns, those together that take from a common stock."""
     components: list[tuple[set[int], list[int]]] = []
     for number, pattern in enumerate(patterns):
@@ -89,16 +89,28 @@ def _components(patterns: Sequence[Pattern]) -> list[list[int]]:
     return [members for _, members in components]
 
 
+def units_of_rows(patterns: Sequence[Pattern]) -> list[int]:
+    """For each stock the largest unit in which all patterns take from it."""
+    return [reduce(gcd, column) or 1 for column in zip(*patterns, strict=True)]
+
+
 def _pack_connected(patterns: list[Pattern], stock: list[int], effort: Effort) -> Packed:
     if len(patterns) == 1:
         count = _most(patterns[0], stock)
         return Packed((count,), count)
-    units = [reduce(gcd, column) for column in zip(*patterns, strict=True)]
+    units = units_of_rows(patterns)
     stock = [left // unit for left, unit in zip(stock, units, strict=True)]
     patterns = [
         tuple(amount // unit for amount, unit in zip(pattern, units, strict=True))
         for pattern in patterns
     ]
+    return pack_priced(patterns, stock, effort)[0]
+
+
+def pack_priced(
+    patterns: Sequence[Pattern], stock: Sequence[int], effort: Effort
+) -> tuple[Packed, Prices]:
+    """Fit as many patterns as possible into a stock; the prices bound any stock from above."""
     shares, prices = _relaxed(patterns, stock, effort)
     at_most = prices.bound(stock)
     counts = _taken_in_order(patterns, stock, shares)
@@ -107,7 +119,7 @@ def _pack_connected(patterns: list[Pattern], stock: list[int], effort: Effort) -
         counts, proven = search.improve(stock, counts, at_most)
         if proven:
             at_most = sum(counts)
-    return Packed(tuple(counts), at_most)
+    return Packed(tuple(counts), at_most), prices
 
 
 def _most(pattern: Pattern, stock: Sequence[int]) -> int:
@@ -138,7 +150,7 @@ def _taken_in_order(
 
 def _relaxed(
     patterns: Sequence[Pattern], stock: Sequence[int], effort: Effort
-) -> tuple[list[float], _Prices]:
+) -> tuple[list[float], Prices]:
     """The best shares of the patterns if they could be divided, and prices that prove it."""
     rows, columns = len(stock), len(patterns)
     table: npt.NDArray[np.float64] = np.zeros((rows + 1, columns + rows + 1))
@@ -151,7 +163,7 @@ def _relaxed(
     table[-1, :columns] = -1.0
     basis = list(range(columns, columns + rows))
     for _ in range(8 * (rows + columns)):
-        effort.spend(1 + table.size // 64)
+        effort.spend(60 + table.size // 200)
         entering = int(table[-1, :-1].argmin())
         if table[-1, entering] > -1e-9:
             break
@@ -174,9 +186,9 @@ def _relaxed(
     return shares, _prices(patterns, stock, found.tolist())
 
 
-def _prices(patterns: Sequence[Pattern], stock: Sequence[int], found: list[float]) -> _Prices:
+def _prices(patterns: Sequence[Pattern], stock: Sequence[int], found: list[float]) -> Prices:
     """Prices in whole numbers: those that were found, or a single stock's if these prove more."""
-    best = _Prices((1,) * len(stock), min(sum(pattern) for pattern in patterns))
+    best = Prices((1,) * len(stock), min(sum(pattern) for pattern in patterns))
     largest = max(found, default=0.0)
     tries = [tuple(int(row == other) for other in range(len(stock))) for row in range(len(stock))]
     if largest > 0:
@@ -184,7 +196,7 @@ def _prices(patterns: Sequence[Pattern], stock: Sequence[int], found: list[float
     for prices in tries:
         cheapest = min(sum(map(int.__mul__, prices, pattern)) for pattern in patterns)
         if cheapest > 0:
-            proven = _Prices(prices, cheapest)
+            proven = Prices(prices, cheapest)
             if proven.bound(stock) < best.bound(stock):
                 best = proven
     return best
@@ -196,7 +208,7 @@ class _Search:
     def __init__(
         self,
         patterns: Sequence[Pattern],
-        prices: _Prices,
+        prices: Prices,
         shares: Sequence[float],
         effort: Effort,
     ) -> None:
@@ -207,6 +219,7 @@ class _Search:
         self._effort = effort
         self._moves = 0
         self._best: list[int] = []
+        self._known = 0
         self._goal = 0
         self._seen: set[tuple[int, ...]] = set()
 
@@ -214,21 +227,20 @@ class _Search:
         self, stock: Sequence[int], counts: list[int], at_most: int
     ) -> tuple[list[int], bool]:
         """Counts with the largest sum that was found, and whether no sum is larger."""
-        self._best, self._goal = counts, at_most
+        self._best, self._known, self._goal = counts, sum(counts), at_most
         self._try(0, tuple(stock), [0] * len(self._patterns), 0)
-        return self._best, sum(self._best) >= at_most or not self._is_over
+        return self._best, self._known >= at_most or not self._is_over
 
     @property
     def _is_over(self) -> bool:
         return self._moves > _MOVES_MAX or self._effort.exhausted
 
     def _try(self, depth: int, stock: tuple[int, ...], counts: list[int], taken: int) -> None:
-        known = sum(self._best)
-        if taken > known:
-            self._best, known = list(counts), taken
-        if known >= self._goal or depth == len(self._order) or self._is_over:
+        if taken > self._known:
+            self._best, self._known = list(counts), taken
+        if self._known >= self._goal or depth == len(self._order) or self._is_over:
             return
-        if taken + self._prices.bound(stock) <= known:
+        if taken + self._prices.bound(stock) <= self._known:
             return
         # Equal stocks at equal depths were reached with equal cost, but perhaps with fewer taken.
         state = (depth, taken, *stock)
@@ -239,10 +251,10 @@ class _Search:
         pattern = self._patterns[each]
         for count in range(_most(pattern, stock), -1, -1):
             self._moves += 1
-            self._effort.spend(_MOVE_UNITS)
+            self._effort.spend(_MOVE_UNITS + len(stock))
             counts[each] = count
             left = tuple(rest - count * amount for rest, amount in zip(stock, pattern, strict=True))
             self._try(depth + 1, left, counts, taken + count)
-            if self._is_over or sum(self._best) >= self._goal:
+            if self._is_over or self._known >= self._goal:
                 break
         counts[each] = 0

@@ -87,11 +87,22 @@ _EXTENDED = replace(
             "The providers are this one, by uuid or name, or below it.", "host-1"
         ),
         "or_resources": ParameterText(
-            "Amounts to take if `resources` of the same group do not fit.", "VCPU:2"
+            "Amounts to take in trees where `resources` of the same group do not fit, in order of "
+            "preference.",
+            "VCPU:2",
+            repeated_since=MIN_VERSION,
         ),
         "isolate": ParameterText(
-            "Suffixes of groups, with commas, that use different providers.", "_a,_b"
+            "Suffixes of groups, with commas, that use different providers.",
+            "_a,_b",
+            repeated_since=MIN_VERSION,
         ),
+        "root_required": replace(
+            CANDIDATE_QUERY.texts["root_required"],
+            text="Traits of the root, as in `required`: all, none, or at least one of several.",
+            repeated_since=MIN_VERSION,
+        ),
+        "in_tree": ParameterText("The tree of this provider, by uuid or name.", "host-1"),
     },
     groups_text=(
         "Request groups: `resources`, `or_resources`, `required`, `member_of`, `in_tree` and "
@@ -110,7 +121,7 @@ OPERATIONS = {
         {
             200: Success(
                 "The candidates, in the order asked for.",
-                candidates.NEWEST,
+                candidates.EXTENDED,
                 headers=("cached", "truncated"),
             )
         },

@@ -105,11 +105,10 @@ CANDIDATES = AnswerSchema(
 )
 
 
-def newest_candidates(more: Document | None = None) -> Document:
-    """Candidates in their newest form, which routes below `/roost/` give in every version."""
+def _newest(requests: Document, more: Document | None = None) -> Document:
     return members(
         {
-            "allocation_requests": list_of(REQUEST.versions.at(MAX_VERSION)),
+            "allocation_requests": list_of(requests),
             "provider_summaries": {
                 "type": "object",
                 "additionalProperties": SUMMARY.versions.at(MAX_VERSION),
@@ -119,9 +118,28 @@ def newest_candidates(more: Document | None = None) -> Document:
     )
 
 
-NEWEST = AnswerSchema(
-    "NewestAllocationCandidates",
+def newest_candidates(more: Document) -> Document:
+    """Candidates in their newest form, with further members beside them."""
+    return _newest(REQUEST.versions.at(MAX_VERSION), more)
+
+
+_CHOSEN: Document = {
+    "type": "object",
+    "description": (
+        "By the suffix of each group with `or_resources`: 0 for its `resources`, 1 for the first "
+        "alternative, and so on."
+    ),
+    "additionalProperties": COUNT,
+}
+
+EXTENDED = AnswerSchema(
+    "ExtendedCandidates",
     "Candidates in the form of the newest version, whatever version the client sends.",
-    ("1.0", newest_candidates()),
+    (
+        "1.0",
+        _newest(
+            members({"allocations": _BY_PROVIDER, "mappings": _MAPPINGS}, {"alternatives": _CHOSEN})
+        ),
+    ),
     example=("1.0", EXAMPLE),
 )

@@ -13,6 +13,7 @@ from roost.api.schemas.responses.building import (
     members,
     or_null,
 )
+from roost.search.lack import LackRule
 
 _GROUP_STAGES = ("class", "unit", "room", "traits", "aggregates", "in_tree")
 _TREE_STAGES = ("root", "groups", "together")
@@ -64,6 +65,16 @@ _LACK = members(
         "resource_class": or_null(STRING),
         "wanted": or_null({"type": "integer"}, "The amount that the request asks for."),
         "free": or_null({"type": "integer"}, "The amount that the provider has left."),
+        "rule": {
+            "type": "string",
+            "enum": [rule.value for rule in LackRule],
+            "description": "What the failed check asks for.",
+        },
+        "traits": described(list_of(STRING), "One of these is missing, or this one is forbidden."),
+        "aggregates": described(
+            list_of(STRING), "One of these is missing, or this one is forbidden."
+        ),
+        "groups": described(list_of(STRING), "The groups that fail the check together."),
         "text": TEXT,
     }
 )
@@ -93,7 +104,15 @@ EXPLANATION = AnswerSchema(
                     "What each stage of the request leaves.",
                 ),
                 "misses": described(
-                    list_of(members({"root": PROVIDER_REFERENCE, "lacks": list_of(_LACK)})),
+                    list_of(
+                        members(
+                            {
+                                "root": PROVIDER_REFERENCE,
+                                "failed": described(COUNT, "How many checks the tree fails."),
+                                "lacks": list_of(_LACK),
+                            }
+                        )
+                    ),
                     "The trees that fail the fewest constraints, best first.",
                 ),
                 "hints": described(

@@ -1,0 +1,16 @@
+"""A request to the demo cloud that nearly fits, so that there is something to explain.
+
+A router wants most of a NUMA node with AVX-512, huge pages, and virtual functions on the network of
+the north zone, all on one NUMA node. The host that comes nearest keeps six CPUs for itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# A query string for `GET /allocation_candidates` at 1.39 that has no candidates.
+NEARLY_FITS: Final = (
+    "resources_cpu=PCPU:24,CUSTOM_HUGE_PAGES_1G:64&required_cpu=HW_CPU_X86_AVX512F"
+    "&resources_port=SRIOV_NET_VF:4&required_port=CUSTOM_PHYSNET_NORTH"
+    "&same_subtree=_cpu,_port&group_policy=none"
+)
