@@ -61,6 +61,8 @@ class ExplanationPicture:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         ink, width = ink_for(console), _BAR_WIDTHS[options.max_width >= _NARROW]
         yield verdict(self.answer, self.host)
+        if self.answer.get("exact") is False:
+            yield plain_line("The search ended before it was complete: counts of trees are bounds.")
         for group in self.answer["groups"]:
             yield Text()
             yield plain_line(f"Group {group_name(group['group'])}", "bold")

@@ -58,6 +58,13 @@ def test_a_funnel_marks_the_stage_that_leaves_nothing(serving: Serving) -> None:
     ]
 
 
+def test_a_search_that_was_not_complete_is_announced(serving: Serving) -> None:
+    serving({EXPLAIN: explanation() | {"exact": False}})
+    assert "ended before it was complete" in roost("explain", "VCPU=4").lines[1]
+    serving({EXPLAIN: explanation() | {"exact": True}})
+    assert roost("explain", "VCPU=4").lines[1] == ""
+
+
 def test_a_terminal_without_blocks_gets_bars_of_ascii(serving: Serving) -> None:
     serving({EXPLAIN: explanation()})
     outcome = roost("explain", "VCPU=4", encoding="ascii")
