@@ -278,6 +278,15 @@ def test_a_subtree_is_deleted_from_its_leaves_up(host: LiveProviders) -> None:
     assert host.exists("spare")
 
 
+@one_server
+def test_an_error_half_way_is_preceded_by_what_was_made(host: LiveProviders) -> None:
+    # The server refuses the inventory after the new name.
+    outcome = edited(host, "--rename", host.name("other"), "--inventory", "MEMORY_MB=0")
+    assert outcome.status == 1
+    old, new = host.name("host"), host.name("other")
+    assert outcome.err.splitlines()[0] == f"made before the error: {old}: name {old} -> {new}"
+
+
 # -- odd names
 
 
