@@ -271,8 +271,8 @@ def test_a_subtree_is_deleted_from_its_leaves_up(host: LiveProviders) -> None:
     planned = roost("provider", "delete", names[1], "--with-children", "--dry-run")
     assert planned.lines == [f"{name}: would be deleted" for name in names]
     assert host.exists("gpu")
-    # A child that is named after its parent is deleted before it all the same.
-    made = roost("provider", "delete", names[1], names[0])
+    # A child that is named before its parent is deleted before it, too.
+    made = roost("provider", "delete", *names)
     assert (made.status, made.lines) == (0, [f"{name}: deleted" for name in names])
     assert not host.exists("host")
     assert host.exists("spare")
