@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -11,12 +12,24 @@ from rich.console import Group
 from roost.cli.output import Output, OutputForm, print_output
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import echo_line, unbroken
+from roost.model.errors import OperatorError
 from roost.model.text import counted
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Print what would change, and change nothing."
 )
 _COLUMNS = (TableColumn("CHANGE"),)
+
+
+@contextmanager
+def telling_what_was_made(lines: Callable[[], Sequence[str]]) -> Iterator[None]:
+    """Print the changes made so far, if an error keeps the rest of them from being made."""
+    try:
+        yield
+    except OperatorError:
+        for line in lines():
+            echo_line(f"made before the error: {line}", err=True)
+        raise
 
 
 def print_changes(

@@ -136,12 +136,13 @@ def edit_warnings(before: EditedProvider, changes: list[EditChange]) -> Iterator
                 )
 
 
-def carry_out(server: Administration, body: ProviderBody, edit: ProviderEdit) -> list[EditChange]:
+def carry_out(
+    server: Administration, body: ProviderBody, edit: ProviderEdit, made: list[EditChange]
+) -> None:
     """Write an edit; an edit that meets another writer is worked out again.
 
-    Returns the changes made. An edit has several writes, so an error may leave the first ones.
+    Adds each change to `made`. An edit has several writes, so an error may leave the first ones.
     """
-    made: list[EditChange] = []
     for attempt in range(1, _ATTEMPTS + 1):
         before = read_edited(server, body)
         changes = edit_changes(before, edit)
@@ -152,13 +153,11 @@ def carry_out(server: Administration, body: ProviderBody, edit: ProviderEdit) ->
             # On some servers this moves the generation.
             before = read_edited(server, body)
         try:
-            for change in _written(server, before, edit_changes(before, edit)):
-                made.append(change)
-            return made
+            made.extend(_written(server, before, edit_changes(before, edit)))
+            return
         except ResourceProviderUpdateConflict as error:
             if attempt == _ATTEMPTS or not _is_concurrent(error):
                 raise
-    raise AssertionError("the loop returns or raises")
 
 
 def _is_concurrent(error: PlacementError) -> bool:

@@ -271,11 +271,20 @@ def test_a_subtree_is_deleted_from_its_leaves_up(host: LiveProviders) -> None:
     planned = roost("provider", "delete", names[1], "--with-children", "--dry-run")
     assert planned.lines == [f"{name}: would be deleted" for name in names]
     assert host.exists("gpu")
-    # A child that is named after its parent is deleted before it all the same.
-    made = roost("provider", "delete", names[1], names[0])
+    # A child that is named before its parent is deleted before it, too.
+    made = roost("provider", "delete", *names)
     assert (made.status, made.lines) == (0, [f"{name}: deleted" for name in names])
     assert not host.exists("host")
     assert host.exists("spare")
+
+
+@one_server
+def test_an_error_half_way_is_preceded_by_what_was_made(host: LiveProviders) -> None:
+    # The server refuses the inventory after the new name.
+    outcome = edited(host, "--rename", host.name("other"), "--inventory", "MEMORY_MB=0")
+    assert outcome.status == 1
+    old, new = host.name("host"), host.name("other")
+    assert outcome.err.splitlines()[0] == f"made before the error: {old}: name {old} -> {new}"
 
 
 # -- odd names

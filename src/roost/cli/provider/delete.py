@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import click
 
-from roost.cli.changes import dry_run_option, print_changes
+from roost.cli.changes import dry_run_option, print_changes, telling_what_was_made
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import OutputForm, output_options
@@ -63,8 +63,11 @@ def delete(
         for body in lowest_first:
             _demand_unused(server, body)
         if not dry_run:
-            for body in lowest_first:
-                server.delete_provider(body["uuid"])
+            deleted: list[str] = []
+            with telling_what_was_made(lambda: deleted):
+                for body in lowest_first:
+                    server.delete_provider(body["uuid"])
+                    deleted.append(f"{body['name']}: deleted")
     verb = "would be deleted" if dry_run else "deleted"
     print_changes(
         [f"{body['name']}: {verb}" for body in lowest_first],

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from roost.cli.changes import dry_run_option, print_changes
+from roost.cli.changes import dry_run_option, print_changes, telling_what_was_made
 from roost.cli.completers import complete_classes, complete_providers, complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import OutputForm, output_options
@@ -135,9 +135,14 @@ def set_provider(
         for warning in edit_warnings(before, changes):
             echo_line(f"roost: warning: {warning}", err=True)
         if changes and not dry_run:
-            changes = carry_out(server, body, edit)
-    lines = [line for change in changes for line in change.lines()]
-    print_changes(lines, list(map(_as_json, changes)), output, dry_run=dry_run)
+            changes = []
+            with telling_what_was_made(lambda: _lines(changes)):
+                carry_out(server, body, edit, changes)
+    print_changes(_lines(changes), list(map(_as_json, changes)), output, dry_run=dry_run)
+
+
+def _lines(changes: list[EditChange]) -> list[str]:
+    return [line for change in changes for line in change.lines()]
 
 
 def _edit(server: Administration, options: dict[str, Any]) -> ProviderEdit:
