@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +23,14 @@ from roost.service.miss_sentences import uuids_in
 from roost.service.provider_references import names_of_providers
 from roost.service.providers import create_provider
 from roost.store.database import Database
+from support.code_blocks import code_blocks
+from support.roost_command import roost
+from support.servers.live_server import LiveServer
 from support.simultaneous_processes import run_together
 from support.store.stored_providers import all_providers
 from support.worlds.queries import sent_query
 
+README = Path(__file__).parents[2] / "README.md"
 ALL = ProviderFilter()
 PROJECTS = ("demo-shop", "demo-telecom", "demo-research")
 
@@ -314,6 +320,24 @@ def test_the_explanation_of_the_request_that_nearly_fits(demo: Database) -> None
         "Leave group _cpu out.",
     ]
     assert all(demo_explanation(demo, hint["query"])["feasible"] for hint in found["hints"])
+
+
+def test_the_readme_shows_what_explain_prints(
+    demo: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (block,) = code_blocks(README, "console")
+    command, _, shown = block.text.removeprefix("$ ").partition("\n")
+    words = shlex.split(command)[1:]
+    with LiveServer(str(demo.options.url), tmp_path, workers=1) as server:
+        monkeypatch.setenv("ROOST_URL", server.url)
+        monkeypatch.setenv("COLUMNS", "100")
+        assert roost(*words, "--query").out.strip() == NEARLY_FITS
+        outcome = roost(*words)
+    printed = outcome.err + outcome.out
+    # The page leaves lines out where it shows three dots.
+    for part in shown.split("...\n"):
+        assert part in printed
+    assert printed.startswith(shown.partition("...\n")[0])
 
 
 def demo_explanation(database: Database, query: str) -> Any:

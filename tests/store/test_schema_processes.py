@@ -16,6 +16,8 @@ from roost.store.schema import SchemaState, inspect_schema, prepare_schema, sync
 from support.simultaneous_processes import Ended, run_together
 from support.store.schemas import describe, drop_everything, epochs, make_older, recorded
 
+pytestmark = pytest.mark.slow
+
 MIGRATIONS = sum(len(history.revisions) for history in HISTORIES)
 
 # Prepares the schema, and prints how many revisions it ran and how many attempts failed.
@@ -25,8 +27,6 @@ import sqlalchemy as sa
 from roost.store.database import Database, DatabaseOptions
 from roost.store.migrations import lock, runner
 from roost.store.schema import prepare_schema
-
-pytestmark = pytest.mark.slow
 
 url, upgrade, cluster, die_after = sys.argv[1], sys.argv[2] == "True", sys.argv[3], int(sys.argv[4])
 if cluster == "True":

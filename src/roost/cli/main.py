@@ -104,7 +104,9 @@ def cli() -> None:
     \b
     Try it:
       roost serve --demo
-      roost tree show
+      roost explain VCPU=4 MEMORY_MB=8192 --require HW_CPU_X86_AVX2
+      roost provider tree demo-host-026
+      roost doctor
       roost top
       roost agent --driver linux --once --dry-run
     """

@@ -12,5 +12,5 @@ from typing import Final
 NEARLY_FITS: Final = (
     "resources_cpu=PCPU:24,CUSTOM_HUGE_PAGES_1G:64&required_cpu=HW_CPU_X86_AVX512F"
     "&resources_port=SRIOV_NET_VF:4&required_port=CUSTOM_PHYSNET_NORTH"
-    "&same_subtree=_cpu,_port&group_policy=none"
+    "&group_policy=none&same_subtree=_cpu,_port"
 )

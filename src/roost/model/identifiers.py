@@ -30,17 +30,6 @@ def new_uuid() -> str:
     return str(uuid.uuid4())
 
 
-def child_uuid(root_uuid: str, name: str) -> str:
-    """The uuid of a provider below a root, the same each time that the provider is created.
-
-    >>> child_uuid("c0ffee00-0000-0000-0000-000000000001", "host_numa0")
-    'dbec0f44-6778-585c-bd94-8a8ed3334526'
-    """
-    # A server may have roots whose uuid is none.
-    root = uuid.UUID(root_uuid) if is_uuid(root_uuid) else uuid.uuid5(uuid.NAMESPACE_OID, root_uuid)
-    return str(uuid.uuid5(root, name))
-
-
 def is_uuid(value: object) -> bool:
     """Whether the value is a UUID in any of its usual spellings: dashes, braces, `urn:uuid:`.
 

@@ -40,19 +40,6 @@ def test_a_restarted_owner_removes_what_it_no_longer_declares(
     assert restarted.store.trees() == []
 
 
-def test_a_child_that_comes_back_has_its_old_uuid(
-    transport: CountingTransport, operator: Operator, host: str, tmp_path: Path
-) -> None:
-    owner = HostOwner(transport, host, store=FileOwnershipStore("agent", tmp_path))
-    numa = declared(f"{host}-numa", host, inventories={"VCPU": {"total": 8}})
-    owner.declare(declared(host), numa)
-    before = operator.uuid(f"{host}-numa")
-    owner.declare(declared(host))
-    assert f"{host}-numa" not in operator.tree(host)
-    owner.declare(declared(host), numa)
-    assert operator.uuid(f"{host}-numa") == before
-
-
 def test_resources_that_were_written_before_a_crash_are_removed_once_undeclared(
     transport: CountingTransport, operator: Operator, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from roost.client.ownership.provider_merge import (
 )
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.provider_tree import ProviderData, ProviderTree
-from roost.model.identifiers import child_uuid, new_uuid
+from roost.model.identifiers import new_uuid
 
 InventoriesInUse = Mapping[str, frozenset[str]]
 """Provider uuid -> resource classes of which there are allocations."""
@@ -159,14 +159,10 @@ class _TreeMerge:
                 f"Provider {provider.name} is declared with uuid {provider.uuid}, but has {found}: "
                 "declare that uuid, or none"
             )
-        uuid = provider.uuid or self._uuids_on_the_way.get(provider.name)
+        uuid = provider.uuid or self._uuids_on_the_way.get(provider.name) or new_uuid()
         if provider.parent is None:
-            return self._tree.new_root(provider.name, uuid or new_uuid())
-        # The root of the tree is the first of its uuids.
-        root = self._tree.get_provider_uuids_in_tree(provider.parent)[0]
-        return self._tree.new_child(
-            provider.name, provider.parent, uuid or child_uuid(root, provider.name)
-        )
+            return self._tree.new_root(provider.name, uuid)
+        return self._tree.new_child(provider.name, provider.parent, uuid)
 
     def _check_traits(self, provider: DeclaredProvider) -> None:
         for trait in provider.traits:
