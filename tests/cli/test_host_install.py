@@ -55,6 +55,7 @@ def _roost(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -78,6 +79,7 @@ def test_client_library_needs_no_package_of_the_server() -> None:
     assert "Traceback" not in outcome.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

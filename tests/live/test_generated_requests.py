@@ -89,7 +89,7 @@ def test_generated_requests_get_documented_answers(server: LiveServer) -> None:
                 make_existing(client)
                 cases = operation.as_strategy(mode, path_parameters=existing_of(operation.path))
                 # Strict schemas take schemathesis long. That is no matter of the service.
-                bounds = settings(max_examples=many(2), suppress_health_check=list(HealthCheck))
+                bounds = settings(max_examples=many(1), suppress_health_check=list(HealthCheck))
                 bounds(given(cases)(send))()
     assert count >= 2 * len(document["paths"])
     assert "The request failed" not in server.log

@@ -156,7 +156,7 @@ def stored_usages(connection: Connection) -> Usages:
 
 
 @settings(
-    max_examples=many(12),
+    max_examples=many(6),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(

@@ -150,7 +150,7 @@ def check_against_brute_force(cloud: Cloud) -> None:
     assert found.survives == len(roots) - len(expected)
 
 
-@settings(max_examples=many(150))
+@settings(max_examples=many(80))
 @given(cloud=clouds())
 def test_the_roots_that_must_not_be_lost_are_those_of_brute_force(cloud: Cloud) -> None:
     check_against_brute_force(cloud)
