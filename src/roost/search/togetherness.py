@@ -60,24 +60,29 @@ class Togetherness:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         # Without isolation more classes are contested, so that the problem tells more.
-        self._wide = _relaxed_rules(rules, [LackRule.ISOLATE]) if rules.plan.isolated_sets else None
-        # What trees that pose the same problems break.
-        self._known: dict[tuple[Problem, Problem | None], _Broken] = {}
+        self._wide_rules = _relaxed_rules(rules, [LackRule.ISOLATE])
+        # What trees break, by the problem that they pose by the wide rules.
+        self._known: dict[Problem, _Broken] = {}
 
     def lacks(self, forest: Forest, tree: TreeRef) -> tuple[Lack, ...]:
         """What the groups lack together in a tree.
 
         Empty if the tree has a solution, or if the effort does not suffice to know.
         """
-        rules = self._rules
-        problem = problem_in(forest, tree, rules)
-        if problem is None:
+        wide = problem_in(forest, tree, self._wide_rules)
+        if wide is None:
             return ()
-        wide = None if self._wide is None else problem_in(forest, tree, self._wide)
-        broken = self._known.get((problem, wide))
+        problem = self._narrowed(wide)
+        broken = self._known.get(wide)
         if broken is None:
-            broken = self._known[problem, wide] = _find_broken(forest, tree, rules, problem)
-        return tuple(_lacks(forest, tree, rules, problem, broken))
+            broken = self._known[wide] = _find_broken(forest, tree, self._rules, problem)
+        return tuple(_lacks(forest, tree, self._rules, problem, broken))
+
+    def _narrowed(self, wide: Problem) -> Problem:
+        """The problem by the rules themselves, which has the rooms of fewer classes."""
+        rooms = self._wide_rules.contested_rooms(wide)
+        kept = (its for contested, _, its in rooms if contested in self._rules.contested_classes)
+        return wide._replace(usable_rooms=tuple(kept))
 
 
 def _find_broken(forest: Forest, tree: TreeRef, rules: Rules, problem: Problem) -> _Broken:
