@@ -109,6 +109,29 @@ class InventoryColumns:
         room[rows] = _room(self.capacity[rows], used[rows], self.max_unit[rows])
         return replace(self, used=used, room=room)
 
+    def at(self, indexes: npt.NDArray[np.integer]) -> InventoryColumns:
+        """Only the rows of the providers at these indexes."""
+        rows = np.searchsorted(self.indexes, indexes).clip(max=len(self.indexes) - 1)
+        return self._rows(rows[self.indexes[rows] == indexes])
+
+    def between(self, begin: int, end: int) -> InventoryColumns:
+        """Only the rows of the providers from one index up to another one, without a copy."""
+        first, last = self.indexes.searchsorted((begin, end)).tolist()
+        return self._rows(slice(first, last))
+
+    def _rows(self, rows: npt.NDArray[np.integer] | slice) -> InventoryColumns:
+        return InventoryColumns(
+            indexes=self.indexes[rows],
+            capacity=self.capacity[rows],
+            min_unit=self.min_unit[rows],
+            max_unit=self.max_unit[rows],
+            step_size=self.step_size[rows],
+            used=self.used[rows],
+            reserved=self.reserved[rows],
+            room=self.room[rows],
+            plain=self.plain,
+        )
+
     def selected(self, rows: BoolColumn, new_indexes: IndexColumn) -> InventoryColumns:
         """Only these rows; `new_indexes` has the new index of each provider by its old one."""
         return InventoryColumns.of(

@@ -15,7 +15,10 @@ from roost.model.capacity import is_within, keeps_units, remaining
 from roost.search.block import Block
 from roost.search.checks import PlanChecks, RequirementChecks, failed_by_set
 from roost.search.columns import BoolColumn, FloatColumn, IntColumn
+from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, ProviderRef
+from roost.search.plan import Plan
+from roost.search.scan import trees_with
 
 SHORTAGE_UNIT = 2.0**-20
 # A failed check that has no amount.
@@ -160,10 +163,11 @@ def tree_minima(block: Block, gaps: FloatColumn) -> FloatColumn:
 class ForestGaps:
     """The gaps of all trees of a forest for one plan."""
 
-    def __init__(self, forest: Forest, checks: PlanChecks, pause: Callable[[], None]) -> None:
+    def __init__(self, forest: Forest, plan: Plan, pause: Callable[[], None]) -> None:
         self._forest = forest
-        self.checks = checks
-        self.sharing = SharingGaps(forest, checks, pause)
+        self._plan = plan
+        self.checks = PlanChecks.of(forest, plan)
+        self.sharing = SharingGaps(forest, self.checks, pause)
         # By requirement and trait choice; -1 stands for no choice.
         self._reach: dict[tuple[int, int], tuple[FloatColumn, float]] = {}
 
@@ -171,11 +175,15 @@ class ForestGaps:
         """The gaps of the trees of one block."""
         block = self._forest.blocks[block_number]
         parts = [self._root_gaps(block, block_number)]
-        columns = [provider_gaps(its, block, block_number) for its in self.checks.requirements]
-        smallest = [
-            self._with_sharing(block, tree_minima(block, column), requirement_index)
-            for requirement_index, column in enumerate(columns)
-        ]
+        columns: dict[int, FloatColumn] = {}
+        smallest: list[FloatColumn] = []
+        for requirement_index, its in enumerate(self.checks.requirements):
+            if self._is_easy(block, block_number, requirement_index):
+                smallest.append(np.zeros(block.tree_count))
+                continue
+            column = columns[requirement_index] = provider_gaps(its, block, block_number)
+            minima = tree_minima(block, column)
+            smallest.append(self._with_sharing(block, minima, requirement_index))
         for column, slot_count in zip(smallest, self.checks.slot_counts, strict=True):
             parts.append(column * slot_count)
         for choice in range(len(self.checks.trait_choices)):
@@ -185,6 +193,14 @@ class ForestGaps:
         for part in parts[1:]:
             total += part
         return TreeGaps(total, tuple(parts))
+
+    def _is_easy(self, block: Block, block_number: int, requirement_index: int) -> bool:
+        """Whether each tree has an eligible provider, so that no gap of a provider matters."""
+        if self.checks.trait_choices and requirement_index in self.checks.unsuffixed:
+            # A trait choice needs to know which of the providers come nearest.
+            return False
+        indexes = eligible_indexes(self._plan, requirement_index, block, block_number)
+        return bool(trees_with(block, indexes, None).all())
 
     def _root_gaps(self, block: Block, block_number: int) -> FloatColumn:
         gaps: FloatColumn = np.zeros(block.tree_count)
@@ -219,7 +235,11 @@ class ForestGaps:
         return np.minimum(joined, anywhere)
 
     def _unmet(
-        self, block: Block, columns: list[FloatColumn], smallest: list[FloatColumn], choice: int
+        self,
+        block: Block,
+        columns: dict[int, FloatColumn],
+        smallest: list[FloatColumn],
+        choice: int,
     ) -> BoolColumn:
         """The trees in which no nearest provider of the unsuffixed group meets a trait choice."""
         unmet: BoolColumn = np.ones(block.tree_count, np.bool_)

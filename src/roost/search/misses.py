@@ -14,7 +14,6 @@ import numpy as np
 
 from roost.model.candidates import CandidateQuery
 from roost.search.block import Block
-from roost.search.checks import PlanChecks
 from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, TreeRef
@@ -71,13 +70,13 @@ def find_misses(
         return FoundMisses()
     effort = Effort(units=_UNITS_MAX, pause=pause)
     rules = Rules(plan, SharingProviders(forest, plan, pause), effort)
-    gaps = ForestGaps(forest, PlanChecks.of(forest, plan), pause)
+    gaps = ForestGaps(forest, plan, pause)
     look = TreeLook(forest, rules, gaps)
     if tree is not None:
         misses = _looked_at(look, [tree])
         return FoundMisses(misses, misses)
     nearest: list[_Near] = []
-    kinds: dict[bytes, _Near] = {}
+    kinds: dict[tuple[float, ...], _Near] = {}
     # For each block the trees in which every group has a provider.
     whole: list[BoolColumn] = []
     for block_number, block in enumerate(forest.blocks):
@@ -122,18 +121,26 @@ def _smallest(block: Block, tree_numbers: IndexColumn, gaps: FloatColumn, count:
     """The trees with the smallest gaps; of equal ones those whose root has the smallest uuid."""
     if len(tree_numbers) > count:
         edge = np.partition(gaps, count - 1)[count - 1]
-        kept = gaps <= edge
+        kept = np.flatnonzero(gaps <= edge)
+        if len(kept) > count:
+            # Many trees are alike. The beginnings of their uuids exclude almost all of them.
+            tied = kept[gaps[kept] == edge]
+            beginnings = block.uuids.beginnings(block.roots[tree_numbers[tied]])
+            last = min(count, len(tied)) - 1
+            first = tied[beginnings <= np.partition(beginnings, last)[last]]
+            kept = np.concatenate((np.flatnonzero(gaps < edge), first))
         tree_numbers, gaps = tree_numbers[kept], gaps[kept]
-    roots, matrix = block.roots[tree_numbers], block.uuids.matrix
-    if matrix is None:
-        uuids = np.array([block.uuids[index] for index in roots.tolist()], np.bytes_)
-    else:
-        uuids = np.ascontiguousarray(matrix[roots]).view(f"S{matrix.shape[1]}").reshape(-1)
-    return [int(number) for number in tree_numbers[np.lexsort((uuids, gaps))[:count]]]
+    uuids = block.uuids.texts(block.roots[tree_numbers])
+    smallest: list[int] = tree_numbers[np.lexsort((uuids, gaps))[:count]].tolist()
+    return smallest
 
 
 def _add_kinds(
-    kinds: dict[bytes, _Near], block: Block, block_number: int, far: BoolColumn, found: TreeGaps
+    kinds: dict[tuple[float, ...], _Near],
+    block: Block,
+    block_number: int,
+    far: BoolColumn,
+    found: TreeGaps,
 ) -> None:
     """Add the nearest tree of each kind. A kind tells which parts fail, and whether by room."""
     tree_numbers = np.flatnonzero(far)
@@ -142,15 +149,24 @@ def _add_kinds(
     fewest = np.floor(found.total[tree_numbers]).min()
     tree_numbers = tree_numbers[found.total[tree_numbers] < fewest + 1]
     whole = found.total[tree_numbers] % 1 >= fewest * (WHOLE_GAP - 1)
-    parts = [np.floor(part[tree_numbers]) for part in found.parts]
-    facts = np.ascontiguousarray(np.column_stack((*parts, whole)))
-    _, first = np.unique(facts, axis=0, return_index=True)
-    for position in first[:_KINDS_MAX].tolist():
+    facts = [*(np.floor(part[tree_numbers]) for part in found.parts), whole.astype(np.float64)]
+    for position in _first_of_each(facts)[:_KINDS_MAX]:
         number = int(tree_numbers[position])
         near = _near(block, block_number, number, float(found.total[number]))
-        key = facts[position].tobytes()
+        key = tuple(float(fact[position]) for fact in facts)
         if key not in kinds or near.order < kinds[key].order:
             kinds[key] = near
+
+
+def _first_of_each(facts: list[FloatColumn]) -> list[int]:
+    """The position of the first of each different row of the columns, in the order of the rows."""
+    # Most facts are the same in all trees, and those that differ are faster to compare alone.
+    differing = [fact for fact in facts if (fact != fact[0]).any()]
+    if not differing:
+        return [0]
+    rows = np.column_stack(differing)
+    positions: list[int] = np.unique(rows, axis=0, return_index=True)[1].tolist()
+    return positions
 
 
 def _kinds(look: TreeLook, nearest: tuple[Miss, ...], kinds: Iterable[_Near]) -> tuple[Miss, ...]:
@@ -173,10 +189,15 @@ def _trees_apart(
         if len(apart) >= count or not whole[block_number].any():
             continue
         for alike in scan_block(forest, block_number, rules):
-            tree_numbers = [number for number in alike.tree_numbers if whole[block_number][number]]
             solvable = is_solvable(rules, alike.problem)
             if solvable is False:
-                apart += [_near(block, block_number, number, WHOLE_GAP) for number in tree_numbers]
+                tree_numbers = np.asarray(alike.tree_numbers, np.int32)
+                tree_numbers = tree_numbers[whole[block_number][tree_numbers]]
+                gaps = np.full(len(tree_numbers), WHOLE_GAP)
+                apart += [
+                    _near(block, block_number, number, WHOLE_GAP)
+                    for number in _smallest(block, tree_numbers, gaps, count)
+                ]
             if rules.effort.exhausted or (enough and solvable):
                 return _first(apart, count)
     return _first(apart, count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -11,13 +12,13 @@ import numpy as np
 from roost.model.capacity import is_allowed, remaining
 from roost.search.block import Block, InventoryColumns
 from roost.search.checks import RequirementChecks, SetCheck
-from roost.search.columns import FloatColumn
 from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.gaps import WHOLE_GAP, ForestGaps, SharingGap, provider_gaps
 from roost.search.lack import Lack, LackRule, LackStage, Miss, UnitRange
+from roost.search.lone_trees import LoneTrees
 from roost.search.plan import Slot
 from roost.search.rules import Rules
-from roost.search.togetherness import lacks_together
+from roost.search.togetherness import Togetherness
 
 
 class _Nearest(NamedTuple):
@@ -36,15 +37,19 @@ class TreeLook:
         self._forest = forest
         self._rules = rules
         self._gaps = gaps
-        # By block number and requirement.
-        self._columns: dict[tuple[int, int], FloatColumn] = {}
+        self._lone_trees = LoneTrees(forest)
+        self._togetherness = Togetherness(rules)
+        # By tree and requirement: the gap of each provider of the tree.
+        self._own_gaps: dict[tuple[TreeRef, int], list[float]] = {}
+        # By tree and requirement: the smallest gap, and the provider that has it.
+        self._found: dict[tuple[TreeRef, int], tuple[float, _Nearest]] = {}
 
     def miss(self, tree: TreeRef) -> Miss | None:
         """What the tree lacks; `None` if the tree has a candidate, or if that is not known."""
         by_slot = [list(self._slot_lacks(tree, slot)) for slot in self._rules.plan.slots]
         further = [*self._root_lacks(tree), *self._choice_lacks(tree)]
         if not (any(by_slot) or further):
-            further += lacks_together(self._forest, tree, self._rules)
+            further += self._togetherness.lacks(self._lone_trees.forest(tree), tree)
         lacks = [*further, *chain.from_iterable(by_slot)]
         if not lacks:
             return None
@@ -70,7 +75,9 @@ class TreeLook:
             yield Lack(LackStage.AGGREGATES, check.rule, "", uuid, aggregates=check.names)
 
     def _slot_lacks(self, tree: TreeRef, slot: Slot) -> Iterator[Lack]:
-        nearest = self._nearest(tree, slot.requirement_index)
+        gap, nearest = self._nearest(tree, slot.requirement_index)
+        if not gap:
+            return
         checks = self._gaps.checks.requirements[slot.requirement_index]
         block = self._forest.blocks[nearest.ref.block_number]
         index = nearest.ref.provider_index
@@ -202,16 +209,21 @@ class TreeLook:
     def _trait_set_number(self, ref: ProviderRef) -> int:
         return int(self._forest.blocks[ref.block_number].trait_set_numbers[ref.provider_index])
 
-    def _nearest(self, tree: TreeRef, requirement_index: int) -> _Nearest:
-        # Of equal ones the first: providers of the tree come before sharing providers.
-        return min(self._options(tree, requirement_index), key=lambda option: option[0])[1]
+    def _nearest(self, tree: TreeRef, requirement_index: int) -> tuple[float, _Nearest]:
+        """The smallest gap, and the provider that has it."""
+        found = self._found.get((tree, requirement_index))
+        if found is None:
+            # Of equal ones the first: providers of the tree come before sharing providers.
+            found = min(self._options(tree, requirement_index), key=itemgetter(0))
+            self._found[tree, requirement_index] = found
+        return found
 
     def _options(self, tree: TreeRef, requirement_index: int) -> Iterator[tuple[float, _Nearest]]:
         """The providers that could fill a slot, each with its gap."""
         block_number = tree.block_number
         block = self._forest.blocks[block_number]
         begin, end = block.starts[tree.tree_number : tree.tree_number + 2].tolist()
-        gaps = self._column(block_number, requirement_index)[begin:end].tolist()
+        gaps = self._gaps_in(tree, requirement_index)
         for index, gap in zip(range(begin, end), gaps, strict=True):
             yield gap, _Nearest(ProviderRef(block_number, index))
         reached = self._forest.aggregate_sets[
@@ -220,13 +232,15 @@ class TreeLook:
         for member in self._gaps.sharing.members:
             yield from _lent(member, member.gaps[requirement_index], reached)
 
-    def _column(self, block_number: int, requirement_index: int) -> FloatColumn:
-        key = block_number, requirement_index
-        if key not in self._columns:
+    def _gaps_in(self, tree: TreeRef, requirement_index: int) -> list[float]:
+        found = self._own_gaps.get((tree, requirement_index))
+        if found is None:
             checks = self._gaps.checks.requirements[requirement_index]
-            block = self._forest.blocks[block_number]
-            self._columns[key] = provider_gaps(checks, block, block_number)
-        return self._columns[key]
+            block = self._lone_trees.forest(tree).blocks[tree.block_number]
+            begin, end = block.starts[tree.tree_number : tree.tree_number + 2].tolist()
+            found = provider_gaps(checks, block, tree.block_number)[begin:end].tolist()
+            self._own_gaps[tree, requirement_index] = found
+        return found
 
 
 def _lent(

@@ -328,6 +328,9 @@ def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
         for requirement_index in range(len(plan.requirements))
     ]
     tree_numbers = np.asarray([tree.tree_number], np.int32)
-    found = EligibleTrees(eligible, tree_numbers)
-    (alike,) = alike_trees(block, tree.block_number, rules, found)
-    return alike.problem if all(alike.problem.providers) else None
+    columns = _tree_columns(block, rules, eligible, tree_numbers)
+    problem = _problem(rules, tuple(column.pieces()[0] for column in columns))
+    if rules.sharing_providers:
+        (alike,) = _trees_by_reach(block, tree.block_number, rules, problem, [tree.tree_number])
+        problem = alike.problem
+    return problem if all(problem.providers) else None

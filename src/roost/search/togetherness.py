@@ -45,20 +45,72 @@ class Relaxed:
         return bool(is_solvable(self.rules, self.problem))
 
 
-def lacks_together(forest: Forest, tree: TreeRef, rules: Rules) -> tuple[Lack, ...]:
-    """What the groups lack together in a tree in which each group has a provider.
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """The rules that a tree breaks, and what of them is to blame."""
 
-    Empty if the tree has a solution, or if the effort does not suffice to know.
-    """
-    problem = problem_in(forest, tree, rules)
-    if problem is None or is_solvable(rules, problem) is not False:
-        return ()
+    rules: tuple[LackRule, ...] = ()
+    classes: tuple[ContestedClass, ...] = ()
+    subtrees: tuple[tuple[int, ...], ...] = ()
+
+
+class Togetherness:
+    """Tells what groups lack together in trees in which each group has a provider."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        # Without isolation more classes are contested, so that the problem tells more.
+        self._wide_rules = _relaxed_rules(rules, [LackRule.ISOLATE])
+        # What trees break, by the problem that they pose by the wide rules.
+        self._known: dict[Problem, _Broken] = {}
+
+    def lacks(self, forest: Forest, tree: TreeRef) -> tuple[Lack, ...]:
+        """What the groups lack together in a tree.
+
+        Empty if the tree has a solution, or if the effort does not suffice to know.
+        """
+        wide = problem_in(forest, tree, self._wide_rules)
+        if wide is None:
+            return ()
+        problem = self._narrowed(wide)
+        broken = self._known.get(wide)
+        if broken is None:
+            broken = self._known[wide] = _find_broken(forest, tree, self._rules, problem)
+        return tuple(_lacks(forest, tree, self._rules, problem, broken))
+
+    def _narrowed(self, wide: Problem) -> Problem:
+        """The problem by the rules themselves, which has the rooms of fewer classes."""
+        rooms = self._wide_rules.contested_rooms(wide)
+        kept = (its for contested, _, its in rooms if contested in self._rules.contested_classes)
+        return wide._replace(usable_rooms=tuple(kept))
+
+
+def _find_broken(forest: Forest, tree: TreeRef, rules: Rules, problem: Problem) -> _Broken:
+    """The rules that a tree breaks, as few as possible."""
+    if is_solvable(rules, problem) is not False:
+        return _Broken()
     for count in range(1, len(_RULES) + 1):
         for left_out in combinations(_RULES, count):
             relaxed = _relax(forest, tree, rules, left_out)
             if relaxed is not None and relaxed.is_solvable:
-                return tuple(_lacks(forest, tree, rules, left_out))
-    return ()
+                return _Broken(
+                    left_out,
+                    _classes_to_blame(forest, tree, rules, left_out),
+                    _subtrees_to_blame(forest, tree, rules, left_out),
+                )
+    return _Broken()
+
+
+def _relaxed_rules(rules: Rules, left_out: Iterable[LackRule]) -> Rules:
+    """The rules without some of them; a problem leaves capacity out."""
+    plan = rules.plan
+    if LackRule.ISOLATE in left_out:
+        plan = replace(plan, isolated_sets=())
+    if LackRule.SAME_SUBTREE in left_out:
+        plan = replace(plan, same_subtrees=())
+    if LackRule.REQUIRED_TOGETHER in left_out:
+        plan = replace(plan, trait_choices=())
+    return Rules(plan, rules.sharing_providers, rules.effort)
 
 
 def _relax(
@@ -69,14 +121,7 @@ def _relax(
     classes: Iterable[int] | None = None,
 ) -> Relaxed | None:
     """The problem without these rules; `classes` restricts what capacity leaves out."""
-    plan = rules.plan
-    if LackRule.ISOLATE in left_out:
-        plan = replace(plan, isolated_sets=())
-    if LackRule.SAME_SUBTREE in left_out:
-        plan = replace(plan, same_subtrees=())
-    if LackRule.REQUIRED_TOGETHER in left_out:
-        plan = replace(plan, trait_choices=())
-    relaxed = Rules(plan, rules.sharing_providers, rules.effort)
+    relaxed = _relaxed_rules(rules, left_out)
     problem = problem_in(forest, tree, relaxed)
     if problem is None:
         return None
@@ -95,65 +140,61 @@ def _relax(
 
 
 def _lacks(
-    forest: Forest, tree: TreeRef, rules: Rules, broken: tuple[LackRule, ...]
+    forest: Forest, tree: TreeRef, rules: Rules, problem: Problem, broken: _Broken
 ) -> Iterator[Lack]:
     """A lack for each broken rule; for each class, if capacity is broken."""
-    for rule in broken:
+    for rule in broken.rules:
         if rule is LackRule.CAPACITY:
-            yield from _capacity_lacks(forest, tree, rules, broken)
+            for contested in broken.classes:
+                yield _capacity_lack(forest, tree, rules, problem, contested)
         elif rule is LackRule.ISOLATE:
-            yield _isolation_lack(forest, tree, rules)
+            yield _isolation_lack(rules, problem)
         elif rule is LackRule.SAME_SUBTREE:
-            yield from _subtree_lacks(forest, tree, rules, broken)
+            for slots in broken.subtrees:
+                yield Lack(LackStage.TOGETHER, rule, groups=_suffixes(rules, slots))
         else:
             traits = next(group for group in rules.plan.query.groups if not group.suffix).traits
             names = (*traits.required, *(name for names in traits.any_of for name in names))
             yield Lack(LackStage.TOGETHER, rule, group="", traits=tuple(dict.fromkeys(names)))
 
 
-def _capacity_lacks(
+def _classes_to_blame(
     forest: Forest, tree: TreeRef, rules: Rules, broken: tuple[LackRule, ...]
-) -> Iterator[Lack]:
-    # Without isolation more classes are contested.
-    others = tuple(rule for rule in broken if rule is not LackRule.CAPACITY)
-    rest = _relax(forest, tree, rules, others)
-    if rest is None:
-        return
-    contested_classes = rest.rules.contested_classes
+) -> tuple[ContestedClass, ...]:
+    """The one contested class whose capacity suffices to leave out, or all of them."""
+    if LackRule.CAPACITY not in broken:
+        return ()
+    contested_classes = _relaxed_rules(rules, broken).contested_classes
     for contested in contested_classes:
         relaxed = _relax(forest, tree, rules, broken, [contested.class_id])
         if relaxed is not None and relaxed.is_solvable:
-            contested_classes = (contested,)
-            break
-    for contested in contested_classes:
-        yield _capacity_lack(forest, tree, rest, contested)
+            return (contested,)
+    return contested_classes
 
 
-def _capacity_lack(forest: Forest, tree: TreeRef, rest: Relaxed, contested: ContestedClass) -> Lack:
+def _capacity_lack(
+    forest: Forest, tree: TreeRef, rules: Rules, problem: Problem, contested: ContestedClass
+) -> Lack:
     providers = {
         provider
         for requirement_index in contested.requirement_indexes
-        for provider in rest.problem.providers[requirement_index]
+        for provider in problem.providers[requirement_index]
     }
     return Lack(
         LackStage.TOGETHER,
         LackRule.CAPACITY,
-        provider=_uuid(forest, tree, rest.rules, *providers) if len(providers) == 1 else None,
+        provider=_uuid(forest, tree, rules, *providers) if len(providers) == 1 else None,
         resource_class=forest.vocabulary.class_names[contested.class_id],
         wanted=contested.total,
-        free=sum(_room(forest, tree, rest.rules, each, contested.class_id) for each in providers),
-        groups=_suffixes(rest.rules, contested.amount_by_slot),
+        free=sum(_room(forest, tree, rules, each, contested.class_id) for each in providers),
+        groups=_suffixes(rules, contested.amount_by_slot),
     )
 
 
-def _isolation_lack(forest: Forest, tree: TreeRef, rules: Rules) -> Lack:
-    problem = problem_in(forest, tree, rules)
+def _isolation_lack(rules: Rules, problem: Problem) -> Lack:
     # The set that lacks the most providers.
     slots, free = max(
-        (
-            (each, 0 if problem is None else _apart(rules, problem, each))
-            for each in rules.plan.isolated_sets
-        ),
+        ((each, _apart(rules, problem, each)) for each in rules.plan.isolated_sets),
         key=lambda found: len(found[0]) - found[1],
     )
     classes = {name for slot in slots for name in rules.plan.slots[slot].resources}
@@ -178,10 +219,12 @@ def _apart(rules: Rules, problem: Problem, slots: tuple[int, ...]) -> int:
     return len(chosen)
 
 
-def _subtree_lacks(
+def _subtrees_to_blame(
     forest: Forest, tree: TreeRef, rules: Rules, broken: tuple[LackRule, ...]
-) -> Iterator[Lack]:
+) -> tuple[tuple[int, ...], ...]:
     """The one same_subtree that suffices to leave out, or all of them."""
+    if LackRule.SAME_SUBTREE not in broken:
+        return ()
     subtrees = rules.plan.same_subtrees
     others = tuple(rule for rule in broken if rule is not LackRule.SAME_SUBTREE)
     for position, slots in enumerate(subtrees):
@@ -191,10 +234,8 @@ def _subtree_lacks(
         )
         relaxed = _relax(forest, tree, fewer, others)
         if relaxed is not None and relaxed.is_solvable:
-            subtrees = (slots,)
-            break
-    for slots in subtrees:
-        yield Lack(LackStage.TOGETHER, LackRule.SAME_SUBTREE, groups=_suffixes(rules, slots))
+            return (slots,)
+    return subtrees
 
 
 def _suffixes(rules: Rules, slots: Iterable[int]) -> tuple[str, ...]:

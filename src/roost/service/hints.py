@@ -18,6 +18,7 @@ from roost.search.candidates import find_candidates
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Miss
+from roost.search.lone_trees import LoneTrees
 from roost.search.togetherness import has_candidate_in
 from roost.service.query_changes import QueryChange, changes_for, drop_group, drop_in_tree
 
@@ -99,6 +100,7 @@ class _Check:
 
     def __init__(self, forest: Forest, query: CandidateQuery, pause: Callable[[], None]) -> None:
         self._forest = forest
+        self._lone_trees = LoneTrees(forest)
         self._query = query
         self._effort = Effort(units=_UNITS_MAX, pause=pause)
         self._left = _CHECKS_MAX
@@ -127,7 +129,8 @@ class _Check:
     def _works(self, query: CandidateQuery, tree: TreeRef | None) -> bool:
         self._left -= 1
         if tree is not None:
-            return has_candidate_in(self._forest, tree, query, self._effort)
+            lone = self._lone_trees.forest(tree)
+            return has_candidate_in(lone, tree, query, self._effort)
         one = replace(query, limit=1)
         found = find_candidates(self._forest, one, CandidateOrder(), pause=self._effort.pause)
         return bool(found.count)
