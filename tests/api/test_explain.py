@@ -292,3 +292,14 @@ def test_an_enormous_amount_is_explained(api: ApiClient, amount: str) -> None:
     # `max_unit` and room are both exceeded.
     assert [lack["stage"] for lack in miss["lacks"]] == ["unit", "room"]
     assert all(lack["wanted"] > lack["free"] == 8 for lack in miss["lacks"])
+
+
+@pytest.mark.parametrize("accept", ["text/html", "text/html,application/json;q=0.5", "image/png"])
+@pytest.mark.parametrize("path", ["/roost/explain?resources=NOPE", "/roost/nowhere"])
+def test_errors_are_json_whatever_the_client_prefers(
+    api: ApiClient, path: str, accept: str
+) -> None:
+    answer = api.at("1.0").get(path, accept=accept)
+    assert answer.status in (400, 404, 406)
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.error["code"].startswith("placement.")

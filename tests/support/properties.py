@@ -14,7 +14,7 @@ from hypothesis import core, settings
 EVERYDAY = "everyday"
 LONG = "long"
 # The long run tries so many times the examples of the everyday run.
-LONG_FACTOR = 8
+LONG_FACTOR = 5
 # The number of examples for a property that names none, in an everyday run.
 EXAMPLES = 100
 

@@ -276,7 +276,8 @@ def _unauthorized_response(request: Request, refusal: Unauthorized) -> Response:
 def _error_response(request: Request, error: HttpError) -> Response:
     content_type, body = errors.render(
         error,
-        request.header("accept"),
+        # Errors of our routes are JSON, whatever a client prefers.
+        None if request.is_extension else request.header("accept"),
         request.id,
         with_code=request.at_least(1, 23) or request.is_extension,
     )
