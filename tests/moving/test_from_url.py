@@ -13,6 +13,7 @@ import pytest
 from roost.client.survey import Survey, SurveyFailed
 from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.client.transport.http import HttpTransport
+from roost.client.versions import ServerTooOld
 from roost.moving import server_copy
 from roost.moving.server_copy import copy_server
 from roost.moving.survey_file import SurveyFile
@@ -259,7 +260,7 @@ def test_an_older_server_is_read_and_what_it_lacks_is_told(
 
 def test_a_server_without_trees_is_refused(transport: Scripted) -> None:
     transport.newest = "1.13"
-    with pytest.raises(SurveyFailed, match=r"1\.14"):
+    with pytest.raises(ServerTooOld, match=r"1\.14"):
         Survey(transport)
 
 
