@@ -298,6 +298,11 @@ BAD_CHANGES: dict[str, tuple[Any, int, str]] = {
         400,
         "changes[1]: VCPU of H1 would have 9 reserved of 8.",
     ),
+    "a negative ratio": (
+        {"inventory": {"provider": "H1", "resource_class": "VCPU", "allocation_ratio": -1}},
+        400,
+        "changes[1]: VCPU of H1 would have an allocation_ratio of -1",
+    ),
     "an unknown class": (
         {"inventory": {"provider": "H1", "resource_class": "CUSTOM_NONE", "total": 1}},
         400,
@@ -367,10 +372,13 @@ def test_a_bad_change_is_refused_with_its_position(api: ApiClient, name: str) ->
 BAD_BODIES: dict[str, tuple[Any, str]] = {
     "no question": ({"changes": []}, "ask"),
     "an empty list of questions": ({"ask": []}, "ask"),
-    "too many questions": ({"ask": [{"candidates": VCPU}] * 21}, "ask"),
+    "too many questions": (
+        {"ask": [{"candidates": VCPU}] * 21},
+        "ask: 21 are more than the 20 that a request may have. Send fewer.",
+    ),
     "too many changes": (
         {"ask": [{"candidates": VCPU}], "changes": [{"drain": "H1"}] * 101},
-        "changes",
+        "changes: 101 are more than the 100 that a request may have. Send fewer.",
     ),
     "a bad query": ({"ask": [{"candidates": VCPU}, {"candidates": "resources="}]}, "ask[1]: "),
     "an unknown name in a query": (

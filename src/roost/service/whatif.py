@@ -20,12 +20,13 @@ from roost.model.changes import (
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
 from roost.search.chosen_candidate import ChosenCandidate
+from roost.search.draft_tree import DraftInventory
 from roost.search.effort import no_pause
 from roost.search.forest import Forest
 from roost.search.overlay import NotInOverlay, Overlay, Terms
 from roost.service.candidates import check_names
-from roost.service.errors import Invalid, UnknownResourceClass
-from roost.service.whatif_facts import ChangeFacts, naming_change
+from roost.service.errors import Invalid, UnknownResourceClass, naming_place
+from roost.service.whatif_facts import ChangeFacts
 
 # The providers that all changes of a request together may add. A draft takes a kilobyte each.
 ADDED_PROVIDERS_MAX = 20_000
@@ -66,7 +67,7 @@ def apply_changes(
     outcomes = []
     for position, change in enumerate(changes):
         pause()
-        with naming_change(position):
+        with naming_place(f"changes[{position}]"):
             outcomes.append(changing.apply(change))
     return ChangedForest(changing.overlay.forest, outcomes, changing.made_up)
 
@@ -116,11 +117,7 @@ class _Changing:
         self.overlay.change_inventory(provider.uuid, class_id, change.fields)
         changed = self.overlay.inventory(provider.uuid, class_id)
         assert changed is not None, "the line above makes it"
-        if int(exact_capacity(changed.total, changed.reserved, changed.allocation_ratio)) < 0:
-            raise Invalid(
-                f"{name} of {provider.name} would have {changed.reserved} reserved of "
-                f"{changed.total}. Send a `reserved` that is at most the `total`."
-            )
+        _check_capacity(f"{name} of {provider.name}", changed)
         fields = ", ".join(f"{key} {value}" for key, value in change.fields.items())
         verb = "gets a new inventory of" if present is None else "changes its inventory of"
         text = f"{provider.name} {verb} {name}: {fields}."
@@ -209,6 +206,22 @@ _METHODS: Mapping[type[Change], Callable[[_Changing, Any], ChangeOutcome]] = {
     ClaimCandidate: _Changing._claim,
     Release: _Changing._release,
 }
+
+
+def _check_capacity(subject: str, inventory: DraftInventory) -> None:
+    """`Invalid` if the capacity is negative, with the field that makes it so."""
+    total, reserved, ratio = inventory.total, inventory.reserved, inventory.allocation_ratio
+    if int(exact_capacity(total, reserved, ratio)) >= 0:
+        return
+    if ratio < 0:
+        raise Invalid(
+            f"{subject} would have an allocation_ratio of {ratio}. "
+            "Send an `allocation_ratio` of at least 0."
+        )
+    raise Invalid(
+        f"{subject} would have {reserved} reserved of {total}. "
+        "Send a `reserved` that is at most the `total`."
+    )
 
 
 def _terms(forest: Forest, facts: ChangeFacts) -> dict[tuple[int, int], Terms]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -12,7 +11,7 @@ from roost.model.changes import Change, ChangeInventory, Release, named_provider
 from roost.model.consumers import ConsumerAllocations
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
-from roost.service.errors import DomainError, ErrorCode, NotFound
+from roost.service.errors import ErrorCode, NotFound, naming_place
 from roost.service.provider_references import resolve_provider
 from roost.store import allocations, inventories
 
@@ -35,7 +34,7 @@ def read_facts(connection: Connection, changes: Sequence[Change]) -> ChangeFacts
     stored: dict[str, tuple[int, Mapping[str, Inventory]]] = {}
     holdings: dict[str, ConsumerAllocations] = {}
     for position, change in enumerate(changes):
-        with naming_change(position):
+        with naming_place(f"changes[{position}]"):
             reference = named_provider(change)
             if reference is not None and reference not in providers:
                 providers[reference] = resolve_provider(connection, reference)
@@ -45,16 +44,6 @@ def read_facts(connection: Connection, changes: Sequence[Change]) -> ChangeFacts
             elif isinstance(change, Release):
                 holdings[change.consumer] = _holding(connection, change.consumer)
     return ChangeFacts(providers, stored, holdings)
-
-
-@contextmanager
-def naming_change(position: int) -> Iterator[None]:
-    """Let every refusal inside name the change by its position."""
-    try:
-        yield
-    except DomainError as error:
-        error.message = f"changes[{position}]: {error.message}"
-        raise
 
 
 def _holding(connection: Connection, consumer: str) -> ConsumerAllocations:
