@@ -18,11 +18,13 @@ from roost.search.vocabulary import Vocabulary
 from roost.service.provider_references import names_of_providers
 from roost.service.resilience import list_all_allocations, loss_sentence
 
+_PARAMETERS = ("lose", *PAGE_PARAMETERS)
+
 
 def show(services: Services, request: Request) -> Response:
     """For each root, whether what it holds would fit on the rest; those that would not."""
-    parameters = split_parameters(request, ("lose", *PAGE_PARAMETERS))
-    refuse_rest(parameters)
+    parameters = split_parameters(request, _PARAMETERS)
+    refuse_rest(parameters, _PARAMETERS)
     lose = parameters.own.get("lose", "1")
     if lose != "1":
         raise bad_parameter(
