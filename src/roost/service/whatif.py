@@ -16,9 +16,11 @@ from roost.model.changes import (
     Drain,
     Release,
     Remove,
+    named_provider,
 )
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
+from roost.model.text import counted
 from roost.search.chosen_candidate import ChosenCandidate
 from roost.search.draft_tree import DraftInventory
 from roost.search.effort import no_pause
@@ -90,20 +92,23 @@ class _Changing:
             return _METHODS[type(change)](self, change)
         except NotInOverlay as missing:
             raise Invalid(
-                f"provider {missing} is gone: an earlier change removes it. "
+                f"provider {named_provider(change) or missing} is gone: "
+                "an earlier change removes it. "
                 "Leave this change out, or send it before that change."
             ) from None
 
     def _drain(self, change: Drain) -> ChangeOutcome:
         provider = self._provider(change.provider)
         count = self.overlay.drain(provider.uuid)
-        text = f"{provider.name} is drained: {count} inventories take no further allocation."
+        take = "1 inventory takes" if count == 1 else f"{count} inventories take"
+        text = f"{provider.name} is drained: {take} no further allocation."
         return ChangeOutcome("drain", True, text, {"provider": _shown(provider)})
 
     def _remove(self, change: Remove) -> ChangeOutcome:
         provider = self._provider(change.provider)
         count = self.overlay.remove(provider.uuid)
-        text = f"{provider.name} is removed with all below it: {count} providers are gone."
+        gone = f"{counted(count, 'provider')} {'is' if count == 1 else 'are'} gone"
+        text = f"{provider.name} is removed with all below it: {gone}."
         return ChangeOutcome("remove", True, text, {"provider": _shown(provider)})
 
     def _change_inventory(self, change: ChangeInventory) -> ChangeOutcome:
@@ -127,7 +132,8 @@ class _Changing:
         provider = self._provider(change.provider)
         added, removed = map(self._trait_ids, (change.added, change.removed))
         self.overlay.change_traits(provider.uuid, added, removed)
-        text = f"{provider.name} gets {len(added)} traits and loses {len(removed)}."
+        gets = counted(len(added), "trait")
+        text = f"{provider.name} gets {gets} and loses {len(removed)}."
         return ChangeOutcome("traits", True, text, {"provider": _shown(provider)})
 
     def _add_trees(self, change: AddTrees) -> ChangeOutcome:
@@ -135,21 +141,24 @@ class _Changing:
         size = self.overlay.tree_size(provider.uuid)
         if len(self.made_up) + change.count * size > ADDED_PROVIDERS_MAX:
             raise Invalid(
-                f"{change.count} trees of {size} providers are too many: all changes together may "
-                f"add {ADDED_PROVIDERS_MAX} providers. Send a lower `count`."
+                f"{change.count} trees of {counted(size, 'provider')} are too many: "
+                f"all changes together may add {ADDED_PROVIDERS_MAX} providers. "
+                "Send a lower `count`."
             )
+        model_root = self._provider(provider.root_uuid)
         trees = self.overlay.add_trees(provider.uuid, change.count, empty=change.empty)
         roots = []
         for uuids in trees:
             self._added += 1
-            name = f"{provider.name}+{self._added}"
+            name = f"{model_root.name}+{self._added}"
             self.made_up |= {
                 uuid: f"{name}/{offset}" if offset else name for offset, uuid in enumerate(uuids)
             }
             roots.append({"uuid": uuids[0], "name": name})
+        are = "is" if change.count == 1 else "are"
         text = (
-            f"{change.count} new trees as that of {provider.name} are added. "
-            "Their uuids and names are made up: they exist in this answer only."
+            f"{counted(change.count, 'new tree')} as that of {provider.name} {are} added. "
+            "All new uuids and names are made up: they exist in this answer only."
         )
         details = {"provider": _shown(provider), "made_up": True, "roots": roots}
         return ChangeOutcome("add", True, text, details)
@@ -161,7 +170,7 @@ class _Changing:
             text = "The claim finds no candidate, so it changes nothing."
             return ChangeOutcome("claim", False, text)
         self.overlay.use(chosen.allocations)
-        text = f"A new consumer claims from {len(chosen.allocations)} providers."
+        text = f"A new consumer claims from {counted(len(chosen.allocations), 'provider')}."
         return ChangeOutcome(
             "claim",
             True,
@@ -182,7 +191,8 @@ class _Changing:
         self._released.add(consumer)
         held = self._facts.holdings[change.consumer].allocations
         self.overlay.use({each.provider_uuid: each.resources for each in held}, sign=-1)
-        text = f"Consumer {consumer} gives back what it holds from {len(held)} providers."
+        providers = counted(len(held), "provider")
+        text = f"Consumer {consumer} gives back what it holds from {providers}."
         return ChangeOutcome("release", True, text, {"consumer": consumer})
 
     def _provider(self, reference: str) -> Provider:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from roost.model.changes import Change, ChangeInventory, Release, named_provider
+from roost.model.changes import AddTrees, Change, ChangeInventory, Release, named_provider
 from roost.model.consumers import ConsumerAllocations
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
@@ -20,7 +20,7 @@ from roost.store import allocations, inventories
 class ChangeFacts:
     """What changes need from the tables. Facts that stay equal are those of a forest in between."""
 
-    # By the name or uuid that the client sent.
+    # By the name or uuid that the client sent. The root of a tree to copy is there by its uuid.
     providers: Mapping[str, Provider]
     # Generation and inventories by provider, where an inventory changes.
     inventories: Mapping[str, tuple[int, Mapping[str, Inventory]]]
@@ -38,7 +38,10 @@ def read_facts(connection: Connection, changes: Sequence[Change]) -> ChangeFacts
             reference = named_provider(change)
             if reference is not None and reference not in providers:
                 providers[reference] = resolve_provider(connection, reference)
-            if isinstance(change, ChangeInventory):
+            if isinstance(change, AddTrees):
+                root = providers[change.like].root_uuid
+                providers[root] = resolve_provider(connection, root)
+            elif isinstance(change, ChangeInventory):
                 uuid = providers[change.provider].uuid
                 stored[uuid] = inventories.provider_inventories(connection, uuid) or (0, {})
             elif isinstance(change, Release):
