@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from roost.api.extensions.paging import PAGE_PARAMETERS, cut_page
+from roost.api.extensions.paging import PAGE_PARAMETERS, parse_page
 from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
@@ -30,6 +30,7 @@ def show(services: Services, request: Request) -> Response:
         raise bad_parameter(
             f"lose is {lose[:40]!r}. Only the loss of one root at a time is worked out: send 1."
         )
+    asked_page = parse_page(parameters)
     limits = services.settings.limits
     allocations = services.read(list_all_allocations)
     forest = services.forest()
@@ -38,7 +39,7 @@ def show(services: Services, request: Request) -> Response:
         found = find_resilience(forest, allocations, turn.pause)
         times.end(Stage.SEARCH, began)
         times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
-    page = cut_page(parameters, found.roots, [root.root_uuid for root in found.roots])
+    page = asked_page.cut(found.roots, [root.root_uuid for root in found.roots])
     names = services.read(names_of_providers, [root.root_uuid for root in page.members])
     body = {
         "survives": found.survives,
