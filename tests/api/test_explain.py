@@ -131,6 +131,7 @@ def test_a_provider_restricts_everything_to_its_tree(api: ApiClient) -> None:
         found = explained(api, "VCPU:4", provider=reference)
         assert not found["feasible"]
         assert found["reason"]["stage"] == "unit"
+        assert found["reason"]["text"].startswith("No provider of this tree allows VCPU:4 by ")
         assert [row["providers"] for row in found["groups"][0]["funnel"]] == [1, 0, 0, 0, 0, 0]
     # A child stands for its tree.
     assert explained(api, "VCPU:4", provider="N1")["feasible"]

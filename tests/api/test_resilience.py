@@ -75,6 +75,27 @@ def test_the_answer_says_why_a_root_may_not_be_lost(api: ApiClient) -> None:
     assert found.keys() == {"H1", "H4"}
 
 
+@on_sqlite
+def test_the_answer_names_the_tie_to_what_consumers_hold_elsewhere(api: ApiClient) -> None:
+    """The second pool has room, but it does not reach the host."""
+    build_world(api, "*S(DISK 10, agg A), *R(DISK 10, agg B), H1(VCPU 4, agg A), H2(VCPU 4, agg A)")
+    hold(api, H1={"VCPU": 4}, S={"DISK": 5})
+    assert lost(api)["S"]["text"] == (
+        "What 1 consumer holds from S does not fit elsewhere: too few other roots have room for "
+        "5 DISK_GB at once and reach the roots where the consumers keep the rest."
+    )
+
+
+@on_sqlite
+def test_the_answer_names_the_pool_that_does_not_reach_another_host(api: ApiClient) -> None:
+    build_world(api, "*S(DISK 10, agg A), H1(VCPU 4, agg A), H2(VCPU 4, agg B)")
+    hold(api, H1={"VCPU": 4}, S={"DISK": 5})
+    assert lost(api)["H1"]["text"] == (
+        "What 1 consumer holds from H1 does not fit elsewhere: too few other roots have room for "
+        "4 VCPU at once and are reached by the sharing providers where the consumers keep the rest."
+    )
+
+
 # Each world, what its consumers hold, and the roots that may not be lost.
 CASES: dict[str, tuple[str, list[dict[str, dict[str, int]]], set[str]]] = {
     "nothing is held": ("H1(VCPU 1), H2(VCPU 1)", [], set()),
@@ -185,7 +206,7 @@ def test_roots_come_in_pages(api: ApiClient) -> None:
         ("lose=2", "Only the loss of one root at a time is worked out: send 1."),
         ("lose=", "lose is ''"),
         ("lose=1&lose=1", "lose may be sent once."),
-        ("resources=VCPU:1", "'resources' is no parameter of this route."),
+        ("resources=VCPU:1", "Leave it out: the route takes lose, page_limit, marker."),
         ("page_limit=0", "page_limit is '0'."),
         ("marker=%21", "marker is none of ours."),
     ],

@@ -220,7 +220,7 @@ def test_added_trees_are_as_their_model_without_its_usage(api: ApiClient) -> Non
     assert said["made_up"] is True
     side = answer["answers"][0]["after"]
     assert roots(side) == {root["uuid"] for root in said["roots"]}
-    assert [root["name"] for root in said["roots"]] == ["N1+1", "N1+2"]
+    assert [root["name"] for root in said["roots"]] == ["H1+1", "H1+2"]
     (root,) = (
         its for uuid, its in side["provider_summaries"].items() if uuid in said["roots"][0].values()
     )
@@ -275,6 +275,32 @@ def test_an_empty_cloud_has_no_candidates(api: ApiClient) -> None:
     assert after(api) == as_asked(api, VCPU)
 
 
+# Each change of one thing, and its sentence.
+ONE: dict[str, tuple[Any, str]] = {
+    "drain": ({"drain": "N1"}, "N1 is drained: 1 inventory takes no further allocation."),
+    "remove": ({"remove": "N1"}, "N1 is removed with all below it: 1 provider is gone."),
+    "traits": (
+        {"traits": {"provider": "H1", "remove": ["CUSTOM_T1"], "add": ["CUSTOM_T2"]}},
+        "H1 gets 1 trait and loses 1.",
+    ),
+    "add": ({"add": {"like": "H1"}}, "1 new tree as that of H1 is added."),
+    "claim": ({"claim": {"query": VCPU}}, "A new consumer claims from 1 provider."),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_one_thing_is_told_in_the_singular(api: ApiClient, name: str) -> None:
+    build_world(api, f"{WORLD}, H3(T2)")
+    change, sentence = ONE[name]
+    assert whatif(api, change).json["changes"][0]["text"].startswith(sentence)
+
+
+def test_one_provider_gives_back_in_the_singular(api: ApiClient) -> None:
+    build_world(api, WORLD)
+    (said,) = whatif(api, {"release": claim(api, "H2", "VCPU", 3)}).json["changes"]
+    assert said["text"].endswith("gives back what it holds from 1 provider.")
+
+
 NEW = {"provider": "H1", "resource_class": "DISK_GB"}
 BAD_CHANGES: dict[str, tuple[Any, int, str]] = {
     "no such kind": ({"move": "H1"}, 400, "changes[1]"),
@@ -297,6 +323,11 @@ BAD_CHANGES: dict[str, tuple[Any, int, str]] = {
         {"inventory": {"provider": "H1", "resource_class": "VCPU", "reserved": 9}},
         400,
         "changes[1]: VCPU of H1 would have 9 reserved of 8.",
+    ),
+    "a negative ratio": (
+        {"inventory": {"provider": "H1", "resource_class": "VCPU", "allocation_ratio": -1}},
+        400,
+        "changes[1]: VCPU of H1 would have an allocation_ratio of -1",
     ),
     "an unknown class": (
         {"inventory": {"provider": "H1", "resource_class": "CUSTOM_NONE", "total": 1}},
@@ -339,7 +370,7 @@ BAD_CHANGES: dict[str, tuple[Any, int, str]] = {
         404,
         "changes[1]: No provider has the uuid or name 'H9'",
     ),
-    "a removed provider": ({"drain": "N2"}, 400, "changes[1]: provider"),
+    "a removed provider": ({"drain": "N2"}, 400, "changes[1]: provider N2 is gone"),
     "an unknown consumer": (
         {"release": UNKNOWN},
         404,
@@ -367,10 +398,13 @@ def test_a_bad_change_is_refused_with_its_position(api: ApiClient, name: str) ->
 BAD_BODIES: dict[str, tuple[Any, str]] = {
     "no question": ({"changes": []}, "ask"),
     "an empty list of questions": ({"ask": []}, "ask"),
-    "too many questions": ({"ask": [{"candidates": VCPU}] * 21}, "ask"),
+    "too many questions": (
+        {"ask": [{"candidates": VCPU}] * 21},
+        "ask: 21 are more than the 20 that a request may have. Send fewer.",
+    ),
     "too many changes": (
         {"ask": [{"candidates": VCPU}], "changes": [{"drain": "H1"}] * 101},
-        "changes",
+        "changes: 101 are more than the 100 that a request may have. Send fewer.",
     ),
     "a bad query": ({"ask": [{"candidates": VCPU}, {"candidates": "resources="}]}, "ask[1]: "),
     "an unknown name in a query": (

@@ -78,7 +78,10 @@ def test_without_questions_only_free_amounts_are_told(worlds: Worlds) -> None:
         ("resources=VCPU:1", "Send each question as `ask`"),
         ("ask=resources%3DVCPU:1&limit=1", "'limit' is no parameter of this route."),
         ("ask=resources%3DVCPU:1&ask=resources%3DVCPU:x", "ask[1]: Requested resource VCPU"),
-        ("ask=resources%3DNOPE:1", "No such resource class NOPE."),
+        (
+            "ask=resources%3DNOPE:1",
+            "ask[0]: Invalid resource class in resources parameter: No such",
+        ),
         ("ask=", "ask[0]: There must be at least one resources"),
         ("&".join(["ask=resources%3DVCPU:1"] * 21), "A request takes 20 questions."),
     ],

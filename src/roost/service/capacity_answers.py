@@ -12,6 +12,7 @@ from roost.search.packing.capacity import Capacity
 from roost.search.packing.finding import find_capacity
 from roost.search.packing.limits import LimitingClass
 from roost.service.candidates import check_names
+from roost.service.errors import naming_place
 
 
 def capacity_of(
@@ -40,8 +41,9 @@ def fragmentation_of(
 ) -> Fragmentation:
     """What is free, and what of it each query can use; `Invalid` for an unknown name.
 
-    The limits of the queries do not count.
+    A refusal names the query by its position. The limits of the queries do not count.
     """
-    for query in queries:
-        check_names(forest.vocabulary, query)
+    for position, query in enumerate(queries):
+        with naming_place(f"ask[{position}]"):
+            check_names(forest.vocabulary, query)
     return find_fragmentation(forest, queries, pause=pause)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 
@@ -45,6 +47,16 @@ class DomainError(Exception):
         super().__init__(message)
         self.message = message
         self.code = code
+
+
+@contextmanager
+def naming_place(place: str) -> Iterator[None]:
+    """Let every refusal inside begin with a place in the request, such as `ask[0]`."""
+    try:
+        yield
+    except DomainError as error:
+        error.message = f"{place}: {error.message}"
+        raise
 
 
 class NotFound(DomainError):

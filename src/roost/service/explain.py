@@ -119,18 +119,19 @@ def _reason(
     is_exact: bool,
 ) -> Reason:
     stage, suffix, blamed, clash = empty
+    of_one_tree = only_tree is not None
     if isinstance(stage, GroupStage):
         group = next(group for group in query.groups if group.suffix == suffix)
         fact = _fact(forest, group, stage, blamed, only_tree)
-        text = group_reason(group, stage, blamed, fact)
+        text = group_reason(group, stage, blamed, fact, of_one_tree=of_one_tree)
         return Reason(stage.value, suffix, blamed, text)
     names = forest.vocabulary.class_names
     if stage is RequestStage.ROOT:
-        text = root_reason(query)
+        text = root_reason(query, of_one_tree=of_one_tree)
     elif stage is RequestStage.GROUPS:
-        text = groups_reason(query)
+        text = groups_reason(query, of_one_tree=of_one_tree)
     elif is_exact:
-        text = together_reason(query, clash, names)
+        text = together_reason(query, clash, names, of_one_tree=of_one_tree)
     else:
         return Reason(stage.value, None, None, GAVE_UP)
     is_room = clash is not None and clash.kind is JointKind.ROOM

@@ -5,10 +5,16 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from roost.search.evacuation import LossOutcome
+from roost.search.holdings import HoldingKind
 from roost.search.resilience import LostRoot
 from roost.search.rows import AllocationRows
 from roost.search.vocabulary import Vocabulary
 from roost.store.forest.reading import read_allocations
+
+_TIES = {
+    "reaches": "reach the roots where the consumers keep the rest",
+    "reached by": "are reached by the sharing providers where the consumers keep the rest",
+}
 
 
 def list_all_allocations(connection: Connection) -> AllocationRows:
@@ -35,8 +41,16 @@ def _reason(root: LostRoot, vocabulary: Vocabulary) -> str:
                 f"{amount} {vocabulary.class_names.get(class_id, 'of a resource class')}"
                 for class_id, amount in verdict.kind.amounts.items()
             )
-            return f"does not fit elsewhere: too few other roots have room for {wanted} at once"
+            room = f"have room for {wanted} at once"
+            conditions = " and ".join([room, *_tie_phrases(verdict.kind)])
+            return f"does not fit elsewhere: too few other roots {conditions}"
         case LossOutcome.NO_ARRANGEMENT:
             return "does not fit elsewhere: each consumer has a place, but not all of them at once"
         case _:
             return "may not fit elsewhere: the search found no arrangement before it had to end"
+
+
+def _tie_phrases(kind: HoldingKind) -> list[str]:
+    """What the new root must be tied to, because each consumer keeps the rest of its holdings."""
+    relations = {relation for relation, _ in kind.ties}
+    return [phrase for relation, phrase in _TIES.items() if relation in relations]

@@ -54,9 +54,19 @@ def row_sentence(group: RequestGroup, stage: GroupStage, count: StageCount) -> s
 
 
 def group_reason(
-    group: RequestGroup, stage: GroupStage, resource_class: str | None, fact: str | None
+    group: RequestGroup,
+    stage: GroupStage,
+    resource_class: str | None,
+    fact: str | None,
+    *,
+    of_one_tree: bool = False,
 ) -> str:
-    """Why a stage left no tree for a group. The fact says how near the nearest provider is."""
+    """Why a stage left no tree for a group. The fact says how near the nearest provider is.
+
+    >>> group_reason(RequestGroup("", {"VCPU": 1}), GroupStage.CLASS, None, None, of_one_tree=True)
+    'No provider of this tree has inventory of VCPU.'
+    """
+    no_provider = "no provider of this tree" if of_one_tree else "no provider"
     phrase = _phrase(group, stage, singular=True, resource_class=resource_class)
     if phrase is None:
         text = (
@@ -65,11 +75,11 @@ def group_reason(
         )
     elif _takes_several(group) and resource_class is None:
         classes = _joined(list(group.resources))
-        text = f"no tree has, for each of {classes}, a provider that {phrase}"
+        text = f"{_no_tree(of_one_tree)} has, for each of {classes}, a provider that {phrase}"
     elif stage in RESOURCE_STAGES:
-        text = f"no provider {phrase}"
+        text = f"{no_provider} {phrase}"
     else:
-        text = f"no provider that passes the stages before {phrase}"
+        text = f"{no_provider} that passes the stages before {phrase}"
     return _of_group(group, text if fact is None else f"{text}; {fact}")
 
 
@@ -89,26 +99,38 @@ def tree_sentence(query: CandidateQuery, stage: RequestStage, tree_count: int) -
     return _sentence(f"{trees} {have} a root that {asked}")
 
 
-def root_reason(query: CandidateQuery) -> str:
+def root_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     """Why no root may serve."""
-    return _sentence(f"no tree has a root that {_root_phrase(query)}")
+    return _sentence(f"{_no_tree(of_one_tree)} has a root that {_root_phrase(query)}")
 
 
-def groups_reason(query: CandidateQuery) -> str:
+def groups_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     """Why no tree has a provider for each group by itself."""
     asked = " and ".join(_root_parts(query))
     root = f" and a root that {asked}" if asked else ""
     suffixes = [group.suffix or "without suffix" for group in query.groups]
     return _sentence(
-        f"no tree has a provider for each of the groups {_joined(_few(suffixes))}{root}"
+        f"{_no_tree(of_one_tree)} has a provider for each of the groups "
+        f"{_joined(_few(suffixes))}{root}"
     )
 
 
-def together_reason(query: CandidateQuery, clash: JointCondition | None, names: ClassNames) -> str:
+def together_reason(
+    query: CandidateQuery,
+    clash: JointCondition | None,
+    names: ClassNames,
+    *,
+    of_one_tree: bool = False,
+) -> str:
     """Why no tree serves all groups together, by the joint condition that is to blame."""
-    return _sentence(
-        f"each group by itself has a provider, but no tree {_joint_phrase(query, clash, names)}"
-    )
+    no_tree = _no_tree(of_one_tree)
+    phrase = _joint_phrase(query, clash, names)
+    return _sentence(f"each group by itself has a provider, but {no_tree} {phrase}")
+
+
+def _no_tree(of_one_tree: bool) -> str:
+    """The subject of a reason: its verb says what is asked of a tree."""
+    return "this tree is not one that" if of_one_tree else "no tree"
 
 
 def _joint_phrase(query: CandidateQuery, clash: JointCondition | None, names: ClassNames) -> str:

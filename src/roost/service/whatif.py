@@ -16,16 +16,19 @@ from roost.model.changes import (
     Drain,
     Release,
     Remove,
+    named_provider,
 )
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
+from roost.model.text import counted
 from roost.search.chosen_candidate import ChosenCandidate
+from roost.search.draft_tree import DraftInventory
 from roost.search.effort import no_pause
 from roost.search.forest import Forest
 from roost.search.overlay import NotInOverlay, Overlay, Terms
 from roost.service.candidates import check_names
-from roost.service.errors import Invalid, UnknownResourceClass
-from roost.service.whatif_facts import ChangeFacts, naming_change
+from roost.service.errors import Invalid, UnknownResourceClass, naming_place
+from roost.service.whatif_facts import ChangeFacts
 
 # The providers that all changes of a request together may add. A draft takes a kilobyte each.
 ADDED_PROVIDERS_MAX = 20_000
@@ -66,7 +69,7 @@ def apply_changes(
     outcomes = []
     for position, change in enumerate(changes):
         pause()
-        with naming_change(position):
+        with naming_place(f"changes[{position}]"):
             outcomes.append(changing.apply(change))
     return ChangedForest(changing.overlay.forest, outcomes, changing.made_up)
 
@@ -89,20 +92,23 @@ class _Changing:
             return _METHODS[type(change)](self, change)
         except NotInOverlay as missing:
             raise Invalid(
-                f"provider {missing} is gone: an earlier change removes it. "
+                f"provider {named_provider(change) or missing} is gone: "
+                "an earlier change removes it. "
                 "Leave this change out, or send it before that change."
             ) from None
 
     def _drain(self, change: Drain) -> ChangeOutcome:
         provider = self._provider(change.provider)
         count = self.overlay.drain(provider.uuid)
-        text = f"{provider.name} is drained: {count} inventories take no further allocation."
+        take = "1 inventory takes" if count == 1 else f"{count} inventories take"
+        text = f"{provider.name} is drained: {take} no further allocation."
         return ChangeOutcome("drain", True, text, {"provider": _shown(provider)})
 
     def _remove(self, change: Remove) -> ChangeOutcome:
         provider = self._provider(change.provider)
         count = self.overlay.remove(provider.uuid)
-        text = f"{provider.name} is removed with all below it: {count} providers are gone."
+        gone = f"{counted(count, 'provider')} {'is' if count == 1 else 'are'} gone"
+        text = f"{provider.name} is removed with all below it: {gone}."
         return ChangeOutcome("remove", True, text, {"provider": _shown(provider)})
 
     def _change_inventory(self, change: ChangeInventory) -> ChangeOutcome:
@@ -116,11 +122,7 @@ class _Changing:
         self.overlay.change_inventory(provider.uuid, class_id, change.fields)
         changed = self.overlay.inventory(provider.uuid, class_id)
         assert changed is not None, "the line above makes it"
-        if int(exact_capacity(changed.total, changed.reserved, changed.allocation_ratio)) < 0:
-            raise Invalid(
-                f"{name} of {provider.name} would have {changed.reserved} reserved of "
-                f"{changed.total}. Send a `reserved` that is at most the `total`."
-            )
+        _check_capacity(f"{name} of {provider.name}", changed)
         fields = ", ".join(f"{key} {value}" for key, value in change.fields.items())
         verb = "gets a new inventory of" if present is None else "changes its inventory of"
         text = f"{provider.name} {verb} {name}: {fields}."
@@ -130,7 +132,8 @@ class _Changing:
         provider = self._provider(change.provider)
         added, removed = map(self._trait_ids, (change.added, change.removed))
         self.overlay.change_traits(provider.uuid, added, removed)
-        text = f"{provider.name} gets {len(added)} traits and loses {len(removed)}."
+        gets = counted(len(added), "trait")
+        text = f"{provider.name} gets {gets} and loses {len(removed)}."
         return ChangeOutcome("traits", True, text, {"provider": _shown(provider)})
 
     def _add_trees(self, change: AddTrees) -> ChangeOutcome:
@@ -138,21 +141,24 @@ class _Changing:
         size = self.overlay.tree_size(provider.uuid)
         if len(self.made_up) + change.count * size > ADDED_PROVIDERS_MAX:
             raise Invalid(
-                f"{change.count} trees of {size} providers are too many: all changes together may "
-                f"add {ADDED_PROVIDERS_MAX} providers. Send a lower `count`."
+                f"{change.count} trees of {counted(size, 'provider')} are too many: "
+                f"all changes together may add {ADDED_PROVIDERS_MAX} providers. "
+                "Send a lower `count`."
             )
+        model_root = self._provider(provider.root_uuid)
         trees = self.overlay.add_trees(provider.uuid, change.count, empty=change.empty)
         roots = []
         for uuids in trees:
             self._added += 1
-            name = f"{provider.name}+{self._added}"
+            name = f"{model_root.name}+{self._added}"
             self.made_up |= {
                 uuid: f"{name}/{offset}" if offset else name for offset, uuid in enumerate(uuids)
             }
             roots.append({"uuid": uuids[0], "name": name})
+        are = "is" if change.count == 1 else "are"
         text = (
-            f"{change.count} new trees as that of {provider.name} are added. "
-            "Their uuids and names are made up: they exist in this answer only."
+            f"{counted(change.count, 'new tree')} as that of {provider.name} {are} added. "
+            "All new uuids and names are made up: they exist in this answer only."
         )
         details = {"provider": _shown(provider), "made_up": True, "roots": roots}
         return ChangeOutcome("add", True, text, details)
@@ -164,7 +170,7 @@ class _Changing:
             text = "The claim finds no candidate, so it changes nothing."
             return ChangeOutcome("claim", False, text)
         self.overlay.use(chosen.allocations)
-        text = f"A new consumer claims from {len(chosen.allocations)} providers."
+        text = f"A new consumer claims from {counted(len(chosen.allocations), 'provider')}."
         return ChangeOutcome(
             "claim",
             True,
@@ -185,7 +191,8 @@ class _Changing:
         self._released.add(consumer)
         held = self._facts.holdings[change.consumer].allocations
         self.overlay.use({each.provider_uuid: each.resources for each in held}, sign=-1)
-        text = f"Consumer {consumer} gives back what it holds from {len(held)} providers."
+        providers = counted(len(held), "provider")
+        text = f"Consumer {consumer} gives back what it holds from {providers}."
         return ChangeOutcome("release", True, text, {"consumer": consumer})
 
     def _provider(self, reference: str) -> Provider:
@@ -209,6 +216,22 @@ _METHODS: Mapping[type[Change], Callable[[_Changing, Any], ChangeOutcome]] = {
     ClaimCandidate: _Changing._claim,
     Release: _Changing._release,
 }
+
+
+def _check_capacity(subject: str, inventory: DraftInventory) -> None:
+    """`Invalid` if the capacity is negative, with the field that makes it so."""
+    total, reserved, ratio = inventory.total, inventory.reserved, inventory.allocation_ratio
+    if int(exact_capacity(total, reserved, ratio)) >= 0:
+        return
+    if ratio < 0:
+        raise Invalid(
+            f"{subject} would have an allocation_ratio of {ratio}. "
+            "Send an `allocation_ratio` of at least 0."
+        )
+    raise Invalid(
+        f"{subject} would have {reserved} reserved of {total}. "
+        "Send a `reserved` that is at most the `total`."
+    )
 
 
 def _terms(forest: Forest, facts: ChangeFacts) -> dict[tuple[int, int], Terms]:

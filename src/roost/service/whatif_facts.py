@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from roost.model.changes import Change, ChangeInventory, Release, named_provider
+from roost.model.changes import AddTrees, Change, ChangeInventory, Release, named_provider
 from roost.model.consumers import ConsumerAllocations
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
-from roost.service.errors import DomainError, ErrorCode, NotFound
+from roost.service.errors import ErrorCode, NotFound, naming_place
 from roost.service.provider_references import resolve_provider
 from roost.store import allocations, inventories
 
@@ -21,7 +20,7 @@ from roost.store import allocations, inventories
 class ChangeFacts:
     """What changes need from the tables. Facts that stay equal are those of a forest in between."""
 
-    # By the name or uuid that the client sent.
+    # By the name or uuid that the client sent. The root of a tree to copy is there by its uuid.
     providers: Mapping[str, Provider]
     # Generation and inventories by provider, where an inventory changes.
     inventories: Mapping[str, tuple[int, Mapping[str, Inventory]]]
@@ -35,26 +34,19 @@ def read_facts(connection: Connection, changes: Sequence[Change]) -> ChangeFacts
     stored: dict[str, tuple[int, Mapping[str, Inventory]]] = {}
     holdings: dict[str, ConsumerAllocations] = {}
     for position, change in enumerate(changes):
-        with naming_change(position):
+        with naming_place(f"changes[{position}]"):
             reference = named_provider(change)
             if reference is not None and reference not in providers:
                 providers[reference] = resolve_provider(connection, reference)
-            if isinstance(change, ChangeInventory):
+            if isinstance(change, AddTrees):
+                root = providers[change.like].root_uuid
+                providers[root] = resolve_provider(connection, root)
+            elif isinstance(change, ChangeInventory):
                 uuid = providers[change.provider].uuid
                 stored[uuid] = inventories.provider_inventories(connection, uuid) or (0, {})
             elif isinstance(change, Release):
                 holdings[change.consumer] = _holding(connection, change.consumer)
     return ChangeFacts(providers, stored, holdings)
-
-
-@contextmanager
-def naming_change(position: int) -> Iterator[None]:
-    """Let every refusal inside name the change by its position."""
-    try:
-        yield
-    except DomainError as error:
-        error.message = f"changes[{position}]: {error.message}"
-        raise
 
 
 def _holding(connection: Connection, consumer: str) -> ConsumerAllocations:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from roost.api.extensions.paging import PAGE_PARAMETERS, cut_page
+from roost.api.extensions.paging import PAGE_PARAMETERS, AskedPage, parse_page
 from roost.api.extensions.parameters import (
-    Parameters,
     bad_parameter,
     parse_query_pairs,
     split_parameters,
@@ -28,6 +27,7 @@ def show(services: Services, request: Request) -> Response:
     by = parameters.own.get("by")
     if by not in (None, "root"):
         raise bad_parameter(f"by is {by[:40]!r}. Send `by=root`, or leave it out.")
+    asked_page = parse_page(parameters)
     limits = services.settings.limits
     query = parse_query_pairs(parameters.rest, limits)
     forest = services.forest()
@@ -38,7 +38,7 @@ def show(services: Services, request: Request) -> Response:
         times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
     content = capacity_content(found)
     if by is not None:
-        content |= _roots(services, parameters, found)
+        content |= _roots(services, asked_page, found)
     return json_response(content)
 
 
@@ -56,10 +56,10 @@ def capacity_content(found: Capacity) -> dict[str, Any]:
     }
 
 
-def _roots(services: Services, parameters: Parameters, found: Capacity) -> dict[str, Any]:
+def _roots(services: Services, asked_page: AskedPage, found: Capacity) -> dict[str, Any]:
     """The page of roots that hold a consumer, and the marker of the next page."""
     roots = found.roots()
-    page = cut_page(parameters, roots, [root.uuid for root in roots])
+    page = asked_page.cut(roots, [root.uuid for root in roots])
     names = services.read(names_of_providers, [root.uuid for root in page.members])
     return {
         "roots": [

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # One for each version, twice: a service has one prefix, or two while an operator changes it.
 _KEPT_MAX = 96
 
+_PARAMETERS = ("version",)
+
 
 class OpenApiDocuments:
     """The documents of a route table, each made once in the life of a process."""
@@ -39,8 +41,8 @@ class OpenApiDocuments:
 
     def show(self, request: Request) -> Response:
         """The document of the version that the client asks for, or of all versions."""
-        parameters = split_parameters(request, ("version",))
-        refuse_rest(parameters)
+        parameters = split_parameters(request, _PARAMETERS)
+        refuse_rest(parameters, _PARAMETERS)
         body, tag = self._kept(_version(parameters.own.get("version")), request.prefix)
         headers = [("etag", tag), ("cache-control", "no-cache")]
         if _knows(request.header("if-none-match"), tag):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -25,23 +26,29 @@ class Page(Generic[T]):
     next: str | None
 
 
-def cut_page(parameters: Parameters, members: Sequence[T], keys: Sequence[str]) -> Page[T]:
-    """The page that the client asks for. `keys` has the key of each member, in ascending order.
+@dataclass(frozen=True, slots=True)
+class AskedPage:
+    """The page that a client asks for: its length, and the key after which it begins."""
 
-    A marker is the key of the last member sent, so members that come and go move no page.
-    """
+    length: int
+    after: str | None
+
+    def cut(self, members: Sequence[T], keys: Sequence[str]) -> Page[T]:
+        """The page of these members. `keys` has the key of each, in ascending order.
+
+        A marker is the key of the last member sent, so members that come and go move no page.
+        """
+        begin = 0 if self.after is None else bisect_right(keys, self.after)
+        end = begin + self.length
+        more = end < len(members)
+        return Page(members[begin:end], _encoded(keys[end - 1]) if more else None)
+
+
+def parse_page(parameters: Parameters) -> AskedPage:
+    """The page in the parameters; 400 if its length or its marker is bad."""
     length = parameters.integer("page_limit", _LENGTH_DEFAULT, least=1, most=_LENGTH_MAX)
-    begin = _begin(parameters.own.get("marker"), keys)
-    end = begin + length
-    more = end < len(members)
-    return Page(members[begin:end], _encoded(keys[end - 1]) if more else None)
-
-
-def _begin(marker: str | None, keys: Sequence[str]) -> int:
-    if marker is None:
-        return 0
-    last = _decoded(marker)
-    return next((position for position, key in enumerate(keys) if key > last), len(keys))
+    marker = parameters.own.get("marker")
+    return AskedPage(length, None if marker is None else _decoded(marker))
 
 
 def _encoded(key: str) -> str:

@@ -52,10 +52,13 @@ def split_parameters(request: Request, own: Collection[str]) -> Parameters:
     return Parameters(found, rest)
 
 
-def refuse_rest(parameters: Parameters) -> None:
-    """400 if the query string has a parameter that the route does not know."""
+def refuse_rest(parameters: Parameters, own: Collection[str]) -> None:
+    """400 if the query string has a parameter besides the route's own."""
     if parameters.rest:
-        raise bad_parameter(f"{parameters.rest[0][0][:40]!r} is no parameter of this route.")
+        name, known = parameters.rest[0][0], ", ".join(own)
+        raise bad_parameter(
+            f"{name[:40]!r} is no parameter of this route. Leave it out: the route takes {known}."
+        )
 
 
 def parse_query_pairs(pairs: list[tuple[str, str]], limits: Limits) -> CandidateQuery:

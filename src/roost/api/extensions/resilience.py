@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from roost.api.extensions.paging import PAGE_PARAMETERS, cut_page
+from roost.api.extensions.paging import PAGE_PARAMETERS, parse_page
 from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
@@ -18,16 +18,19 @@ from roost.search.vocabulary import Vocabulary
 from roost.service.provider_references import names_of_providers
 from roost.service.resilience import list_all_allocations, loss_sentence
 
+_PARAMETERS = ("lose", *PAGE_PARAMETERS)
+
 
 def show(services: Services, request: Request) -> Response:
     """For each root, whether what it holds would fit on the rest; those that would not."""
-    parameters = split_parameters(request, ("lose", *PAGE_PARAMETERS))
-    refuse_rest(parameters)
+    parameters = split_parameters(request, _PARAMETERS)
+    refuse_rest(parameters, _PARAMETERS)
     lose = parameters.own.get("lose", "1")
     if lose != "1":
         raise bad_parameter(
             f"lose is {lose[:40]!r}. Only the loss of one root at a time is worked out: send 1."
         )
+    asked_page = parse_page(parameters)
     limits = services.settings.limits
     allocations = services.read(list_all_allocations)
     forest = services.forest()
@@ -36,7 +39,7 @@ def show(services: Services, request: Request) -> Response:
         found = find_resilience(forest, allocations, turn.pause)
         times.end(Stage.SEARCH, began)
         times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
-    page = cut_page(parameters, found.roots, [root.root_uuid for root in found.roots])
+    page = asked_page.cut(found.roots, [root.root_uuid for root in found.roots])
     names = services.read(names_of_providers, [root.root_uuid for root in page.members])
     body = {
         "survives": found.survives,

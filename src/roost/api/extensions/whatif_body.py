@@ -25,7 +25,7 @@ from roost.model.changes import (
 )
 from roost.model.limits import Limits
 from roost.search.ranking import RankingKind
-from roost.service.errors import DomainError, ErrorCode
+from roost.service.errors import ErrorCode, naming_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +64,17 @@ def parse_whatif(body: bytes, limits: Limits) -> WhatIf:
 def naming(place: str) -> Iterator[None]:
     """Let every refusal inside begin with a place in the body."""
     try:
-        yield
+        with naming_place(place):
+            yield
     except HttpError as error:
         error.text = f"{place}: {error.text}"
-        raise
-    except DomainError as error:
-        error.message = f"{place}: {error.message}"
         raise
 
 
 def _valid(body: bytes) -> Mapping[str, Any]:
     try:
         value = parse_json(body)
+        _check_lengths(value)
         problem = schemas.ASK.placed_problem(value)
     except RecursionError:
         # Valid bodies have a few levels.
@@ -84,6 +83,18 @@ def _valid(body: bytes) -> Mapping[str, Any]:
         raise _refused(f"JSON does not validate: {problem}")
     found: Mapping[str, Any] = value
     return found
+
+
+def _check_lengths(value: Any) -> None:
+    """400 for a list that is too long. The sentence of the schema would repeat the list."""
+    if not isinstance(value, dict):
+        return
+    for name, most in (("changes", schemas.CHANGES_MAX), ("ask", schemas.QUESTIONS_MAX)):
+        sent = value.get(name)
+        if isinstance(sent, list) and len(sent) > most:
+            raise _refused(
+                f"{name}: {len(sent)} are more than the {most} that a request may have. Send fewer."
+            )
 
 
 def _parse_change(change: Mapping[str, Any], limits: Limits) -> Change:
