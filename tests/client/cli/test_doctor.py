@@ -52,7 +52,15 @@ def found(*arguments: str) -> dict[str, dict[str, Any]]:
         ({"total": 8, "max_unit": 0}, 0, "no-amount-allowed", "VCPU:max_unit=8"),
         ({"total": 8, "min_unit": 5, "max_unit": 6, "step_size": 4}, 0, "no-amount-allowed", None),
         ({"total": 8, "min_unit": 9}, 0, "smallest-amount-above-capacity", "VCPU:min_unit=1"),
-        ({"total": 8, "step_size": 16}, 0, "smallest-amount-above-capacity", None),
+        ({"total": 8, "step_size": 16}, 0, "smallest-amount-above-capacity", "VCPU:step_size=1"),
+        (
+            *({"total": 1, "allocation_ratio": 0.5}, 0),
+            *("smallest-amount-above-capacity", "VCPU:allocation_ratio=1"),
+        ),
+        (
+            *({"total": 3, "reserved": 2, "min_unit": 2, "allocation_ratio": 0.5}, 0),
+            *("smallest-amount-above-capacity", "VCPU:allocation_ratio=1"),
+        ),
         (None, 3, "allocation-without-inventory", "VCPU=3"),
     ],
 )
@@ -68,6 +76,11 @@ def test_each_fault_of_an_inventory_has_its_finding(
     assert words[0] == "roost"
     assert "host 1" in words
     assert options is None or options in words
+    if check == "smallest-amount-above-capacity":
+        assert fields is not None
+        settings = (word.removeprefix("VCPU:").split("=") for word in words if "=" in word)
+        mended = {**fields, **{field: float(value) for field, value in settings}}
+        assert list(inventory_findings(GatheredProvider(BODY, {"VCPU": mended}, {}))) == []
 
 
 @pytest.mark.parametrize(
