@@ -31,6 +31,7 @@ from roost.cli.request.command import (
 )
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
 from roost.cli.request.words import TypedRequest
+from roost.cli.words import WORD
 from roost.client.questions import Questions
 
 _SHOWN_MAX = 1000
@@ -48,18 +49,21 @@ _CHANGE_OPTIONS = (
         "--drain",
         "HOST",
         "Nothing new goes to this provider and those below it; allocations stay.",
+        type=WORD,
         shell_complete=complete_providers,
     ),
     _change_option(
         "--remove",
         "HOST",
         "This provider and those below it go, with their allocations.",
+        type=WORD,
         shell_complete=complete_providers,
     ),
     _change_option(
         "--add-host",
         "LIKE",
         "A new, empty tree as that of this provider; `10*LIKE` adds ten.",
+        type=WORD,
         shell_complete=complete_providers,
     ),
     _change_option(

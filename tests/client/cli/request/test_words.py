@@ -90,6 +90,7 @@ def test_a_note_tells_that_the_first_group_got_a_name() -> None:
         ("VCPU=1 --require in:", ["--require in:A,B"]),
         ("VCPU=1 --member-of rack-1", ["'rack-1' is no uuid", "roost provider show"]),
         ("VCPU=1 --in-tree a --in-tree b", ["--in-tree twice"]),
+        ("VCPU=1 --in-tree ''", ["--in-tree of the group", "is empty", "leave the option out"]),
         ("VCPU=1 --group a", ["The group a asks for nothing"]),
         ("VCPU=1 --group a! VF=1", ["'a!' is no name of a group"]),
         ("VCPU=1 --group a VF=1 --group a VF=1", ["two groups a", "--group a2"]),
