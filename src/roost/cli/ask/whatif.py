@@ -25,11 +25,11 @@ from roost.cli.request.changes import ImaginedChange, named_providers, read_chan
 from roost.cli.request.command import (
     RequestCommand,
     explaining_usage,
-    request_in_text,
     request_options,
     typed_words,
 )
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
+from roost.cli.request.texts import read_request
 from roost.cli.request.words import TypedRequest
 from roost.cli.words import WORD
 from roost.client.questions import Questions
@@ -149,7 +149,7 @@ def _changes(server: Questions) -> tuple[Sequence[ImaginedChange], QueryPairs]:
     named: list[tuple[str, str]] = []
 
     def query_of(text: str) -> str:
-        pairs = ready_pairs(server, request_in_text(text))
+        pairs = ready_pairs(server, read_request(text))
         named.extend(pairs)
         return query_string(pairs)
 
