@@ -216,3 +216,24 @@ def test_what_a_server_says_becomes_findings(
     with PlacementStub(otherwise=answer) as stub:
         monkeypatch.setenv("ROOST_URL", stub.url)
         assert found().keys() == checks
+
+
+def test_what_a_refused_doctor_did_not_see_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = {"errors": [{"detail": "Access was denied.\n\n A role is missing.  "}]}
+
+    def answer(request: Received) -> Reply:
+        return Reply(body=VERSIONS) if request.path == "/" else Reply(403, body=refusal)
+
+    with PlacementStub(otherwise=answer) as stub:
+        monkeypatch.setenv("ROOST_URL", stub.url)
+        drawn, value = roost("doctor"), roost("doctor", "--json").json
+    assert drawn.lines[1] == "The number of providers is unknown."
+    assert "Access was denied. A role is missing." in drawn.out
+    assert [value[name] for name in ("providers", "trees", "consumers")] == [None] * 3
+
+
+def test_a_quick_doctor_counts_no_consumers(live_providers: LiveProviders) -> None:
+    live_providers.add("host", totals={"VCPU": 8})
+    live_providers.claim("instance", host={"VCPU": 1})
+    outcome = roost("doctor", live_providers.name("host"), "--quick")
+    assert outcome.lines[1] == "1 provider in 1 tree"
