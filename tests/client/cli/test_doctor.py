@@ -52,7 +52,15 @@ def found(*arguments: str) -> dict[str, dict[str, Any]]:
         ({"total": 8, "max_unit": 0}, 0, "no-amount-allowed", "VCPU:max_unit=8"),
         ({"total": 8, "min_unit": 5, "max_unit": 6, "step_size": 4}, 0, "no-amount-allowed", None),
         ({"total": 8, "min_unit": 9}, 0, "smallest-amount-above-capacity", "VCPU:min_unit=1"),
-        ({"total": 8, "step_size": 16}, 0, "smallest-amount-above-capacity", None),
+        ({"total": 8, "step_size": 16}, 0, "smallest-amount-above-capacity", "VCPU:step_size=1"),
+        (
+            *({"total": 1, "allocation_ratio": 0.5}, 0),
+            *("smallest-amount-above-capacity", "VCPU:allocation_ratio=1"),
+        ),
+        (
+            *({"total": 3, "reserved": 2, "min_unit": 2, "allocation_ratio": 0.5}, 0),
+            *("smallest-amount-above-capacity", "VCPU:allocation_ratio=1"),
+        ),
         (None, 3, "allocation-without-inventory", "VCPU=3"),
     ],
 )
@@ -68,6 +76,11 @@ def test_each_fault_of_an_inventory_has_its_finding(
     assert words[0] == "roost"
     assert "host 1" in words
     assert options is None or options in words
+    if check == "smallest-amount-above-capacity":
+        assert fields is not None
+        settings = (word.removeprefix("VCPU:").split("=") for word in words if "=" in word)
+        mended = {**fields, **{field: float(value) for field, value in settings}}
+        assert list(inventory_findings(GatheredProvider(BODY, {"VCPU": mended}, {}))) == []
 
 
 @pytest.mark.parametrize(
@@ -203,3 +216,24 @@ def test_what_a_server_says_becomes_findings(
     with PlacementStub(otherwise=answer) as stub:
         monkeypatch.setenv("ROOST_URL", stub.url)
         assert found().keys() == checks
+
+
+def test_what_a_refused_doctor_did_not_see_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = {"errors": [{"detail": "Access was denied.\n\n A role is missing.  "}]}
+
+    def answer(request: Received) -> Reply:
+        return Reply(body=VERSIONS) if request.path == "/" else Reply(403, body=refusal)
+
+    with PlacementStub(otherwise=answer) as stub:
+        monkeypatch.setenv("ROOST_URL", stub.url)
+        drawn, value = roost("doctor"), roost("doctor", "--json").json
+    assert drawn.lines[1] == "The number of providers is unknown."
+    assert "Access was denied. A role is missing." in drawn.out
+    assert [value[name] for name in ("providers", "trees", "consumers")] == [None] * 3
+
+
+def test_a_quick_doctor_counts_no_consumers(live_providers: LiveProviders) -> None:
+    live_providers.add("host", totals={"VCPU": 8})
+    live_providers.claim("instance", host={"VCPU": 1})
+    outcome = roost("doctor", live_providers.name("host"), "--quick")
+    assert outcome.lines[1] == "1 provider in 1 tree"

@@ -222,6 +222,16 @@ def test_an_edit_below_the_used_amount_is_warned_of(host: LiveProviders) -> None
         (["--inventory", "VCPU:size=1"], "the fields are total, reserved"),
         (["--inventory", "VCPU=many"], "total is a whole number"),
         (["--inventory", "VCPU:allocation_ratio=x"], "allocation_ratio is a number"),
+        (["--inventory", "VCPU:allocation_ratio=inf"], "allocation_ratio is a number, such as"),
+        (["--inventory", "VCPU:allocation_ratio=nan", "--dry-run"], "allocation_ratio is a number"),
+        (
+            ["--inventory", "VCPU=-5", "--dry-run"],
+            "whole number up to 2147483647, and never negative",
+        ),
+        (
+            ["--inventory", f"VCPU:reserved={9:9<400}"],
+            "reserved is a whole number up to 2147483647",
+        ),
         (["--inventory", "VCPUS=1"], "Near it: VCPU"),
         (["--add-trait", "HW_CPU_X86_AVX22"], "Near it: HW_CPU_X86_AVX2"),
         (["--add-aggregate", "rack"], "rack is no uuid"),

@@ -25,6 +25,7 @@ from roost.cli.request.command import EXIT_NONE, RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.watching import present, watch_option
+from roost.cli.words import WORD
 
 _STATUS = """\b
 Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
@@ -72,7 +73,7 @@ Examples:
 
 {_STATUS}""",
 )
-@click.argument("host", metavar="HOST", shell_complete=complete_providers)
+@click.argument("host", type=WORD, metavar="HOST", shell_complete=complete_providers)
 @request_options
 @watch_option
 @output_options

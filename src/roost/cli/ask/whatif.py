@@ -25,12 +25,13 @@ from roost.cli.request.changes import ImaginedChange, named_providers, read_chan
 from roost.cli.request.command import (
     RequestCommand,
     explaining_usage,
-    request_in_text,
     request_options,
     typed_words,
 )
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
+from roost.cli.request.texts import read_request
 from roost.cli.request.words import TypedRequest
+from roost.cli.words import WORD
 from roost.client.questions import Questions
 
 _SHOWN_MAX = 1000
@@ -48,18 +49,21 @@ _CHANGE_OPTIONS = (
         "--drain",
         "HOST",
         "Nothing new goes to this provider and those below it; allocations stay.",
+        type=WORD,
         shell_complete=complete_providers,
     ),
     _change_option(
         "--remove",
         "HOST",
         "This provider and those below it go, with their allocations.",
+        type=WORD,
         shell_complete=complete_providers,
     ),
     _change_option(
         "--add-host",
         "LIKE",
         "A new, empty tree as that of this provider; `10*LIKE` adds ten.",
+        type=WORD,
         shell_complete=complete_providers,
     ),
     _change_option(
@@ -145,7 +149,7 @@ def _changes(server: Questions) -> tuple[Sequence[ImaginedChange], QueryPairs]:
     named: list[tuple[str, str]] = []
 
     def query_of(text: str) -> str:
-        pairs = ready_pairs(server, request_in_text(text))
+        pairs = ready_pairs(server, read_request(text))
         named.extend(pairs)
         return query_string(pairs)
 

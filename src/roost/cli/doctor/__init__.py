@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 from rich.console import Group
@@ -42,15 +43,31 @@ _COLUMNS = tuple(
 _STYLES = {Grade.FAULT: "bold red", Grade.WARNING: "bold yellow", Grade.NOTE: "bold blue"}
 
 
+class _CloudSize(NamedTuple):
+    """How much of a cloud the doctor has seen; `None` for what it did not see."""
+
+    providers: int | None = None
+    trees: int | None = None
+    consumers: int | None = None
+
+    def sentence(self) -> str:
+        """The numbers for a person."""
+        if self.providers is None or self.trees is None:
+            return "The number of providers is unknown."
+        size = f"{counted(self.providers, 'provider')} in {counted(self.trees, 'tree')}"
+        return size if self.consumers is None else f"{size}, {counted(self.consumers, 'consumer')}"
+
+
+_UNSEEN = _CloudSize()
+
+
 @dataclass(frozen=True, slots=True)
 class _Examination:
     """The facts about a server and its cloud, and all findings."""
 
     server: ServerFacts
-    providers: int
-    trees: int
-    consumers: int
     findings: Sequence[Diagnosis]
+    size: _CloudSize = _UNSEEN
 
     @property
     def is_healthy(self) -> bool:
@@ -89,7 +106,7 @@ def doctor(
     # A server that is not ready is a finding at once, and no reason to ask again.
     with connection.open(repeats=0) as transport:
         facts, findings = examine_server(transport)
-    examination = _Examination(facts, 0, 0, 0, findings)
+    examination = _Examination(facts, findings)
     if facts.newest_version is not None:
         try:
             with connection.open() as transport:
@@ -98,7 +115,7 @@ def doctor(
         except (NoSuchProvider, NotConfigured):
             raise
         except PlacementError as error:
-            examination = _Examination(facts, 0, 0, 0, [*findings, refused(error)])
+            examination = _Examination(facts, [*findings, refused(error)])
     print_output(_output(examination), output)
     sys.exit(0 if examination.is_healthy else 1)
 
@@ -128,7 +145,8 @@ def _examine_cloud(
     roots = {body["root_provider_uuid"] for body in bodies}
     order = list(Grade)
     found.sort(key=lambda one: order.index(one.severity))
-    return _Examination(facts, len(bodies), len(roots), len(consumers), found)
+    size = _CloudSize(len(bodies), len(roots), None if quick else len(consumers))
+    return _Examination(facts, found, size)
 
 
 def _trees(server: Administration, names: tuple[str, ...]) -> list[ProviderBody]:
@@ -153,9 +171,7 @@ def _output(examination: _Examination) -> Output:
     value = {
         "healthy": examination.is_healthy,
         "server": examination.server.as_json(),
-        "providers": examination.providers,
-        "trees": examination.trees,
-        "consumers": examination.consumers,
+        **examination.size._asdict(),
         "findings": [one.as_json() for one in examination.findings],
     }
     return Output(Table(_COLUMNS, rows), value, Group(*_lines(examination)))
@@ -164,10 +180,7 @@ def _output(examination: _Examination) -> Output:
 def _lines(examination: _Examination) -> Iterator[Text]:
     yield plain(examination.server.sentence())
     if examination.server.newest_version is not None:
-        yield plain(
-            f"{counted(examination.providers, 'provider')} in "
-            f"{counted(examination.trees, 'tree')}, {counted(examination.consumers, 'consumer')}"
-        )
+        yield plain(examination.size.sentence())
     shown: Counter[str] = Counter()
     for one in examination.findings:
         shown[one.check] += 1

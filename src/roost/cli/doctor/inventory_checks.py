@@ -106,10 +106,27 @@ def _units(subject: ProviderName, inventory: Inventory) -> Iterator[Diagnosis]:
             "smallest-amount-above-capacity",
             f"{subject.name}: the smallest amount of {name} is {smallest}, and its capacity is "
             f"{inventory.capacity:g}.",
-            f"roost provider set {subject.argument} --inventory {name}:min_unit=1 "
-            f"--inventory {name}:step_size=1",
+            f"roost provider set {subject.argument} {_room_for_one(inventory)}",
             subject,
         )
+
+
+def _room_for_one(inventory: Inventory) -> str:
+    """The options that make a capacity hold the smallest amount.
+
+    Smaller units are enough for a capacity of one or more; below that, the ratio is too small.
+
+    >>> _room_for_one(Inventory("VCPU", 4, reserved=3, allocation_ratio=0.5))
+    '--inventory VCPU:allocation_ratio=1'
+    """
+    assignments = {}
+    if inventory.capacity < 1:
+        # A capacity above zero has a total above what is reserved, so this ratio leaves one.
+        assignments["allocation_ratio"] = 1
+    if _smallest_amount(inventory) != 1:
+        assignments |= {"min_unit": 1, "step_size": 1}
+    name = inventory.resource_class
+    return " ".join(f"--inventory {name}:{field}={value}" for field, value in assignments.items())
 
 
 def _smallest_amount(inventory: Inventory) -> int | None:

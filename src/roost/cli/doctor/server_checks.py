@@ -69,13 +69,22 @@ def refused(error: PlacementError) -> Diagnosis:
     """The finding about a server that answers, but not this caller, or not now."""
     if error.status in (401, 403):
         return Diagnosis(
-            Grade.FAULT, "refused", str(error), "roost doctor --token TOKEN_OF_AN_ADMINISTRATOR"
+            Grade.FAULT,
+            "refused",
+            _in_one_line(error),
+            "roost doctor --token TOKEN_OF_AN_ADMINISTRATOR",
         )
-    return Diagnosis(Grade.FAULT, "failed", str(error), "roost doctor")
+    return Diagnosis(Grade.FAULT, "failed", _in_one_line(error), "roost doctor")
 
 
 def _unreachable(error: PlacementError) -> Diagnosis:
-    return Diagnosis(Grade.FAULT, "unreachable", str(error), "roost doctor --url http://HOST:8778")
+    command = "roost doctor --url http://HOST:8778"
+    return Diagnosis(Grade.FAULT, "unreachable", _in_one_line(error), command)
+
+
+def _in_one_line(error: PlacementError) -> str:
+    """The text of an error; servers put empty lines between a general sentence and the cause."""
+    return " ".join(line.strip() for line in str(error).splitlines() if line.strip())
 
 
 def _readiness(answer: PlacementResponse) -> dict[str, Any] | None:

@@ -29,10 +29,12 @@ from roost.client.provider_edit import (
 )
 from roost.client.reporting.difference import ProviderChange
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.model.inventory import DEFAULTS
+from roost.model.inventory import DEFAULTS, INTEGER_MAX
 from roost.model.text import with_next
 
 _FIELDS = ("total", *DEFAULTS)
+# The largest ratio that a server takes.
+_RATIO_MAX = 3.40282e38
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Z0-9_]+)(?::(?P<field>\w+))?=(?P<value>[^=]*)")
 
 
@@ -52,12 +54,26 @@ class _Assignment(click.ParamType[FieldAssignment]):
         field = found["field"] or "total"
         if field not in _FIELDS:
             self.fail(f"{value!r}: the fields are {', '.join(_FIELDS)}.", param, ctx)
-        kind = float if field == "allocation_ratio" else int
-        try:
-            return FieldAssignment(found["name"], field, kind(found["value"]))
-        except ValueError:
-            noun = "number" if kind is float else "whole number"
-            self.fail(f"{value!r}: {field} is a {noun}.", param, ctx)
+        amount = _amount(field, found["value"])
+        if amount is None:
+            is_ratio = field == "allocation_ratio"
+            form = "number, such as 1.5" if is_ratio else f"whole number up to {INTEGER_MAX}"
+            self.fail(f"{value!r}: {field} is a {form}, and never negative.", param, ctx)
+        return FieldAssignment(found["name"], field, amount)
+
+
+def _amount(field: str, text: str) -> int | float | None:
+    """The value that a text gives a field; `None` if no server could store it.
+
+    >>> _amount("total", "8"), _amount("total", "-8"), _amount("allocation_ratio", "nan")
+    (8, None, None)
+    """
+    kind, largest = (float, _RATIO_MAX) if field == "allocation_ratio" else (int, INTEGER_MAX)
+    try:
+        amount = kind(text)
+    except ValueError:
+        return None
+    return amount if 0 <= amount <= largest else None
 
 
 def _names(

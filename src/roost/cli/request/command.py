@@ -21,6 +21,7 @@ from roost.cli.request.query_text import UnreadableRequest, pairs_of
 from roost.cli.request.texts import REQUEST_OPTIONS, read_request
 from roost.cli.request.words import POLICIES, RequestWord, TypedRequest, read_words
 from roost.cli.usage_status import usage_status
+from roost.cli.words import WORD
 from roost.model.text import with_next
 
 EXIT_UNKNOWN = 1
@@ -55,6 +56,7 @@ _GROUP_OPTIONS = (
     ),
     click.option(
         "--in-tree",
+        type=WORD,
         metavar="NAME_OR_UUID",
         multiple=True,
         shell_complete=complete_providers,
@@ -103,6 +105,7 @@ _REQUEST_OPTIONS = (
 _EXTENDED_OPTIONS = (
     click.option(
         "--in-subtree",
+        type=WORD,
         metavar="NAME_OR_UUID",
         multiple=True,
         shell_complete=complete_providers,

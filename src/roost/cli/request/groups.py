@@ -77,15 +77,20 @@ class TypedGroup:
 
     def set_tree(self, value: str) -> None:
         """Set the provider whose tree the group is in."""
-        self._refuse_second("--in-tree", self.in_tree)
+        self._demand_one("--in-tree", value, self.in_tree)
         self.in_tree = value
 
     def set_subtree(self, value: str) -> None:
         """Set the provider below which the group is."""
-        self._refuse_second("--in-subtree", self.in_subtree)
+        self._demand_one("--in-subtree", value, self.in_subtree)
         self.in_subtree = value
 
-    def _refuse_second(self, option: str, earlier: str | None) -> None:
+    def _demand_one(self, option: str, value: str, earlier: str | None) -> None:
+        if not value.strip():
+            raise UnreadableRequest(
+                f"{option} of the group {self.name} is empty. Give the name or uuid of a provider, "
+                "or leave the option out"
+            )
         if earlier is not None:
             raise UnreadableRequest(
                 f"The group {self.name} has {option} twice: one is all it can be in. "

@@ -16,7 +16,7 @@ def with_uuids(server: Administration, pairs: QueryPairs) -> QueryPairs:
     """The pairs with a uuid in place of each name of a provider."""
     return tuple(
         (key, find_uuid(server, value))
-        if key.startswith("in_tree") and not is_uuid(value)
+        if key.startswith(("in_tree", "in_subtree")) and not is_uuid(value)
         else (key, value)
         for key, value in pairs
     )
@@ -35,19 +35,19 @@ def with_suggestion(
 
 
 def _about_classes(server: Administration, pairs: QueryPairs) -> str | None:
-    named = [part.partition(":")[0] for part in _parts(pairs, "resources")]
+    named = [part.partition(":")[0] for part in _parts(pairs, "resources", "or_resources")]
     return _unknown("resource class", named, server.known_resource_classes(), "roost class list")
 
 
 def _about_traits(server: Administration, pairs: QueryPairs) -> str | None:
-    parts = [*_parts(pairs, "required"), *_parts(pairs, "root_required")]
+    parts = _parts(pairs, "required", "root_required")
     named = [part.removeprefix("in:").lstrip("!") for part in parts]
     return _unknown("trait", named, server.trait_names(), "roost trait list") if named else None
 
 
-def _parts(pairs: QueryPairs, key: str) -> Iterator[str]:
+def _parts(pairs: QueryPairs, *keys: str) -> Iterator[str]:
     for name, value in pairs:
-        if name.startswith(key):
+        if name.startswith(keys):
             yield from value.split(",")
 
 

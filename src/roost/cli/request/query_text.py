@@ -34,8 +34,8 @@ def query_string(pairs: Iterable[tuple[str, str]]) -> str:
 def plain_pairs(pairs: QueryPairs) -> QueryPairs:
     """The pairs of a query without what only `GET /roost/candidates` answers.
 
-    >>> plain_pairs((("resources_a", "VCPU:1"), ("in_subtree_a", "x"), ("isolate", "_a,_b")))
-    (('resources_a', 'VCPU:1'),)
+    >>> plain_pairs((("resources_a", "VCPU:1"), ("in_subtree_a", "x"), ("isolate", "_a")))
+    (('resources_a', 'VCPU:1'), ('group_policy', 'isolate'))
     """
     kept = [
         (key, value)
@@ -44,8 +44,25 @@ def plain_pairs(pairs: QueryPairs) -> QueryPairs:
         and not key.startswith(("in_subtree", "or_resources"))
         and not (key == "root_required" and value.startswith("in:"))
     ]
+    isolated = [set(value.split(",")) for key, value in pairs if key == "isolate"]
+    if isolated:
+        kept = _with_policy(kept, isolated)
     roots = [pair for pair in kept if pair[0] == "root_required"]
     return tuple(pair for pair in kept if pair not in roots[1:])
+
+
+def _with_policy(
+    pairs: Iterable[tuple[str, str]], isolated: Iterable[set[str]]
+) -> list[tuple[str, str]]:
+    """The pairs with the group policy that comes nearest to these sets of isolated groups."""
+    kept = list(pairs)
+    resources = (key.removeprefix("resources") for key, _ in kept if key.startswith("resources"))
+    suffixes = {suffix for suffix in resources if suffix}
+    policy = "isolate" if any(suffixes <= groups for groups in isolated) else "none"
+    if policy == "isolate" or "group_policy" not in dict(kept):
+        kept = [pair for pair in kept if pair[0] != "group_policy"]
+        kept.append(("group_policy", policy))
+    return kept
 
 
 def pairs_of(text: str) -> QueryPairs:

@@ -8,8 +8,8 @@ import pytest
 
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
-from support.stubs.placement_stub import closed_port_url
-from support.stubs.question_stub import Serving
+from support.stubs.placement_stub import Reply, closed_port_url
+from support.stubs.question_stub import HOST, Serving
 
 CANDIDATES = "/allocation_candidates"
 NOTHING: dict[str, Any] = {"allocation_requests": [], "provider_summaries": {}}
@@ -54,9 +54,10 @@ def test_a_misspelt_class_gets_a_suggestion(live_providers: LiveProviders) -> No
     assert outcome.err.splitlines()[-1] == "Next: roost class list"
 
 
-def test_a_misspelt_host_gets_a_suggestion(host: LiveProviders) -> None:
+@pytest.mark.parametrize("option", ["--in-tree", "--in-subtree"])
+def test_a_misspelt_host_gets_a_suggestion(host: LiveProviders, option: str) -> None:
     name = host.name("host")
-    outcome = roost("candidates", "VCPU=4", "--in-tree", name[:-1])
+    outcome = roost("candidates", "VCPU=4", option, name[:-1])
     assert outcome.status == 1
     assert name in outcome.err
 
@@ -97,6 +98,14 @@ def test_the_list_has_a_limit(serving: Serving, words: list[str], limit: str | N
     assert stub.queries[0].get("limit") == limit
 
 
+def test_a_misspelt_class_of_an_alternative_gets_a_suggestion(serving: Serving) -> None:
+    refusal = Reply(400, body={"errors": [{"detail": "Invalid something"}]})
+    serving({"/roost/candidates": refusal})
+    outcome = roost("candidates", "VCPU=1", "--or", "VCPUS=1")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "The server knows no resource class VCPUS. Near it: VCPU" in outcome.err
+
+
 def test_a_note_tells_that_the_list_ends_at_the_limit(serving: Serving) -> None:
     uuid = "c0ffee00-0000-0000-0000-000000000001"
     request = {"allocations": {uuid: {"resources": {"VCPU": 1}}}}
@@ -125,7 +134,7 @@ def test_a_server_that_is_away_is_an_error_of_two_lines() -> None:
         (["--order", "pack"], {"order": "pack"}),
         (["--seed", "7"], {"order": "random", "seed": "7"}),
         (["--or", "VCPU=2"], {"or_resources": "VCPU:2"}),
-        (["--in-subtree", "compute-1"], {"in_subtree": "compute-1"}),
+        (["--in-subtree", "compute-1"], {"in_subtree": HOST["uuid"]}),
         (["--root-require", "in:A,B"], {"root_required": "in:A,B"}),
     ],
 )

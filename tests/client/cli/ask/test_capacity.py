@@ -143,6 +143,8 @@ def test_candidates_are_counted(serving: Serving) -> None:
         (["--release", "instance-1"], "roost consumer list"),
         (["--drain", "a", "--claim", "100*VCPU=1"], "101 changes"),
         (["--claim", "VCPU"], "'VCPU' asks for nothing"),
+        (["--claim", ""], "no resources"),
+        (["--claim", "0*VCPU=1"], "'0*VCPU=1' asks for nothing"),
     ],
 )
 def test_an_error_about_a_change_names_the_fix(
@@ -153,6 +155,7 @@ def test_an_error_about_a_change_names_the_fix(
     assert (outcome.status, stub.questions) == (1, [])
     assert part in outcome.err
     assert outcome.err.splitlines()[-1] == "Next: roost whatif --help"
+    assert outcome.err.count("Next:") == 1
 
 
 # Fragmentation and resilience.

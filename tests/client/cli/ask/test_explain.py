@@ -149,6 +149,24 @@ def test_a_server_without_the_route_gets_the_next_command(
     assert last == f"Next: {following}"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["explain", "VCPU=1", "--in-tree", ""],
+        ["candidates", "VCPU=1", "--in-subtree", ""],
+        ["why", "", "VCPU=1"],
+        ["whatif", "--drain", " ", "capacity", "VCPU=1"],
+        ["whatif", "--add-host", "", "capacity", "VCPU=1"],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_name_of_a_provider_is_not_sent(serving: Serving, command: list[str]) -> None:
+    stub = serving({})
+    outcome = roost(*command)
+    assert (outcome.status, outcome.out, stub.received) == (1, "", [])
+    assert "it is empty. Give a value, or leave the option out." in outcome.err
+
+
 def test_an_unknown_host_is_no_missing_route(serving: Serving) -> None:
     error = {"code": "roost.no_such_provider", "detail": "No provider has the uuid or name 'x'."}
     serving({EXPLAIN: Reply(404, body={"errors": [error]})})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.microversions import MAX_VERSION
-from roost.cli.request.query_text import UnreadableRequest, pairs_of, query_string
+from roost.cli.request.query_text import UnreadableRequest, pairs_of, plain_pairs, query_string
 from roost.cli.request.texts import read_request
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
@@ -90,6 +90,7 @@ def test_a_note_tells_that_the_first_group_got_a_name() -> None:
         ("VCPU=1 --require in:", ["--require in:A,B"]),
         ("VCPU=1 --member-of rack-1", ["'rack-1' is no uuid", "roost provider show"]),
         ("VCPU=1 --in-tree a --in-tree b", ["--in-tree twice"]),
+        ("VCPU=1 --in-tree ''", ["--in-tree of the group", "is empty", "leave the option out"]),
         ("VCPU=1 --group a", ["The group a asks for nothing"]),
         ("VCPU=1 --group a! VF=1", ["'a!' is no name of a group"]),
         ("VCPU=1 --group a VF=1 --group a VF=1", ["two groups a", "--group a2"]),
@@ -240,6 +241,28 @@ def test_a_query_string_has_all_pairs(pairs: tuple[tuple[str, str], ...]) -> Non
 )
 def test_a_query_is_found_in_a_line_of_a_log(text: str) -> None:
     assert pairs_of(text) == (("resources", "VCPU:4"), ("limit", "5"))
+
+
+GROUPS = "resources_a=VCPU:9&resources_b=VCPU:1"
+
+
+@pytest.mark.parametrize(
+    ("query", "plain"),
+    [
+        (GROUPS, GROUPS),
+        (f"{GROUPS}&isolate=_a,_b", f"{GROUPS}&group_policy=isolate"),
+        (f"{GROUPS}&group_policy=none&isolate=_a,_b", f"{GROUPS}&group_policy=isolate"),
+        (
+            f"{GROUPS}&resources_c=VF:1&isolate=_a,_b",
+            f"{GROUPS}&resources_c=VF:1&group_policy=none",
+        ),
+        (f"{GROUPS}&group_policy=isolate&isolate=_a", f"{GROUPS}&group_policy=isolate"),
+    ],
+)
+def test_any_server_answers_the_plain_form_of_a_query(query: str, plain: str) -> None:
+    assert query_string(plain_pairs(pairs_of(query))) == plain
+    if "group_policy" in plain:
+        parse_candidate_query(parse_qsl(plain), MAX_VERSION, 100)
 
 
 @pytest.mark.parametrize("text", ["", "VCPU", "?", "/allocation_candidates?", "a b c"])
