@@ -137,6 +137,25 @@ def test_a_provider_restricts_everything_to_its_tree(api: ApiClient) -> None:
     assert explained(api, "VCPU:4", provider="N1")["feasible"]
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("DISK_GB:1", "No provider of this tree has inventory of DISK_GB."),
+        ("VCPU:1&root_required=CUSTOM_T2", "This tree is not one that has a root that has"),
+        (
+            "VCPU:3&resources_a=VCPU:3&group_policy=none",
+            "but this tree is not one that has room for the VCPU of all groups together.",
+        ),
+    ],
+)
+def test_a_reason_about_one_tree_does_not_speak_of_the_cloud(
+    api: ApiClient, query: str, words: str
+) -> None:
+    build_world(api, "H1(VCPU 4)  H2(VCPU 8, DISK 9, T2)")
+    assert explained(api, query)["feasible"]
+    assert words in explained(api, query, provider="H1")["reason"]["text"]
+
+
 def test_misses_come_nearest_and_hints_have_candidates(api: ApiClient) -> None:
     build_world(api, "H1(VCPU 8 used 5)  H2(VCPU 8 used 4)  H3(DISK 10)")
     found = explained(api, "VCPU:6", misses="2")
