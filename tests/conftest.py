@@ -114,9 +114,11 @@ def _usual_applications(
 def api(database: Database, _usual_applications: Callable[[Database], Application]) -> ApiClient:
     """The API in this process, as an administrator with the latest version sees it.
 
-    All its answers must be in the OpenAPI document.
+    All its answers must be in the OpenAPI document. Their shape does not depend on the
+    database, so SQLite shows it.
     """
-    return checked_client(application_client(_usual_applications(database)))
+    client = application_client(_usual_applications(database))
+    return checked_client(client) if database.engine.dialect.name == "sqlite" else client
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 # The number of clouds.
-EXAMPLES = many(16)
+EXAMPLES = many(10)
 REQUESTS_MAX = 6
 
 CLOUD_SETTINGS = settings(

@@ -32,7 +32,7 @@ from support.store.table_cleaning import clean_tables
 pytestmark = pytest.mark.hypothesis
 
 # The number of scenarios.
-EXAMPLES = many(40)
+EXAMPLES = many(30)
 
 # Bounds that a small cloud never reaches otherwise.
 SMALL_BOUNDS = {

@@ -18,6 +18,8 @@ from roost.store.tables import resource_classes
 from roost.store.vocabulary import sync_standard_names
 from support.store.schemas import make_older
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["db", *arguments])

@@ -18,6 +18,8 @@ from ports import reserved_port
 from support.api_client import ApiClient
 from support.servers.live_server import LiveServer, clean_environment
 
+pytestmark = pytest.mark.slow
+
 WAIT_SECONDS = 20
 READERS_MAY_NOT_LIST = "'placement:resource_providers:list': 'role:nothing'\n"
 LISTS_ARE_FOR_ALL = "'placement:resource_providers:list': '@'\n"
@@ -230,7 +232,6 @@ def test_a_worker_is_replaced_after_a_refused_reload(server: ReloadedServer) -> 
 
 
 @pytest.mark.parametrize("is_ignored", [False, True], ids=["usual", "nohup"])
-@pytest.mark.slow
 def test_a_closed_terminal_stops_the_server_unless_nohup_started_it(
     tmp_path: Path, is_ignored: bool
 ) -> None:

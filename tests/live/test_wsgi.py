@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.servers.live_server import clean_environment
+
+pytestmark = pytest.mark.slow
 
 ASK = """
 import io, json

@@ -127,7 +127,7 @@ def queries(draw: st.DrawFn) -> CandidateQuery:
     impatient=st.booleans(),
     depth_first=st.booleans(),
 )
-@settings(max_examples=many(150))
+@settings(max_examples=many(80))
 def test_every_solution_is_found_once(
     tree: list[Node], query: CandidateQuery, remembers: bool, impatient: bool, depth_first: bool
 ) -> None:

@@ -22,6 +22,8 @@ from roost.store.triggers.installation import install_triggers, remove_triggers
 from support.store.schemas import make_older
 from support.store.table_cleaning import clean_tables
 
+pytestmark = pytest.mark.slow
+
 NO_OWNER = "00000000-0000-0000-0000-000000000000"
 
 # A tree of three, an aggregate, two classes, and a consumer with an allocation of each class.
@@ -332,7 +334,6 @@ def test_the_repair_command_is_a_remedy_that_works(database: Database) -> None:
 
 
 @pytest.mark.parametrize("revision", ["b4ed3a175331", "a082b8bb98d0"])
-@pytest.mark.slow
 def test_a_database_of_the_reference_can_be_checked_before_its_adoption(
     database_url: str, revision: str
 ) -> None:
@@ -375,7 +376,6 @@ def test_triggers_and_unfinished_imports_are_told(database: Database) -> None:
         ),
     ],
 )
-@pytest.mark.slow
 def test_tables_that_are_not_those_of_placement_are_found(
     database_url: str, statement: str, words: str
 ) -> None:

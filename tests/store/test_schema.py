@@ -38,6 +38,8 @@ from support.store.schemas import (
     recorded,
 )
 
+pytestmark = pytest.mark.slow
+
 NO_OWNER = "00000000-0000-0000-0000-000000000000"
 
 
@@ -111,7 +113,6 @@ def test_a_second_sync_changes_nothing(database: Database) -> None:
 
 
 @pytest.mark.parametrize("revision", PLACEMENT.revisions)
-@pytest.mark.slow
 def test_a_revision_of_the_reference_is_upgraded(
     database: Database, kind: str, new_schemas: dict[str, Any], revision: str
 ) -> None:
@@ -207,7 +208,6 @@ def test_the_newer_of_two_recorded_revisions_is_true(database: Database) -> None
 
 
 @pytest.mark.parametrize("table", ["alembic_version", "roost_schema_version"])
-@pytest.mark.slow
 def test_an_unknown_revision_is_refused(database: Database, table: str) -> None:
     sync_schema(database)
     newer = sa.text(f"UPDATE {table} SET version_num = 'ffffffffffff'")
@@ -221,7 +221,6 @@ def test_an_unknown_revision_is_refused(database: Database, table: str) -> None:
 
 # One where both histories continue, and one where only that of Roost does.
 @pytest.mark.parametrize("revision", [PLACEMENT.revisions[0], PLACEMENT.head])
-@pytest.mark.slow
 def test_a_start_upgrades_if_the_operator_allows_it(database: Database, revision: str) -> None:
     make_older(database, revision)
     prepare_schema(database, upgrade=True)
