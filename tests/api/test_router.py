@@ -34,6 +34,13 @@ def test_the_more_fixed_path_is_found_first_whatever_the_order_of_the_table() ->
         assert match.path == "/a/{x}/c"
 
 
+@pytest.mark.parametrize("value", ["{}", "{name}"])
+def test_braces_are_a_value_like_any(value: str) -> None:
+    match = router("/roost/{name}").find(f"/roost/{value}")
+    assert match is not None
+    assert match.parameters == {"name": value}
+
+
 def test_an_empty_part_is_no_value() -> None:
     assert router("/roost/{name}", "/roost/state").find("/roost/") is None
 

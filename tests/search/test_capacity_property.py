@@ -14,6 +14,7 @@ from roost.search.packing.finding import find_capacity
 from support.properties import first_seed, many
 from support.scenarios.claim_sequences import best_sequence
 from support.scenarios.cloud import Cloud
+from support.scenarios.oracle import Inventory, Provider, World
 from support.scenarios.random_clouds import Draw, foundings
 from support.scenarios.random_requests import requests
 from support.scenarios.requests import Request
@@ -52,6 +53,35 @@ def _check(case: tuple[Cloud, Request]) -> None:
         assert capacity.fits <= reached.count, about
     assert capacity.exact == (capacity.method != "bounds"), about
     assert (capacity.limited_by is None) or capacity.fits, about
+
+
+def test_a_pool_serves_an_equal_group_outside_a_subtree() -> None:
+    """Both groups ask the same, and only one of them is bound to a provider of the tree."""
+    sharing, head = "MISC_SHARES_VIA_AGGREGATE", "HW_CPU_X86_AVX"
+    rack = frozenset({"aaaaaaaa-0000-4000-8000-000000000001"})
+    memory = {"MEMORY_MB": Inventory(4)}
+    providers = {
+        "00000000-0000-4000-8000-000000000001": Provider(
+            None, memory, traits=frozenset({sharing}), aggregates=rack
+        ),
+        "00000000-0000-4000-8000-000000000002": Provider(None, traits=frozenset({head})),
+        "00000000-0000-4000-8000-000000000003": Provider(
+            "00000000-0000-4000-8000-000000000002", memory, aggregates=rack
+        ),
+    }
+    query = parse_candidate_query(
+        [
+            ("resources_A", "MEMORY_MB:1"),
+            ("resources_B", "MEMORY_MB:1"),
+            ("required_H", head),
+            ("same_subtree", "_B,_H"),
+            ("group_policy", "isolate"),
+        ],
+        MAX_VERSION,
+        100,
+    )
+    capacity = find_capacity(forest_of_world(World(providers)), query)
+    assert 0 < capacity.fits <= 4 <= capacity.at_most
 
 
 def test_the_bounds_of_a_capacity_enclose_the_best_sequence_of_claims() -> None:

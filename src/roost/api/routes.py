@@ -183,6 +183,10 @@ ROUTES: tuple[Route, ...] = (
 _DOCUMENTS = OpenApiDocuments(ROUTES)
 
 
+# Stands for a variable part in a key. The application refuses paths with this character.
+_VARIABLE = "\0"
+
+
 class Match(NamedTuple):
     """All routes of a path by method, and the variable parts of the path."""
 
@@ -208,7 +212,7 @@ class Router:
     def __init__(self, routes: Sequence[Route]) -> None:
         # By the number of parts: where the variable parts of each pattern are.
         self._patterns: dict[int, list[tuple[int, ...]]] = {}
-        # By the parts, with "{}" for each variable part: the names of these, and the routes.
+        # By the parts, with `_VARIABLE` for each variable part: the names of these, and the routes.
         self._found: dict[tuple[str, ...], tuple[str, tuple[str, ...], dict[str, list[Route]]]] = {}
         for route in routes:
             parts = route.path.split("/")
@@ -242,5 +246,5 @@ def _key(parts: list[str], variable: tuple[int, ...]) -> tuple[str, ...]:
         return tuple(parts)
     key = parts.copy()
     for index in variable:
-        key[index] = "{}"
+        key[index] = _VARIABLE
     return tuple(key)

@@ -153,16 +153,24 @@ class PartCounter:
 
     def _commodities(self) -> Iterator[int]:
         masks = self.rules.sharing_providers.reach_masks
-        plan = self.part.plan
         for requirement_index, mask in enumerate(masks):
-            # Slots of one same_subtree are in one tree: pools matter if they can meet all slots.
-            if mask is not None and all(
-                masks[plan.slots[slot].requirement_index] is not None
-                for slots in plan.same_subtrees
-                if any(plan.slots[slot].requirement_index == requirement_index for slot in slots)
-                for slot in slots
-            ):
+            slots = (
+                slot
+                for slot, its in enumerate(self.part.plan.slots)
+                if its.requirement_index == requirement_index
+            )
+            if mask is not None and any(map(self._may_be_pooled, slots)):
                 yield requirement_index
+
+    def _may_be_pooled(self, slot: int) -> bool:
+        """Whether pools can meet all slots that must be in one tree with this one."""
+        plan, masks = self.part.plan, self.rules.sharing_providers.reach_masks
+        return all(
+            masks[plan.slots[near].requirement_index] is not None
+            for slots in plan.same_subtrees
+            if slot in slots
+            for near in slots
+        )
 
     def _pool_units(self, requirement_index: int) -> dict[int, int]:
         amounts = self.part.plan.requirements[requirement_index].amounts
