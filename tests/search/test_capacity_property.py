@@ -25,7 +25,7 @@ pytestmark = pytest.mark.hypothesis
 
 # After ten examples, Hypothesis mostly varies earlier ones. New seeds show more.
 _EXAMPLES_PER_SEED = 10
-_SEEDS = many(15)
+_SEEDS = many(6)
 
 
 @st.composite
