@@ -183,8 +183,8 @@ ROUTES: tuple[Route, ...] = (
 _DOCUMENTS = OpenApiDocuments(ROUTES)
 
 
-# Stands for a variable part in a key. The application refuses paths with this character.
-_VARIABLE = "\0"
+# Stands for a variable part in a key. No part of a path is a slash.
+_VARIABLE = "/"
 
 
 class Match(NamedTuple):
