@@ -85,7 +85,8 @@ def test_a_pool_serves_an_equal_group_outside_a_subtree() -> None:
 
 
 def test_the_bounds_of_a_capacity_enclose_the_best_sequence_of_claims() -> None:
-    for number in range(first_seed(), first_seed() + _SEEDS):
+    first = first_seed()
+    for number in range(first, first + _SEEDS):
         check = given(_cases())(_check)
         chosen = settings(
             max_examples=_EXAMPLES_PER_SEED,
