@@ -18,7 +18,7 @@ Pairs: TypeAlias = list[tuple[str, str]]
 # Names that exist, and that no world has.
 ABSENT_CLASS = "IPV4_ADDRESS"
 ABSENT_TRAITS = ("HW_CPU_X86_3DNOW", "HW_CPU_X86_XOP")
-NOBODY = "deadbeef-0000-4000-8000-00000000dead"
+UNKNOWN_UUID = "deadbeef-0000-4000-8000-00000000dead"
 # More than any provider has, within max_unit and beyond it.
 TOO_MUCH = 2_000_000_000
 BEYOND_UNIT = 3_000_000_000
@@ -133,14 +133,19 @@ def _group_twins(pairs: Pairs, suffix: str, world: Surroundings) -> Iterator[Twi
         )
     yield Twin(
         "member_of",
-        [*pairs, (f"member_of{suffix}", NOBODY)],
+        [*pairs, (f"member_of{suffix}", UNKNOWN_UUID)],
         "aggregates",
         suffix,
         None,
-        (NOBODY,),
+        (UNKNOWN_UUID,),
     )
     yield Twin(
-        "in_tree", [*pairs, (f"in_tree{suffix}", NOBODY)], "in_tree", suffix, None, (NOBODY,)
+        "in_tree",
+        [*pairs, (f"in_tree{suffix}", UNKNOWN_UUID)],
+        "in_tree",
+        suffix,
+        None,
+        (UNKNOWN_UUID,),
     )
     if world.aggregates:
         every = ",".join(sorted(world.aggregates))
