@@ -30,10 +30,32 @@ class DeclaredProvider:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadProviders:
+    """Providers that may exist, but that the driver cannot read at present.
+
+    A driver knows the names of some of them, and of others only how their names begin.
+
+    >>> UnreadProviders(prefixes=frozenset({"host_disk_"})).covers("host_disk_wwn-5")
+    True
+    """
+
+    names: frozenset[str] = frozenset()
+    prefixes: frozenset[str] = frozenset()
+
+    def covers(self, name: str) -> bool:
+        """Whether a provider of this name may exist unread."""
+        return name in self.names or name.startswith(tuple(self.prefixes))
+
+
+@dataclass(frozen=True, slots=True)
 class Declaration:
-    """Providers by name, parents before their children; several roots are several trees."""
+    """Providers by name, parents before their children; several roots are several trees.
+
+    Providers that are `unread` and not declared stay as the server has them.
+    """
 
     providers: tuple[DeclaredProvider, ...]
+    unread: UnreadProviders = UnreadProviders()
 
     @property
     def roots(self) -> tuple[DeclaredProvider, ...]:
@@ -48,7 +70,9 @@ class Declaration:
             root = provider.name if provider.parent is None else root_of[provider.parent]
             root_of[provider.name] = root
             members.setdefault(root, []).append(provider)
-        return {root: Declaration(tuple(providers)) for root, providers in members.items()}
+        return {
+            root: Declaration(tuple(providers), self.unread) for root, providers in members.items()
+        }
 
 
 def _canonical(uuid: str) -> str:

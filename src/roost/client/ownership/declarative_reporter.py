@@ -118,7 +118,7 @@ class DeclarativeReporter:
             replace(provider, traits=provider.traits - unknown)
             for provider in declaration.providers
         )
-        return Declaration(tuple(providers)), tuple(
+        return replace(declaration, providers=tuple(providers)), tuple(
             f"trait {trait} is not written: the server is too old to know it, or it is misspelt"
             for trait in sorted(unknown)
         )
