@@ -52,7 +52,7 @@ from support.servers.live_server import LiveServer
 from support.transports.dying import DyingTransport, ProcessDeath
 from support.transports.tampering import one_server
 
-OWNER_TRAITS = frozenset({"CUSTOM_OWNER_AGENT", "CUSTOM_OWNER_OTHER"})
+OWNER_TRAITS = frozenset({"CUSTOM_ROOST_OWNER_AGENT", "CUSTOM_ROOST_OWNER_OTHER"})
 
 # A reporter compares generations after the first time, and reads the whole tree after the second.
 REFRESH, REREAD = 301.0, 3601.0

@@ -87,7 +87,7 @@ def test_the_declaring_driver_is_reported(modules: Path, server: LiveServer) -> 
     )
     assert result.exit_code == 0, result.output
     assert f"{host}_ssd: inventory DISK_GB added (total 900)" in result.output
-    assert f"{host}_ssd: traits added: CUSTOM_OWNER_AGENT, STORAGE_DISK_SSD" in result.output
+    assert f"{host}_ssd: traits added: CUSTOM_ROOST_OWNER_AGENT, STORAGE_DISK_SSD" in result.output
 
 
 def test_the_program_reports(

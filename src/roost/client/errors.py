@@ -67,6 +67,14 @@ class RecordsInUse(PlacementError):
     """Another process holds the ownership records of this owner."""
 
 
+class RecordsUnavailable(PlacementError):
+    """Ownership records cannot be read or saved at present; the disk may be full."""
+
+
+class SuddenLoss(PlacementError):
+    """A driver finds less than half of what it found before, so nothing is reported."""
+
+
 class ResourceProviderRetrievalFailed(PlacementError):
     """A provider, its tree or its sharing providers could not be read."""
 

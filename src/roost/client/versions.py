@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from roost.client.errors import PlacementError
 from roost.client.placement.answers import require_ok
-from roost.client.transport import PlacementRequest, Transport
+from roost.client.transport import PlacementRequest, RequestSender, Transport
 
 
 class ServerVersion(NamedTuple):
@@ -23,15 +23,17 @@ NEWEST = ServerVersion(1, 39)
 """The newest version that the client knows."""
 
 OLDEST_WITH_TREES = ServerVersion(1, 14)
+OLDEST_THAT_MOVES = ServerVersion(1, 37)
+"""The first version that gives a provider another parent."""
 
 
 class ServerTooOld(PlacementError):
     """The server lacks a version that the client needs."""
 
 
-def newest_of_server(transport: Transport) -> ServerVersion:
+def newest_of_server(server: RequestSender) -> ServerVersion:
     """The newest version that a server speaks."""
-    answer = transport.send(PlacementRequest("GET", "/", repeatable=True))
+    answer = server.send(PlacementRequest("GET", "/", repeatable=True))
     require_ok(answer, PlacementError, "Cannot read the versions of the server")
     versions = answer.field("versions", list)
     try:

@@ -367,7 +367,7 @@ def test_a_broken_file_leaves_what_was_reported(
         [
             f"{host}: created",
             f"{host}: inventory VCPU added (total 8)",
-            f"{host}: traits added: CUSTOM_OWNER_AGENT",
+            f"{host}: traits added: CUSTOM_ROOST_OWNER_AGENT",
         ],
         [f"{host}: inventory VCPU total 8 -> 9"],
     ]

@@ -98,7 +98,7 @@ def test_the_agent_waits_for_the_server_and_reports_changes(
     assert out == [
         "host-1: created",
         "host-1: inventory VCPU added (total 8)",
-        "host-1: traits added: CUSTOM_OWNER_AGENT",
+        "host-1: traits added: CUSTOM_ROOST_OWNER_AGENT",
         "host-1: inventory VCPU total 8 -> 9",
     ]
     assert len([line for line in err if "Connection refused" in line]) == 1

@@ -64,7 +64,7 @@ def test_once_makes_one_report(live_providers: LiveProviders) -> None:
     assert first.lines == [
         f"{host}: created",
         f"{host}: inventory VCPU added (total 8)",
-        f"{host}: traits added: CUSTOM_OWNER_AGENT",
+        f"{host}: traits added: CUSTOM_ROOST_OWNER_AGENT",
     ]
     assert live_providers.totals("host") == {"VCPU": 8}
     assert agent(live_providers, "--once") == Outcome(0, "", "")
@@ -126,7 +126,7 @@ def test_the_owner_has_its_own_records_and_trait(live_providers: LiveProviders) 
         "--records",
         "mine",
     )
-    assert live_providers.traits("host") == {"CUSTOM_OWNER_RACK"}
+    assert live_providers.traits("host") == {"CUSTOM_ROOST_OWNER_RACK"}
     assert [path.stem for path in Path("mine", "rack").iterdir()] == [live_providers.uuid("host")]
 
 

@@ -49,9 +49,9 @@ def test_apply_creates_changes_and_deletes_providers(live_providers: LiveProvide
         f"{host}: created",
         f"{gpu}: created below {host}",
         f"{host}: inventory VCPU added (total 16)",
-        f"{host}: traits added: CUSTOM_OWNER_RACK",
+        f"{host}: traits added: CUSTOM_ROOST_OWNER_RACK",
         f"{gpu}: inventory VGPU added (total 4)",
-        f"{gpu}: traits added: CUSTOM_GOLD, CUSTOM_OWNER_RACK",
+        f"{gpu}: traits added: CUSTOM_GOLD, CUSTOM_ROOST_OWNER_RACK",
     ]
     assert created.err == "6 changes made, as owner rack\n"
     assert live_providers.totals("gpu") == {"VGPU": 4}
@@ -164,7 +164,7 @@ def test_comparing_writes_neither_to_the_server_nor_to_the_records(
     assert compared.lines == [
         f"{live_providers.name('host')}: created",
         f"{live_providers.name('host')}: inventory VCPU added (total 8)",
-        f"{live_providers.name('host')}: traits added: CUSTOM_OWNER_RACK",
+        f"{live_providers.name('host')}: traits added: CUSTOM_ROOST_OWNER_RACK",
     ]
     assert compared.err == "3 changes would be made, as owner rack\n"
     assert not live_providers.exists("host")
@@ -250,7 +250,7 @@ def test_json_with_all_trees_is_the_only_output(live_providers: LiveProviders) -
             live_providers.uuid("a")
         ]
         (change, *_) = first["difference"]["changes"]
-        assert change["after"] == ["CUSTOM_OWNER_RACK", "HW_CPU_X86_AVX"]
+        assert change["after"] == ["CUSTOM_ROOST_OWNER_RACK", "HW_CPU_X86_AVX"]
         assert first["kept"] == []
 
 
@@ -290,7 +290,7 @@ def test_the_owner_is_the_option_or_the_key_or_the_name_of_the_file(
     outcome = apply(*arguments)
     assert outcome.err.endswith(f"as owner {owner}\n")
     assert (state / owner / f"{live_providers.uuid('host')}.json").exists()
-    mark = f"CUSTOM_OWNER_{owner.upper().replace('-', '_')}"
+    mark = f"CUSTOM_ROOST_OWNER_{owner.upper().replace('-', '_')}"
     assert live_providers.traits("host") == {mark}
 
 
@@ -390,7 +390,7 @@ def test_a_provider_without_declared_parent_may_be_in_the_middle_of_a_tree(
         f"{live_providers.name('gpu')}: created below {live_providers.name('numa')}",
         f"{live_providers.name('numa')}: traits added: CUSTOM_GOLD",
         f"{live_providers.name('gpu')}: inventory VGPU added (total 1)",
-        f"{live_providers.name('gpu')}: traits added: CUSTOM_OWNER_RACK",
+        f"{live_providers.name('gpu')}: traits added: CUSTOM_ROOST_OWNER_RACK",
     ]
     assert live_providers.provider("gpu")["root_provider_uuid"] == live_providers.uuid("host")
     assert diff().status == 0

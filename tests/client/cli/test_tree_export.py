@@ -99,7 +99,7 @@ def test_apply_restores_a_deleted_tree_from_its_exported_file(
     assert roost("tree", "apply", "-f", "host.yaml").status == 0
     assert live_providers.totals("host") == {"VCPU": 16, "MEMORY_MB": 1024}
     assert live_providers.inventories("host")["VCPU"]["max_unit"] == 8
-    assert live_providers.traits("gpu") == {"CUSTOM_GOLD", "CUSTOM_OWNER_HOST"}
+    assert live_providers.traits("gpu") == {"CUSTOM_GOLD", "CUSTOM_ROOST_OWNER_HOST"}
     assert live_providers.aggregates("host") == ["rack"]
 
 
@@ -119,14 +119,14 @@ def test_diff_finds_a_later_change_of_an_exported_tree(live_providers: LiveProvi
 
 
 @one_server
-def test_an_exported_file_has_no_owner_traits(live_providers: LiveProviders) -> None:
-    live_providers.send("PUT", "/traits/CUSTOM_OWNER_RACK")
+def test_an_exported_file_has_no_marks_of_owners(live_providers: LiveProviders) -> None:
+    live_providers.send("PUT", "/traits/CUSTOM_ROOST_OWNER_RACK")
     live_providers.send("PUT", "/traits/CUSTOM_OWNED")
-    traits = ["OWNER_NOVA", "CUSTOM_OWNER_RACK", "CUSTOM_OWNED"]
+    traits = ["OWNER_NOVA", "CUSTOM_ROOST_OWNER_RACK", "CUSTOM_OWNED"]
     live_providers.add("host", traits=traits)
     for form in ([], ["--json"]):
         exported = yaml.safe_load(roost("tree", "export", live_providers.name("host"), *form).out)
-        assert exported["providers"][0]["traits"] == ["CUSTOM_OWNED"]
+        assert exported["providers"][0]["traits"] == ["CUSTOM_OWNED", "OWNER_NOVA"]
     applied = roost("tree", "apply", "-f", "-", "--owner", "me", stdin=yaml.safe_dump(exported))
     assert (applied.status, applied.out) == (0, "")
     assert live_providers.traits("host") == set(traits)

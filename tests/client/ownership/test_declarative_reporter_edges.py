@@ -146,7 +146,7 @@ def test_a_declaration_with_the_trait_of_another_owner_is_refused(
     live_providers = LiveProviders(transport)
     host = live_providers.add("host")
     reporter = DeclarativeReporter(Reporter(transport), "agent", InMemoryOwnershipStore())
-    wanted = declared(live_providers.name("host"), "CUSTOM_OWNER_OTHER")
+    wanted = declared(live_providers.name("host"), "CUSTOM_ROOST_OWNER_OTHER")
     with pytest.raises(DeclarationRefused, match="the trait of another owner"):
         reporter.declare(wanted, live_providers.name("host"), host)
 

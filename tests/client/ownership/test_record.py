@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import os_traits
 import pytest
 
 from roost.client.declaration import DeclaredProvider
-from roost.client.ownership.owner_names import trait_of_owner
+from roost.client.ownership.owner_names import older_traits_of_owner, trait_of_owner
 from roost.client.ownership.record import OwnershipRecord, adopted_record, recovered_record
 from roost.client.ownership.store import FileOwnershipStore
 from roost.client.provider_tree import SHARING_TRAIT, ProviderTree
@@ -26,6 +25,7 @@ from support.client.provider_trees import put, uuid_of
 RACK = "11111111-1111-4111-8111-111111111111"
 ROW = "22222222-2222-4222-8222-222222222222"
 
+MARKS = {OWNER_TRAIT, *older_traits_of_owner("me")}
 CONTENT = {"VCPU": {"total": 8, "reserved": 2}, "DISK_GB": {"total": 100}}
 FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 
@@ -50,7 +50,7 @@ def recover(tree: ProviderTree, *providers: DeclaredProvider) -> OwnershipRecord
 def adopt(
     tree: ProviderTree, *providers: DeclaredProvider, record: OwnershipRecord = EMPTY
 ) -> OwnershipRecord:
-    return adopted_record(tree, uuid_of("host"), declaration(*providers), OWNER_TRAIT, record)
+    return adopted_record(tree, uuid_of("host"), declaration(*providers), MARKS, record)
 
 
 # -- without a stored record
@@ -127,20 +127,27 @@ def test_adoption_keeps_what_was_recorded() -> None:
 # -- names and traits of owners
 
 
-def test_the_trait_of_an_owner_is_standard_or_custom() -> None:
-    standard = os_traits.get_traits("OWNER_")
-    assert trait_of_owner("nova", standard) == "OWNER_NOVA"
-    assert trait_of_owner("rack-agent", standard) == "CUSTOM_OWNER_RACK_AGENT"
+def test_the_trait_of_an_owner_names_roost() -> None:
+    """An operator, or Nova, may use `CUSTOM_OWNER_X` and `OWNER_NOVA` for its own providers."""
+    assert trait_of_owner("nova") == "CUSTOM_ROOST_OWNER_NOVA"
+    assert trait_of_owner("rack-agent") == "CUSTOM_ROOST_OWNER_RACK_AGENT"
+
+
+def test_an_older_mark_counts_only_if_the_owner_adopts() -> None:
+    tree = put(put(ProviderTree(), "host"), "card", "host", traits=["CUSTOM_OWNER_ME"])
+    assert recover(tree, declared("host"), declared("card", "host")) == EMPTY
+    adopted = adopt(tree, declared("host"), declared("card", "host"))
+    assert adopted.provider(uuid_of("card"), "card").created
 
 
 @pytest.mark.parametrize("spelling", ["rack_agent", "rack.agent", "Rack-Agent"])
 def test_owners_with_the_same_trait_have_the_same_records(tmp_path: Path, spelling: str) -> None:
     """Otherwise one spelling would recover, and delete, the providers of another spelling."""
-    assert trait_of_owner(spelling, ()) == trait_of_owner("rack-agent", ())
+    assert trait_of_owner(spelling) == trait_of_owner("rack-agent")
     FileOwnershipStore(spelling, tmp_path).save(RACK, record_of(created("host")))
     assert FileOwnershipStore("rack-agent", tmp_path).load(RACK) == record_of(created("host"))
 
 
 def test_different_owners_have_different_traits() -> None:
     owners = ["rackagent", "rack-agent", "rack--agent", "rack-agent-", "rack-agent-1"]
-    assert len({trait_of_owner(owner, ()) for owner in owners}) == len(owners)
+    assert len({trait_of_owner(owner) for owner in owners}) == len(owners)

@@ -8,7 +8,7 @@ from support.client.provider_trees import stored
 from support.transports.counting import CountingTransport
 from support.transports.tampering import TamperingTransport, one_server
 
-OWNER_TRAIT = "CUSTOM_OWNER_AGENT"
+OWNER_TRAIT = "CUSTOM_ROOST_OWNER_AGENT"
 
 
 def test_inventory_in_use_is_kept_until_it_is_free(

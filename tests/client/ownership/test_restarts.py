@@ -18,7 +18,7 @@ from support.transports.dying import DyingTransport, ProcessDeath
 from support.transports.tampering import one_server
 
 RACK = "11111111-1111-4111-8111-111111111111"
-OWNER_TRAIT = "CUSTOM_OWNER_AGENT"
+OWNER_TRAIT = "CUSTOM_ROOST_OWNER_AGENT"
 
 pytestmark = one_server
 

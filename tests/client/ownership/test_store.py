@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from roost.client.errors import NotConfigured, RecordsInUse
+from roost.client.errors import NotConfigured, RecordsInUse, RecordsUnavailable
 from roost.client.ownership.record import OwnershipRecord
 from roost.client.ownership.store import (
     FileOwnershipStore,
@@ -199,8 +200,24 @@ def test_the_error_for_a_full_disk_names_the_cause(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(NotConfigured, match="No space left on device"):
+    with pytest.raises(RecordsUnavailable, match="No space left on device"):
         FileOwnershipStore("agent", tmp_path).save(ROOT, OWNED)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO])
+def test_records_are_held_though_the_disk_takes_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    opened = os.open
+
+    def refuse(path: object, flags: int, *arguments: object, **options: object) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(error, os.strerror(error))
+        return opened(path, flags, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", refuse)
+    with FileOwnershipStore("agent", tmp_path).held():
+        pass
 
 
 def test_held_records_have_an_empty_directory_at_first(tmp_path: Path) -> None:

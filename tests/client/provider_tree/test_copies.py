@@ -240,6 +240,7 @@ CALLS: dict[str, Callable[[ProviderTree, str], object]] = {
     "new_root": lambda tree, cell: tree.new_root("new", cell),
     "new_child": lambda tree, cell: tree.new_child("new", cell),
     "remove": lambda tree, cell: tree.remove(cell),
+    "move": lambda tree, cell: tree.move(cell, "new"),
     "populate_from_iterable": lambda tree, cell: tree.populate_from_iterable(
         [{"uuid": cell, "name": "new"}]
     ),
@@ -276,7 +277,7 @@ def test_every_method_holds_the_lock_until_it_returns_or_raises(
     try:
         CALLS[method](tree, cell)
     except ValueError:
-        assert method in ("new_root", "subtree")
+        assert method in ("new_root", "move", "subtree")
     assert set(cell.held) == {True}
     assert lock.depth == 0
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
+from roost.client.declaration import (
+    Declaration,
+    DeclaredProvider,
+    InventoryFields,
+    UnreadProviders,
+)
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import InMemoryOwnershipStore, OwnershipStore
@@ -12,7 +17,7 @@ from roost.client.reporting.reporter import Reporter
 from roost.client.transport import Transport
 from support.client.provider_trees import uuid_of
 
-OWNER_TRAIT = "CUSTOM_OWNER_ME"
+OWNER_TRAIT = "CUSTOM_ROOST_OWNER_ME"
 EMPTY = OwnershipRecord()
 
 
@@ -89,6 +94,7 @@ class HostOwner:
         adopt: bool = False,
     ) -> None:
         self.host = host
+        self.transport = transport
         self.store = store or InMemoryOwnershipStore()
         self._reporter = DeclarativeReporter(Reporter(transport), owner, self.store, adopt=adopt)
 
@@ -97,3 +103,15 @@ class HostOwner:
 
     def preview(self, *providers: DeclaredProvider, uuid: str | None = None) -> Report:
         return self._reporter.preview(declaration(*providers), self.host, uuid)
+
+
+class FindingDriver:
+    """A driver that finds the providers that a test sets, and cannot read some of them."""
+
+    def __init__(self, *found: DeclaredProvider) -> None:
+        self.found = found
+        self.unread = UnreadProviders()
+        self.declares_intent = False
+
+    def declare(self, nodename: str) -> Declaration:
+        return Declaration(self.found, self.unread)

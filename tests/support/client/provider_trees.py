@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
 
 from roost.client.provider_tree import ProviderTree
 
@@ -20,7 +21,7 @@ Fields = Mapping[str, Any]
 
 def uuid_of(name: str) -> str:
     """The uuid that `put` gives to the provider with this name."""
-    return f"uuid-of-{name}"
+    return str(uuid5(NAMESPACE_DNS, name))
 
 
 def stored(inventories: Mapping[str, Fields]) -> dict[str, dict[str, Any]]:

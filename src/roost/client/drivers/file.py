@@ -25,6 +25,9 @@ class FileDriver(DeclaringDriver):
     `TreeFileError`.
     """
 
+    declares_intent = True
+    """An operator writes the file, so what is no longer in it is withdrawn at once."""
+
     def __init__(self, path: str) -> None:
         if path == STANDARD_INPUT:
             raise ValueError(

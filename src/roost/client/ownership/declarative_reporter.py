@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-import os_traits
 
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.errors import (
     InventoryInUse,
     PlacementError,
+    RecordsUnavailable,
     ResourceProviderInUse,
     ResourceProviderSyncFailed,
 )
 from roost.client.ownership.declaration_driver import DeclarationDriver
-from roost.client.ownership.owner_names import trait_of_owner
 from roost.client.ownership.store import OwnershipStore
 from roost.client.ownership.tree_ownership import TreeOwnership
+from roost.client.ownership.withdrawal import REPORTS, SECONDS, WithdrawalPolicy
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import is_custom
 
 IN_USE_ATTEMPTS = 3
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +42,89 @@ class DeclarativeReporter:
 
     The store has what the owner put there. With `adopt`, the owner takes over all that is on the
     declared providers, when it declares a tree for the first time.
+
+    What a driver no longer finds is withdrawn after `missing_reports` reports and
+    `missing_seconds`. A driver that suddenly finds less than half of what it found before raises
+    `SuddenLoss`. With `accept_loss`, what is missing is withdrawn at once.
     """
 
     def __init__(
-        self, reporter: Reporter, owner: str, store: OwnershipStore, *, adopt: bool = False
+        self,
+        reporter: Reporter,
+        owner: str,
+        store: OwnershipStore,
+        *,
+        adopt: bool = False,
+        accept_loss: bool = False,
+        missing_reports: int = REPORTS,
+        missing_seconds: float = SECONDS,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.reporter = reporter
         self._store = store
-        self._owner_trait = trait_of_owner(owner, os_traits.get_traits("OWNER_"))
+        self._owner = owner
         self._adopt = adopt
+        self._accept_loss = accept_loss
+        self._missing_reports = missing_reports
+        self._missing_seconds = missing_seconds
+        self._clock = clock
         self._adopted: set[str] = set()
         self._known_traits: set[str] = set()
 
+    # -- what a driver finds
+
     def report(self, driver: DeclaringDriver, nodename: str, uuid: str | None = None) -> Report:
         """Make true on the server what the driver declares."""
-        return self.declare(driver.declare(nodename), nodename, uuid)
+        return self._declare(driver.declare(nodename), nodename, uuid, self._policy_for(driver))
+
+    def preview_report(
+        self, driver: DeclaringDriver, nodename: str, uuid: str | None = None
+    ) -> Report:
+        """What `report` would change; neither the server nor the store is written."""
+        return self._preview(driver.declare(nodename), nodename, uuid, self._policy_for(driver))
+
+    # -- what a program or an operator declares
 
     def declare(self, declaration: Declaration, name: str, uuid: str | None = None) -> Report:
         """Make a declaration true in the tree of the named provider, or in a new tree.
 
-        Undeclared resources that are in use are kept; the next report tries again to remove them.
+        What is no longer declared is withdrawn at once. Undeclared resources that are in use are
+        kept; the next report tries again to remove them.
         """
+        return self._declare(declaration, name, uuid, None)
+
+    def preview(self, declaration: Declaration, name: str, uuid: str | None = None) -> Report:
+        """What `declare` would change; neither the server nor the store is written."""
+        return self._preview(declaration, name, uuid, None)
+
+    # -- inside
+
+    def _policy_for(self, driver: DeclaringDriver) -> WithdrawalPolicy | None:
+        """How to withdraw what the driver does not declare; `None` means at once."""
+        # What an operator removes from a file is meant to go, and is not missing.
+        if self._accept_loss or getattr(driver, "declares_intent", False):
+            return None
+        return WithdrawalPolicy(self._clock(), self._missing_reports, self._missing_seconds)
+
+    def _declare(
+        self,
+        declaration: Declaration,
+        name: str,
+        uuid: str | None,
+        policy: WithdrawalPolicy | None,
+    ) -> Report:
+        def driver(may_add: bool) -> DeclarationDriver:
+            return self._driver(declaration, name, uuid, policy, may_add=may_add)
+
+        try:
+            return self._write(lambda: driver(may_add=True), name)
+        except RecordsUnavailable as error:
+            _LOG.warning("%s", error)
+            return self._write(lambda: driver(may_add=False), name)
+
+    def _write(self, make_driver: Callable[[], DeclarationDriver], name: str) -> Report:
         for attempt in range(1, IN_USE_ATTEMPTS + 1):
-            driver = self._driver(declaration, name, uuid)
+            driver = make_driver()
             try:
                 changed = self.reporter.report(
                     driver, name, driver.uuid, failed=driver.save_written
@@ -72,28 +136,44 @@ class DeclarativeReporter:
                     raise
             else:
                 driver.save_settled()
-                self._adopted.add(driver.uuid)
+                if driver.may_add:
+                    self._adopted.add(driver.uuid)
                 return Report(changed, driver.kept)
         raise AssertionError("the last attempt returns or raises")
 
-    def preview(self, declaration: Declaration, name: str, uuid: str | None = None) -> Report:
-        """What `declare` would change; neither the server nor the store is written."""
-        driver = self._driver(declaration, name, uuid, read_only=True)
+    def _preview(
+        self,
+        declaration: Declaration,
+        name: str,
+        uuid: str | None,
+        policy: WithdrawalPolicy | None,
+    ) -> Report:
+        driver = self._driver(declaration, name, uuid, policy, read_only=True)
         changes = self.reporter.preview(driver, name, driver.uuid)
         return Report(changes, driver.kept)
 
     def _driver(
-        self, declaration: Declaration, name: str, uuid: str | None, *, read_only: bool = False
+        self,
+        declaration: Declaration,
+        name: str,
+        uuid: str | None,
+        policy: WithdrawalPolicy | None,
+        *,
+        read_only: bool = False,
+        may_add: bool = True,
     ) -> DeclarationDriver:
         understood, unknown = self._without_unknown_traits(declaration)
         uuid = uuid or _declared_uuid(declaration, name) or self.reporter.uuid_of(name)
-        adopt = self._adopt and uuid not in self._adopted
+        # Without a record of it, an adoption would be forgotten.
+        adopt = self._adopt and may_add and uuid not in self._adopted
         return DeclarationDriver(
             understood,
             uuid,
-            TreeOwnership(self._store, self._owner_trait, adopt=adopt, read_only=read_only),
+            TreeOwnership(self._store, self._owner, adopt=adopt, read_only=read_only),
             self.reporter.placement,
             unknown,
+            policy=policy,
+            may_add=may_add,
         )
 
     def _without_unknown_traits(

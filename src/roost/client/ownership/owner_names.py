@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from roost.client.errors import NotConfigured
+
+OWNER_LENGTH_MAX = 100
 
 
 def owner_name(text: str) -> str:
@@ -17,23 +18,55 @@ def owner_name(text: str) -> str:
     'rack-agent-7'
     """
     name = re.sub(r"[_.]", "-", text.lower())
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,99}", name):
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name) or len(name) > OWNER_LENGTH_MAX:
         raise NotConfigured(
-            f"{text!r} cannot be an owner: use up to 100 letters, digits, '_', '.' and '-'"
+            f"{text!r} cannot be an owner: use up to {OWNER_LENGTH_MAX} letters, digits, '_', '.' "
+            "and '-'"
         )
     return name
 
 
-def trait_of_owner(owner: str, standard_traits: Iterable[str]) -> str:
+MARK = "CUSTOM_ROOST_OWNER_"
+"""Begins the traits that mark providers. Operators have traits of their own, so it names Roost."""
+
+
+def trait_of_owner(owner: str) -> str:
     """The trait that marks the providers which this owner created.
 
-    >>> trait_of_owner("nova", ["OWNER_NOVA"]), trait_of_owner("rack-agent", ["OWNER_NOVA"])
-    ('OWNER_NOVA', 'CUSTOM_OWNER_RACK_AGENT')
+    >>> trait_of_owner("rack-agent")
+    'CUSTOM_ROOST_OWNER_RACK_AGENT'
     """
-    name = "OWNER_" + owner_name(owner).upper().replace("-", "_")
-    return name if name in standard_traits else f"CUSTOM_{name}"
+    return MARK + _in_trait(owner)
+
+
+def older_traits_of_owner(owner: str) -> frozenset[str]:
+    """The traits that marked the providers of this owner once.
+
+    An operator may have given such a trait to a provider of its own, so the trait alone proves
+    nothing.
+
+    >>> sorted(older_traits_of_owner("nova"))
+    ['CUSTOM_OWNER_NOVA', 'OWNER_NOVA']
+    """
+    name = f"OWNER_{_in_trait(owner)}"
+    return frozenset({name, f"CUSTOM_{name}"})
 
 
 def is_owner_trait(trait: str) -> bool:
     """Whether a trait marks the providers of some owner."""
-    return trait.startswith(("OWNER_", "CUSTOM_OWNER_"))
+    return trait.startswith(MARK)
+
+
+def owner_of_trait(trait: str) -> str | None:
+    """The owner whose providers a trait marks; `None` if the trait marks none.
+
+    >>> owner_of_trait("CUSTOM_ROOST_OWNER_RACK_AGENT"), owner_of_trait("CUSTOM_GOLD")
+    ('rack-agent', None)
+    """
+    if not is_owner_trait(trait):
+        return None
+    return trait.removeprefix(MARK).lower().replace("_", "-")
+
+
+def _in_trait(owner: str) -> str:
+    return owner_name(owner).upper().replace("-", "_")

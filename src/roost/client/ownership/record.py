@@ -7,7 +7,7 @@ the owner declares the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from roost.client.declaration import Declaration, DeclaredProvider
@@ -15,10 +15,36 @@ from roost.client.provider_tree import ProviderData, ProviderTree
 
 
 @dataclass(frozen=True, slots=True)
+class Absence:
+    """How long a driver has not found a provider; times are seconds since the epoch."""
+
+    reports: int
+    """The number of reports in a row without the provider."""
+    since: float
+    last: float
+    """The times of the first and of the last of these reports."""
+
+    @classmethod
+    def counted(cls, before: Absence | None, now: float) -> Absence:
+        """The absence after a report at this time. One report may count several times.
+
+        >>> Absence.counted(Absence(1, since=100, last=100), now=160)
+        Absence(reports=2, since=100, last=160)
+        """
+        if before is None:
+            return cls(1, now, now)
+        if before.last == now:
+            return before
+        # A clock that was set back must not make the absence endless.
+        return cls(before.reports + 1, min(before.since, now), now)
+
+
+@dataclass(frozen=True, slots=True)
 class OwnedProvider:
     """What an owner owns of one provider; if the owner `created` it, the provider as well.
 
     Of an inventory the owner owns the fields that it declared: resource class -> names of fields.
+    `absence` is `None` as long as the driver finds the provider.
     """
 
     name: str
@@ -26,9 +52,26 @@ class OwnedProvider:
     inventories: Mapping[str, frozenset[str]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
+    absence: Absence | None = None
 
     def __bool__(self) -> bool:
         return bool(self.created or self.inventories or self.traits or self.aggregates)
+
+    def united(self, second: OwnedProvider) -> OwnedProvider:
+        """What this record of a provider and a second one claim together."""
+        classes = self.inventories.keys() | second.inventories.keys()
+        nothing: frozenset[str] = frozenset()
+        return OwnedProvider(
+            self.name,
+            self.created or second.created,
+            {
+                name: self.inventories.get(name, nothing) | second.inventories.get(name, nothing)
+                for name in classes
+            },
+            self.traits | second.traits,
+            self.aggregates | second.aggregates,
+            self.absence or second.absence,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +84,14 @@ class OwnershipRecord:
     def of_providers(cls, providers: Mapping[str, OwnedProvider]) -> OwnershipRecord:
         """A record of those providers of which the owner owns something."""
         return cls({uuid: provider for uuid, provider in providers.items() if provider})
+
+    def united(self, second: OwnershipRecord) -> OwnershipRecord:
+        """The providers of this record and of a second one."""
+        both = {
+            uuid: self.provider(uuid, owned.name).united(owned)
+            for uuid, owned in second.providers.items()
+        }
+        return OwnershipRecord({**self.providers, **both})
 
     def provider(self, uuid: str, name: str) -> OwnedProvider:
         """What is owned of a provider; empty if the record does not have the provider."""
@@ -57,7 +108,7 @@ def recovered_record(
     """
     declared = {provider.uuid or provider.name: provider for provider in declaration.providers}
     owned = {}
-    for provider in _providers_with(owner_trait, tree, root_uuid):
+    for provider in _providers_with({owner_trait}, tree, root_uuid):
         wanted = declared.get(provider.uuid) or declared.get(provider.name)
         wanted = wanted or DeclaredProvider(provider.name)
         owned[provider.uuid] = OwnedProvider(
@@ -78,24 +129,24 @@ def adopted_record(
     tree: ProviderTree,
     root_uuid: str,
     declaration: Declaration,
-    owner_trait: str,
+    marks: Set[str],
     record: OwnershipRecord,
 ) -> OwnershipRecord:
-    """The record, and all that is on declared providers and on those with the owner's trait."""
+    """The record, and all that is on declared providers and on those with a mark of the owner."""
     providers = dict(record.providers)
     addresses = (provider.uuid or provider.name for provider in declaration.providers)
     declared = [tree.data(address) for address in addresses if tree.exists(address)]
-    for provider in (*declared, *_providers_with(owner_trait, tree, root_uuid)):
+    for provider in (*declared, *_providers_with(marks, tree, root_uuid)):
         recorded = record.provider(provider.uuid, provider.name)
-        created = owner_trait in provider.traits or recorded.created
+        created = recorded.created or not marks.isdisjoint(provider.traits)
         providers[provider.uuid] = _everything_on(provider, created)
     return OwnershipRecord(providers)
 
 
-def _providers_with(trait: str, tree: ProviderTree, root_uuid: str) -> Iterator[ProviderData]:
+def _providers_with(marks: Set[str], tree: ProviderTree, root_uuid: str) -> Iterator[ProviderData]:
     for uuid in tree.get_provider_uuids_in_tree(root_uuid):
         provider = tree.data(uuid)
-        if trait in provider.traits:
+        if not marks.isdisjoint(provider.traits):
             yield provider
 
 

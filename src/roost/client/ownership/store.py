@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import platformdirs
 
-from roost.client.errors import NotConfigured
+from roost.client.errors import NotConfigured, PlacementError, RecordsUnavailable
 from roost.client.ownership.owner_names import owner_name
-from roost.client.ownership.record import OwnedProvider, OwnershipRecord
+from roost.client.ownership.record import OwnershipRecord
+from roost.client.ownership.record_body import parsed_record, rendered_record
 from roost.client.ownership.record_lock import held_lock
 from roost.model.identifiers import is_uuid
 
@@ -23,6 +26,9 @@ _DRAFT = ".new"
 # Names of owners have no dot.
 _LOCK = ".lock"
 _DRAFT_SECONDS = 3600
+_PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE})
+
+_LOG = logging.getLogger(__name__)
 
 
 class OwnershipStore(Protocol):
@@ -36,16 +42,25 @@ class OwnershipStore(Protocol):
         """Replace the record of a tree; an empty record is removed."""
         ...
 
+    def keep(self, root_uuid: str, record: OwnershipRecord) -> None:
+        """Remember a record that could not be saved; `load` returns it, and saves it if it can."""
+        ...
+
     def trees(self) -> list[str]:
         """The root uuids of all trees that have a record."""
         ...
 
 
 class FileOwnershipStore:
-    """Keeps one small JSON file for each tree, in one directory for each owner."""
+    """Keeps one small JSON file for each tree, in one directory for each owner.
+
+    A full or broken disk raises `RecordsUnavailable`, which may pass. A wrong directory raises
+    `NotConfigured`.
+    """
 
     def __init__(self, owner: str, directory: Path | None = None) -> None:
         self._directory = (directory or default_directory()) / owner_name(owner)
+        self._unsaved: dict[str, OwnershipRecord] = {}
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -64,18 +79,27 @@ class FileOwnershipStore:
                 pass
             _remove_old_drafts(self._directory)
         except OSError as error:
-            raise NotConfigured(
-                f"Cannot save ownership records in {self._directory}: {error.strerror}; "
-                "choose another directory with --records"
-            ) from error
+            if not _may_pass(error):
+                raise NotConfigured(
+                    f"Cannot save ownership records in {self._directory}: {error.strerror}; "
+                    "choose another directory with --records"
+                ) from error
+            _LOG.warning(
+                "Ownership records cannot be saved in %s: %s", self._directory, error.strerror
+            )
 
     def load(self, root_uuid: str) -> OwnershipRecord | None:
         """The record of a tree; `None` if there is none."""
+        if root_uuid in self._unsaved:
+            record = self._unsaved[root_uuid]
+            with suppress(RecordsUnavailable):
+                self.save(root_uuid, record)
+            return record if record.providers else None
         path = self._path(root_uuid)
         try:
             body = json.loads(path.read_text())
-            record = _parse(body)
-            if _rendered(record) != body:
+            record = parsed_record(body)
+            if rendered_record(record) != body:
                 raise ValueError("its content is not an ownership record")
             return record
         except FileNotFoundError:
@@ -86,29 +110,37 @@ class FileOwnershipStore:
                 "then owns again what it declares on providers that it created"
             ) from error
         except OSError as error:
-            raise NotConfigured(
+            raise _failure(
+                error,
                 f"Cannot read the ownership record {path}: {error.strerror}; make the file "
-                "readable, or choose another directory with --records"
+                "readable, or choose another directory with --records",
             ) from error
 
     def save(self, root_uuid: str, record: OwnershipRecord) -> None:
         """Replace the record of a tree, in full or not at all."""
         path = self._path(root_uuid)
         try:
-            if not record.providers:
+            if record.providers:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _replace(path, json.dumps(rendered_record(record), indent=1, sort_keys=True))
+            else:
                 path.unlink(missing_ok=True)
-                return
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, json.dumps(_rendered(record), indent=1, sort_keys=True))
         except OSError as error:
-            raise NotConfigured(
+            raise _failure(
+                error,
                 f"Cannot save the ownership record {path}: {error.strerror}; make room there, or "
-                "choose another directory with --records"
+                "choose another directory with --records",
             ) from error
+        self._unsaved.pop(root_uuid, None)
+
+    def keep(self, root_uuid: str, record: OwnershipRecord) -> None:
+        """Remember a record that could not be saved; `load` returns it, and saves it if it can."""
+        self._unsaved[root_uuid] = record
 
     def trees(self) -> list[str]:
         """The root uuids of all trees that have a record."""
-        return sorted(path.stem for path in self._directory.glob("*.json"))
+        unsaved = {uuid for uuid, record in self._unsaved.items() if record.providers}
+        return sorted(unsaved.union(path.stem for path in self._directory.glob("*.json")))
 
     def _path(self, root_uuid: str) -> Path:
         if not is_uuid(root_uuid):
@@ -134,6 +166,10 @@ class InMemoryOwnershipStore:
         if record.providers:
             self._records[root_uuid] = record
 
+    def keep(self, root_uuid: str, record: OwnershipRecord) -> None:
+        """Replace the record of a tree."""
+        self.save(root_uuid, record)
+
     def trees(self) -> list[str]:
         """The root uuids of all trees that have a record."""
         return sorted(self._records)
@@ -143,6 +179,15 @@ def default_directory() -> Path:
     """The state directory that systemd gives a service, else that of the user."""
     given = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
     return Path(given) if given else platformdirs.user_state_path("roost") / "owners"
+
+
+def _may_pass(error: OSError) -> bool:
+    """Whether an error of the disk may end without a change of the configuration."""
+    return error.errno in _PASSING
+
+
+def _failure(error: OSError, message: str) -> PlacementError:
+    return (RecordsUnavailable if _may_pass(error) else NotConfigured)(message)
 
 
 def _replace(path: Path, text: str) -> None:
@@ -178,35 +223,3 @@ def _make_durable(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _rendered(record: OwnershipRecord) -> dict[str, Any]:
-    return {
-        "providers": {
-            uuid: {
-                "name": provider.name,
-                "created": provider.created,
-                "inventories": {
-                    name: sorted(fields) for name, fields in provider.inventories.items()
-                },
-                "traits": sorted(provider.traits),
-                "aggregates": sorted(provider.aggregates),
-            }
-            for uuid, provider in record.providers.items()
-        }
-    }
-
-
-def _parse(body: Mapping[str, Any]) -> OwnershipRecord:
-    return OwnershipRecord(
-        {
-            uuid: OwnedProvider(
-                provider["name"],
-                bool(provider["created"]),
-                {name: frozenset(fields) for name, fields in provider["inventories"].items()},
-                frozenset(provider["traits"]),
-                frozenset(provider["aggregates"]),
-            )
-            for uuid, provider in body["providers"].items()
-        }
-    )

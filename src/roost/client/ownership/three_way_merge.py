@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.declaration import Declaration, DeclaredProvider, UnreadProviders
 from roost.client.errors import DeclarationRefused
+from roost.client.ownership.child_uuids import child_uuid
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.ownership.provider_merge import (
     differs,
     merge_provider,
     undeclared_inventories,
 )
-from roost.client.ownership.record import OwnedProvider, OwnershipRecord
+from roost.client.ownership.record import Absence, OwnedProvider, OwnershipRecord
+from roost.client.ownership.withdrawal import WithdrawalPolicy, refuse_sudden_loss
 from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.model.identifiers import new_uuid
 
@@ -57,13 +59,29 @@ def merge(
     record: OwnershipRecord,
     owner_trait: str,
     in_use: InventoriesInUse = NOTHING_IN_USE,
+    *,
+    policy: WithdrawalPolicy | None = None,
+    may_move: bool = True,
 ) -> MergeResult:
     """Edit the tree: add what is declared, remove what is owned but not declared.
 
     Providers that the merge creates get the owner's trait. The merge keeps the inventories that
-    are in use, and their providers.
+    are in use, and their providers. Without a policy, it withdraws at once what is not declared.
+    A server that is too old to move providers needs `may_move=False`.
     """
-    return _TreeMerge(tree, record, owner_trait, in_use).run(declaration)
+    run = _TreeMerge(tree, record, owner_trait, in_use, policy=policy, may_move=may_move)
+    return run.run(declaration)
+
+
+def wants_move(tree: ProviderTree, declaration: Declaration) -> bool:
+    """Whether a declared provider has another parent in the tree."""
+    for provider in declaration.providers:
+        address = provider.uuid or provider.name
+        if provider.parent is not None and tree.exists(address):
+            parent_uuid = tree.data(address).parent_uuid
+            if parent_uuid is not None and tree.data(parent_uuid).name != provider.parent:
+                return True
+    return False
 
 
 def may_remove_inventory(record: OwnershipRecord, declaration: Declaration) -> bool:
@@ -100,6 +118,7 @@ def written_record(
             },
             pending.traits & (was.traits | there.traits),
             pending.aggregates & (was.aggregates | there.aggregates),
+            pending.absence,
         )
     return OwnershipRecord.of_providers(owned)
 
@@ -113,14 +132,22 @@ class _TreeMerge:
         record: OwnershipRecord,
         owner_trait: str,
         in_use: InventoriesInUse,
+        *,
+        policy: WithdrawalPolicy | None,
+        may_move: bool,
     ) -> None:
         self._tree = tree
         self._record = record
         self._owner_trait = owner_trait
         self._in_use = in_use
+        self._policy = policy
+        self._may_move = may_move
         self._kept: list[str] = []
         self._pending: dict[str, OwnedProvider] = {}
         self._settled: dict[str, OwnedProvider] = {}
+        # The uuid of each declared provider, and of the declared root above it, by its name.
+        self._uuids: dict[str, str] = {}
+        self._root_uuids: dict[str, str] = {}
         # An earlier request to create these providers may still be on its way to the server.
         self._uuids_on_the_way = {
             owned.name: uuid
@@ -130,39 +157,80 @@ class _TreeMerge:
 
     def run(self, declaration: Declaration) -> MergeResult:
         declared = {self._find_or_add(provider): provider for provider in declaration.providers}
+        absences = self._hold_unread_and_missing(declared, declaration.unread)
         uuids = self._tree.get_provider_uuids()
         self._children = Counter(self._tree.data(uuid).parent_uuid for uuid in uuids)
         for uuid in reversed(uuids):
             provider = self._tree.data(uuid)
             if uuid in declared:
                 self._update(provider, declared[uuid])
+            elif uuid in self._settled:
+                # The provider is held as it is.
+                continue
             elif provider.generation is None:
                 # The caller began a tree of which nothing is declared.
                 self._tree.remove(uuid)
             elif self._record.provider(uuid, provider.name):
-                self._withdraw(provider)
+                self._withdraw(provider, absences.get(uuid))
         return MergeResult(
             OwnershipRecord.of_providers(self._pending),
             OwnershipRecord.of_providers(self._settled),
             tuple(self._kept),
         )
 
+    # -- declared providers
+
     def _find_or_add(self, provider: DeclaredProvider) -> str:
         """The uuid of a declared provider, which is added to the tree if it is missing."""
         self._check_traits(provider)
+        found = self._find(provider)
+        uuid = self._add(provider) if found is None else self._placed(provider, found)
+        self._uuids[provider.name] = uuid
+        self._root_uuids[provider.name] = self._root_uuids.get(provider.parent or "", uuid)
+        return uuid
+
+    def _find(self, provider: DeclaredProvider) -> ProviderData | None:
+        """The declared provider in the tree; `None` if the tree does not have it."""
         address = provider.uuid or provider.name
         if self._tree.exists(address):
-            return self._check(provider, self._tree.data(address))
-        if self._tree.exists(provider.name):
-            found = self._tree.data(provider.name).uuid
+            found = self._tree.data(address)
+            if found.name == provider.name:
+                return found
             raise DeclarationRefused(
-                f"Provider {provider.name} is declared with uuid {provider.uuid}, but has {found}: "
+                f"Provider {found.uuid} is declared as {provider.name}, but is named {found.name}; "
+                "providers are not renamed: declare the name that it has"
+            )
+        if self._tree.exists(provider.name):
+            named = self._tree.data(provider.name).uuid
+            raise DeclarationRefused(
+                f"Provider {provider.name} is declared with uuid {provider.uuid}, but has {named}: "
                 "declare that uuid, or none"
             )
-        uuid = provider.uuid or self._uuids_on_the_way.get(provider.name) or new_uuid()
+        return self._renamed(provider)
+
+    def _renamed(self, provider: DeclaredProvider) -> ProviderData | None:
+        """The provider that the owner created under the declared name, and that has another now."""
+        uuid = self._new_uuid(provider)
+        if not self._tree.exists(uuid):
+            return None
+        found = self._tree.data(uuid)
+        self._kept.append(f"{found.name}: keeps this name, though declared as {provider.name}")
+        return found
+
+    def _new_uuid(self, provider: DeclaredProvider) -> str:
+        """The uuid that a declared provider gets if it is created."""
+        known = provider.uuid or self._uuids_on_the_way.get(provider.name)
+        if known is not None:
+            return known
+        if provider.parent is None:
+            return new_uuid()
+        return child_uuid(self._root_uuids[provider.parent], self._owner_trait, provider.name)
+
+    def _add(self, provider: DeclaredProvider) -> str:
+        uuid = self._new_uuid(provider)
         if provider.parent is None:
             return self._tree.new_root(provider.name, uuid)
-        return self._tree.new_child(provider.name, provider.parent, uuid)
+        return self._tree.new_child(provider.name, self._uuids[provider.parent], uuid)
 
     def _check_traits(self, provider: DeclaredProvider) -> None:
         for trait in provider.traits:
@@ -172,25 +240,71 @@ class _TreeMerge:
                     "owner: leave the trait out, or write as that owner"
                 )
 
-    def _check(self, provider: DeclaredProvider, found: ProviderData) -> str:
-        if found.name != provider.name:
-            raise DeclarationRefused(
-                f"Provider {found.uuid} is declared as {provider.name}, but is named {found.name}; "
-                "providers are not renamed: declare the name that it has"
-            )
-        parent = self._tree.data(found.parent_uuid).name if found.parent_uuid else None
-        if provider.parent is not None and parent != provider.parent:
-            place = f"below {parent}" if parent else "a root"
-            self._kept.append(
-                f"{found.name}: stays {place}, though declared below {provider.parent}; "
-                "delete it to have it created there"
-            )
+    def _placed(self, provider: DeclaredProvider, found: ProviderData) -> str:
+        """The uuid of a found provider, which is moved below its declared parent if need be."""
+        if provider.parent is None or self._uuids[provider.parent] == found.parent_uuid:
+            return found.uuid
+        obstacle = self._obstacle_to_move(found, self._uuids[provider.parent])
+        if not obstacle:
+            self._tree.move(found.uuid, self._uuids[provider.parent])
+            return found.uuid
+        place = (
+            f"below {self._tree.data(found.parent_uuid).name}" if found.parent_uuid else "a root"
+        )
+        self._kept.append(
+            f"{found.name}: stays {place}, though declared below {provider.parent}; {obstacle}"
+        )
         return found.uuid
 
-    def _withdraw(self, provider: ProviderData) -> None:
+    def _obstacle_to_move(self, found: ProviderData, parent_uuid: str) -> str:
+        """Why a provider must not be moved; empty if it may be."""
+        if found.parent_uuid is None:
+            return "roots are not moved"
+        if not self._record.provider(found.uuid, found.name).created:
+            return "another writer created it"
+        if not self._may_move:
+            return "the server is older than 1.37 and moves no providers"
+        if parent_uuid in self._tree.get_provider_uuids(found.uuid):
+            return "that provider is below it"
+        return ""
+
+    # -- undeclared providers
+
+    def _hold_unread_and_missing(
+        self, declared: Mapping[str, DeclaredProvider], unread: UnreadProviders
+    ) -> Mapping[str, Absence]:
+        """Hold the owned providers that are not read, or not missing for long enough.
+
+        Returns the absences of the missing ones.
+        """
+        recorded = {
+            uuid: owned for uuid, owned in self._record.providers.items() if self._tree.exists(uuid)
+        }
+        undeclared = {uuid: owned for uuid, owned in recorded.items() if uuid not in declared}
+        missing = {
+            uuid: owned for uuid, owned in undeclared.items() if not unread.covers(owned.name)
+        }
+        for uuid in undeclared.keys() - missing.keys():
+            self._hold(uuid, undeclared[uuid], "stays as it is, the driver cannot read it")
+        if self._policy is None:
+            return {}
+        refuse_sudden_loss(recorded, missing.values())
+        absences = {uuid: self._policy.absence_of(owned) for uuid, owned in missing.items()}
+        for uuid, absence in absences.items():
+            if not self._policy.is_due(absence):
+                owned = replace(missing[uuid], absence=absence)
+                self._hold(uuid, owned, self._policy.describe(absence))
+        return absences
+
+    def _hold(self, uuid: str, owned: OwnedProvider, reason: str) -> None:
+        """Leave a provider as it is; the owner goes on owning what it owns of it."""
+        self._pending[uuid] = self._settled[uuid] = owned
+        self._kept.append(f"{owned.name}: {reason}")
+
+    def _withdraw(self, provider: ProviderData, absence: Absence | None) -> None:
         """Delete a provider that is not declared, or else remove what the owner owns of it."""
         owned = self._record.provider(provider.uuid, provider.name)
-        obstacle = self._obstacle(provider, owned)
+        obstacle = self._obstacle_to_deletion(provider, owned)
         if owned.created and not obstacle:
             self._pending[provider.uuid] = owned
             self._children[provider.parent_uuid] -= 1
@@ -198,9 +312,9 @@ class _TreeMerge:
             return
         if owned.created:
             self._kept.append(f"{provider.name}: not deleted, {obstacle}")
-        self._update(provider, DeclaredProvider(provider.name))
+        self._update(provider, DeclaredProvider(provider.name), absence)
 
-    def _obstacle(self, provider: ProviderData, owned: OwnedProvider) -> str:
+    def _obstacle_to_deletion(self, provider: ProviderData, owned: OwnedProvider) -> str:
         """Why a provider must not be deleted; empty if it may be."""
         obstacles = []
         if provider.uuid in self._in_use:
@@ -211,8 +325,12 @@ class _TreeMerge:
             obstacles.append("there are providers below it")
         return " and ".join(obstacles)
 
-    def _update(self, provider: ProviderData, declared: DeclaredProvider) -> None:
-        """Merge the declaration of one provider."""
+    # -- both
+
+    def _update(
+        self, provider: ProviderData, declared: DeclaredProvider, absence: Absence | None = None
+    ) -> None:
+        """Merge the declaration of one provider; a missing one keeps its absence."""
         owned = self._record.provider(provider.uuid, provider.name)
         if owned.created or provider.generation is None:
             declared = replace(declared, traits=declared.traits | {self._owner_trait})
@@ -227,5 +345,5 @@ class _TreeMerge:
         self._tree.update_inventory(provider.uuid, merged.inventory)
         self._tree.update_traits(provider.uuid, merged.traits)
         self._tree.update_aggregates(provider.uuid, merged.aggregates)
-        self._pending[provider.uuid] = merged.pending
-        self._settled[provider.uuid] = merged.settled
+        self._pending[provider.uuid] = replace(merged.pending, absence=absence)
+        self._settled[provider.uuid] = replace(merged.settled, absence=absence)

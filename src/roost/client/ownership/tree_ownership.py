@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from roost.client.declaration import Declaration
+from roost.client.errors import RecordsUnavailable
+from roost.client.ownership.owner_names import older_traits_of_owner, trait_of_owner
 from roost.client.ownership.record import OwnershipRecord, adopted_record, recovered_record
 from roost.client.ownership.store import OwnershipStore
 from roost.client.provider_tree import ProviderTree
@@ -15,10 +17,9 @@ class TreeOwnership:
     nothing is saved.
     """
 
-    def __init__(
-        self, store: OwnershipStore, owner_trait: str, *, adopt: bool, read_only: bool
-    ) -> None:
-        self.owner_trait = owner_trait
+    def __init__(self, store: OwnershipStore, owner: str, *, adopt: bool, read_only: bool) -> None:
+        self.owner_trait = trait_of_owner(owner)
+        self._marks = {self.owner_trait, *older_traits_of_owner(owner)}
         self._store = store
         self._adopt = adopt
         self._read_only = read_only
@@ -28,12 +29,12 @@ class TreeOwnership:
     def load(self, tree: ProviderTree, root_uuid: str, declaration: Declaration) -> OwnershipRecord:
         """The record of a tree: stored, else recovered from the tree."""
         self._root_uuid = root_uuid
-        self._stored = self._store.load(root_uuid) or self._of_former_trees(tree)
+        self._stored = self._with_former_trees(tree, self._store.load(root_uuid))
         record = self._stored
         if record is None:
             record = recovered_record(tree, root_uuid, declaration, self.owner_trait)
         if self._adopt:
-            record = adopted_record(tree, root_uuid, declaration, self.owner_trait, record)
+            record = adopted_record(tree, root_uuid, declaration, self._marks, record)
         return record
 
     def save(self, record: OwnershipRecord) -> None:
@@ -42,18 +43,28 @@ class TreeOwnership:
             self._store.save(self._root_uuid, record)
             self._stored = record
 
-    def _of_former_trees(self, tree: ProviderTree) -> OwnershipRecord | None:
-        """The records of members of the tree that were roots when they were stored."""
+    def save_or_keep(self, record: OwnershipRecord) -> None:
+        """The same; a record that cannot be saved stays in memory, and is saved later."""
+        try:
+            self.save(record)
+        except RecordsUnavailable:
+            self._store.keep(self._root_uuid, record)
+
+    def _with_former_trees(
+        self, tree: ProviderTree, stored: OwnershipRecord | None
+    ) -> OwnershipRecord | None:
+        """The record, and those of members of the tree that were roots when they were stored."""
+        members = set(tree.get_provider_uuids_in_tree(self._root_uuid)) - {self._root_uuid}
         former = {
             uuid: record
-            for uuid in tree.get_provider_uuids_in_tree(self._root_uuid)
+            for uuid in members.intersection(self._store.trees())
             if (record := self._store.load(uuid)) is not None
         }
         if not former:
-            return None
-        merged = OwnershipRecord(
-            {uuid: owned for record in former.values() for uuid, owned in record.providers.items()}
-        )
+            return stored
+        merged = stored or OwnershipRecord()
+        for record in former.values():
+            merged = merged.united(record)
         if not self._read_only:
             self._store.save(self._root_uuid, merged)
             for uuid in former:

@@ -25,6 +25,8 @@ from roost.client.errors import (
     ResourceProviderInUse,
     ResourceProviderRetrievalFailed,
     ResourceProviderTraitRetrievalFailed,
+    ResourceProviderUpdateConflict,
+    ResourceProviderUpdateFailed,
     TraitCreationFailed,
     TraitRetrievalFailed,
     TransportFailed,
@@ -47,6 +49,9 @@ from roost.model.identifiers import is_custom
 
 GATEWAY_FAILURES = (502, 504)
 """The statuses of a gateway that got no answer from the server."""
+
+MOVING_VERSION = "1.37"
+"""The first version that gives a provider another parent."""
 
 NAMES_PER_REQUEST = 100
 """Keeps a path with an `in:` list shorter than servers and proxies allow."""
@@ -113,6 +118,17 @@ class Placement:
             raise refusal(ProviderExists, message, answer, uuid)
         require_ok(answer, ResourceProviderCreationFailed, message, uuid)
         return answers.provider_body(answer, answer.json)
+
+    def move_provider(self, uuid: str, name: str, parent_uuid: str) -> None:
+        """Put a provider of this name, with all below it, below another parent."""
+        body = {"name": name, "parent_provider_uuid": parent_uuid}
+        path = f"/resource_providers/{uuid}"
+        answer = self._send("PUT", path, body, MOVING_VERSION, repeatable=True)
+        if answer.status == 404:
+            raise refusal(ResourceProviderUpdateConflict, f"Provider {uuid} is gone", answer, uuid)
+        require_ok(
+            answer, ResourceProviderUpdateFailed, f"Cannot move provider {name} ({uuid})", uuid
+        )
 
     def _is_known(self, uuid: str, conflict: PlacementResponse) -> bool:
         """Whether a refused creation conflicts with a provider of the same uuid.

@@ -108,6 +108,20 @@ class ProviderForest:
             if not namesakes:
                 del self._by_name[removed.name]
 
+    def move(self, provider: ProviderNode, parent: ProviderNode) -> None:
+        """Put a provider, with all below it, below another parent."""
+        if any(ancestor is provider for ancestor in self._upwards(parent)):
+            raise ValueError(
+                f"Provider {provider.name} cannot be moved below {parent.name}, which is below it"
+            )
+        members = list(top_down(provider))
+        self.remove(provider)
+        provider.parent_uuid = parent.uuid
+        # The members come last in both indexes now, so they still come after their parents.
+        for member in members:
+            member.children = {}
+            self.add(member)
+
     def replace(self, arriving: Mapping[str, ProviderNode]) -> None:
         """Add providers. Each replaces the provider with its uuid and all below that.
 

@@ -43,6 +43,9 @@ class ProviderTree:
     origin: str | None = None
     """The id of the reading of a server that the tree came from; copies keep it."""
 
+    moved: frozenset[str] = frozenset()
+    """The uuids of the providers that `move` moved. A flush moves no further providers."""
+
     def __init__(self) -> None:
         self._forest = ProviderForest()
 
@@ -76,6 +79,7 @@ class ProviderTree:
             subtree = ProviderSubTree(name_or_uuid)
             subtree._forest = self._forest.tree(provider)
             subtree.origin = self.origin
+            subtree.moved = self.moved
             return subtree
 
     # -- looking
@@ -152,6 +156,18 @@ class ProviderTree:
         """Remove a provider and all below it."""
         with self.lock:
             self._forest.remove(self._find_with_lock(name_or_uuid))
+
+    def move(self, name_or_uuid: str, parent: str) -> None:
+        """Put a child, with all below it, below another parent; a flush moves it on the server.
+
+        Nova's class has no such method: its report client moves no providers.
+        """
+        with self.lock:
+            provider = self._find_with_lock(name_or_uuid)
+            if provider.is_root:
+                raise ValueError(f"Provider {name_or_uuid} is a root, and roots are not moved")
+            self._forest.move(provider, self._find_with_lock(parent))
+            self.moved |= {provider.uuid}
 
     def populate_from_iterable(self, provider_dicts: Iterable[Mapping[str, Any]] | None) -> None:
         """Add providers as the server lists them, in any order.

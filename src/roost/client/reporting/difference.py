@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass
 from enum import Enum
 from itertools import groupby
@@ -40,6 +40,21 @@ class ProviderCreation:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderMove:
+    """A provider that gets another parent, with all below it."""
+
+    uuid: str
+    name: str
+    before_uuid: str | None
+    parent_uuid: str
+    parent_name: str
+
+    def lines(self) -> Iterator[str]:
+        """The change in words."""
+        yield f"{self.name}: moved below {self.parent_name}"
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderDeletion:
     """A provider that the tree no longer has."""
 
@@ -70,7 +85,7 @@ class ProviderChange:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredChange:
-    """A new name or parent, which is not written: a reporter neither renames nor moves."""
+    """A new name or parent that is not written: a driver renames none, and moves by `move`."""
 
     uuid: str
     name: str
@@ -85,20 +100,25 @@ class IgnoredChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a flush has to do: creations parents first, deletions and changes leaves first."""
+    """What a flush has to do.
+
+    Creations and moves have parents first; deletions and changes have leaves first.
+    """
 
     creations: tuple[ProviderCreation, ...] = ()
+    moves: tuple[ProviderMove, ...] = ()
     deletions: tuple[ProviderDeletion, ...] = ()
     changes: tuple[ProviderChange, ...] = ()
     ignored: tuple[IgnoredChange, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.creations or self.deletions or self.changes)
+        return bool(self.creations or self.moves or self.deletions or self.changes)
 
     def as_json(self) -> dict[str, Any]:
         """The difference as a JSON value."""
         return {
             "creations": [asdict(creation) for creation in self.creations],
+            "moves": [asdict(move) for move in self.moves],
             "changes": [
                 {
                     "uuid": change.uuid,
@@ -115,7 +135,7 @@ class Difference:
 
     def lines(self) -> list[str]:
         """One line for each change, providers from the top down."""
-        parts = (self.creations, self.ignored, self._top_down(), self.deletions)
+        parts = (self.creations, self.moves, self.ignored, self._top_down(), self.deletions)
         return [line for part in parts for item in part for line in item.lines()]
 
     def _top_down(self) -> tuple[ProviderChange, ...]:
@@ -130,11 +150,12 @@ def difference(before: ProviderTree, after: ProviderTree) -> Difference:
     new = _providers(after)
     return Difference(
         creations=tuple(_creations(old, new)),
+        moves=tuple(_moves(old, new, after.moved)),
         deletions=tuple(
             ProviderDeletion(uuid, old[uuid].name) for uuid in reversed(old) if uuid not in new
         ),
         changes=tuple(_changes(before, old, new)),
-        ignored=tuple(_ignored(old, new)),
+        ignored=tuple(_ignored(old, new, after.moved)),
     )
 
 
@@ -163,6 +184,15 @@ def _creations(
             )
 
 
+def _moves(
+    old: Mapping[str, ProviderData], new: Mapping[str, ProviderData], moved: Set[str]
+) -> Iterator[ProviderMove]:
+    for uuid, provider in new.items():
+        known, parent = old.get(uuid), new.get(provider.parent_uuid or "")
+        if known and parent and uuid in moved and known.parent_uuid != parent.uuid:
+            yield ProviderMove(uuid, known.name, known.parent_uuid, parent.uuid, parent.name)
+
+
 def _changes(
     before: ProviderTree, old: Mapping[str, ProviderData], new: dict[str, ProviderData]
 ) -> Iterator[ProviderChange]:
@@ -178,13 +208,13 @@ def _changes(
 
 
 def _ignored(
-    old: Mapping[str, ProviderData], new: Mapping[str, ProviderData]
+    old: Mapping[str, ProviderData], new: Mapping[str, ProviderData], moved: Set[str]
 ) -> Iterator[IgnoredChange]:
     for uuid, provider in new.items():
         known = old.get(uuid)
         if known is None:
             continue
-        for field in ("name", "parent_uuid"):
+        for field in ("name",) if uuid in moved else ("name", "parent_uuid"):
             was, is_ = getattr(known, field), getattr(provider, field)
             if was != is_:
                 yield IgnoredChange(uuid, known.name, field, was, is_)

@@ -21,6 +21,7 @@ from roost.client.reporting.difference import (
     ProviderChange,
     ProviderCreation,
     ProviderDeletion,
+    ProviderMove,
     has_changed,
 )
 from roost.client.reporting.known_names import KnownNames
@@ -51,7 +52,7 @@ class TreeWriter(Protocol):
 
 
 class StepwiseWriter:
-    """Creates parents first, reshapes, deletes leaves first, then replaces what has changed.
+    """Creates and moves parents first, reshapes, deletes leaves first, then replaces the rest.
 
     The writer replaces only what the plan changes, and only if the server still has what the plan
     replaces. Otherwise it raises `ResourceProviderUpdateConflict`: the caller reads the tree again
@@ -82,6 +83,8 @@ class StepwiseWriter:
                 for creation in plan.creations
                 if not self._create(known, wanted, creation)
             }
+            for move in plan.moves:
+                self._move(known, move)
             changes = plan.changes
             if allocations is not None:
                 changes = self._reshape(known, plan, allocations, found)
@@ -128,6 +131,19 @@ class StepwiseWriter:
                 provider_uuid=uuid,
             ) from error
         return found
+
+    def _move(self, known: ProviderTree, move: ProviderMove) -> None:
+        """Move a provider, unless another writer has moved or renamed it since it was read."""
+        # The request carries no generation, and it has to name the provider.
+        current = self._placement.provider(move.uuid)
+        if (
+            current is None
+            or current["parent_provider_uuid"] != move.before_uuid
+            or current["name"] != move.name
+        ):
+            raise _conflict(move.uuid)
+        self._placement.move_provider(move.uuid, move.name, move.parent_uuid)
+        known.move(move.uuid, move.parent_uuid)
 
     def _reshape(
         self, known: ProviderTree, plan: Difference, allocations: Allocations, found: set[str]

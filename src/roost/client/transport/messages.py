@@ -98,7 +98,7 @@ class PlacementResponse:
         )
 
 
-class Transport(Protocol):
+class RequestSender(Protocol):
     """Sends requests to one placement server. Several threads may use it at once.
 
     `send` returns the answer of the server, errors included. Without an answer `send` repeats
@@ -108,6 +108,10 @@ class Transport(Protocol):
     def send(self, request: PlacementRequest) -> PlacementResponse:
         """Send a request and return its answer."""
         ...
+
+
+class Transport(RequestSender, Protocol):
+    """A sender with connections that the caller closes."""
 
     def close(self) -> None:
         """Close the connections."""

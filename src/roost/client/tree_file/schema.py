@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
+from roost.client.ownership.owner_names import OWNER_LENGTH_MAX
 from roost.client.tree_file.names import (
     closest,
     is_resource_class,
@@ -15,14 +16,12 @@ from roost.client.tree_file.names import (
     suggested_trait,
 )
 from roost.client.tree_file.yaml_lines import FileProblem, Located
-from roost.model.identifiers import NAME_LENGTH_MAX, is_uuid
+from roost.model.identifiers import is_uuid
 from roost.model.inventory import INTEGER_MAX
 
 JsonSchema = dict[str, Any]
 
 PROVIDER_NAME_LENGTH_MAX = 200
-# The name of the owner becomes a part of a trait.
-OWNER_LENGTH_MAX = NAME_LENGTH_MAX - len("CUSTOM_OWNER_")
 
 
 def _integer(minimum: int) -> JsonSchema:

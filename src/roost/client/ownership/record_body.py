@@ -1,0 +1,45 @@
+"""The JSON body of an ownership record, as its file has it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from roost.client.ownership.record import Absence, OwnedProvider, OwnershipRecord
+
+
+def rendered_record(record: OwnershipRecord) -> dict[str, Any]:
+    """The record as a JSON value."""
+    return {"providers": {uuid: _rendered(owned) for uuid, owned in record.providers.items()}}
+
+
+def parsed_record(body: Mapping[str, Any]) -> OwnershipRecord:
+    """The record of a JSON value; errors of Python tell that it is none."""
+    return OwnershipRecord({uuid: _parsed(owned) for uuid, owned in body["providers"].items()})
+
+
+def _rendered(owned: OwnedProvider) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "name": owned.name,
+        "created": owned.created,
+        "inventories": {name: sorted(fields) for name, fields in owned.inventories.items()},
+        "traits": sorted(owned.traits),
+        "aggregates": sorted(owned.aggregates),
+    }
+    return body if owned.absence is None else body | {"absence": asdict(owned.absence)}
+
+
+def _parsed(body: Mapping[str, Any]) -> OwnedProvider:
+    return OwnedProvider(
+        body["name"],
+        bool(body["created"]),
+        {name: frozenset(fields) for name, fields in body["inventories"].items()},
+        frozenset(body["traits"]),
+        frozenset(body["aggregates"]),
+        _parsed_absence(body["absence"]) if "absence" in body else None,
+    )
+
+
+def _parsed_absence(body: Mapping[str, Any]) -> Absence:
+    return Absence(int(body["reports"]), float(body["since"]), float(body["last"]))
