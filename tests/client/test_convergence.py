@@ -50,7 +50,7 @@ from support.properties import many
 from support.servers.faulty_proxy import Fault, FaultyProxy, Step
 from support.servers.live_server import LiveServer
 from support.transports.dying import DyingTransport, ProcessDeath
-from support.transports.tampering import one_server
+from support.transports.tampering import reference_in_the_long_run
 
 OWNER_TRAITS = frozenset({"CUSTOM_ROOST_OWNER_AGENT", "CUSTOM_ROOST_OWNER_OTHER"})
 
@@ -292,7 +292,7 @@ def connections(server: LiveServer) -> Iterator[tuple[FaultyProxy, Switch]]:
             switch.close()
 
 
-@one_server
+@reference_in_the_long_run
 @settings(
     max_examples=many(10),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -16,6 +16,11 @@ from roost.client.transport import PlacementRequest, PlacementResponse, Transpor
 one_server = pytest.mark.parametrize("server", ["roost"], indirect=True)
 """For a test that itself gives the answers that matter. A second server would show no more."""
 
+reference_in_the_long_run = pytest.mark.parametrize(
+    "server", ["roost", pytest.param("reference", marks=pytest.mark.slow)], indirect=True
+)
+"""For a property that takes long on the reference. `make test-long` asks both servers."""
+
 REQUEST_ID = "req-f0000000-0000-4000-8000-000000000001"
 
 Pass = Callable[[PlacementRequest], PlacementResponse]
