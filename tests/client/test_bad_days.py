@@ -1,0 +1,181 @@
+"""A host on bad days: files of its machine break, vanish and come back, and its disk is full.
+
+The agent reports a captured machine every minute. Files of `/sys` break or vanish, `/sys` is
+unmounted, the disk of the records is full, the agent starts again, and a second agent tries to
+write as the same owner. An operator puts traits on the providers. Whatever happens, no provider
+gets another uuid, and no trait of the operator is lost. When all is well again, the tree is the
+machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roost.client.drivers.linux import LinuxDriver
+from roost.client.errors import PlacementError, RecordsInUse, RecordsUnavailable
+from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.record import OwnershipRecord
+from roost.client.ownership.store import FileOwnershipStore
+from roost.client.reporting.reporter import Reporter
+from roost.client.transport.http import HttpTransport
+from support.client.captured_machines import captured
+from support.client.machine_files import MachineFiles
+from support.client.operator_edits import Operator
+from support.client.random_choices import Choices
+from support.properties import many
+from support.servers.live_server import LiveServer
+from support.transports.tampering import reference_in_the_long_run
+
+MARK = "CUSTOM_ROOST_OWNER_AGENT"
+BY_HAND = [f"CUSTOM_BY_HAND_{number}" for number in range(4)]
+MINUTE = 60.0
+
+
+class FillableStore(FileOwnershipStore):
+    """A store whose disk may be full."""
+
+    is_full = False
+
+    def save(self, root_uuid: str, record: OwnershipRecord) -> None:
+        if FillableStore.is_full:
+            raise RecordsUnavailable(os.strerror(errno.ENOSPC))
+        super().save(root_uuid, record)
+
+
+class BadDays:
+    """A host, its agent, and what happens to them."""
+
+    def __init__(self, server: LiveServer, files: MachineFiles, records: Path) -> None:
+        self.host = f"host-{uuid4()}"
+        self.operator = Operator(server.client())
+        self.transport = HttpTransport(server.url, "admin")
+        self.files = files
+        self.driver = LinuxDriver(root=str(files.root))
+        self.records = records
+        self.now = 1_000_000.0
+        self.uuids: dict[str, str] = {}
+        self.traits: dict[str, set[str]] = {}
+        self.history: list[str] = []
+        FillableStore.is_full = False
+        self.start()
+
+    def start(self) -> None:
+        """Begin as a process that knows nothing but the records."""
+        self.store = FillableStore("agent", self.records)
+        self.reporter = DeclarativeReporter(
+            Reporter(self.transport), "agent", self.store, clock=lambda: self.now
+        )
+
+    def report(self) -> Report:
+        self.now += MINUTE
+        with self.store.held():
+            return self.reporter.report(self.driver, self.host)
+
+    # -- what may happen
+
+    def step(self, choices: Choices) -> None:
+        events: list[Callable[[Choices], None]] = [
+            self._disturb,
+            self._disturb,
+            self._recover,
+            self._fill,
+            self._restart,
+            self._edit,
+            self._rival,
+        ]
+        event = choices.one(events)
+        self.history.append(event.__name__)
+        event(choices)
+        # A report may fail. It must not harm.
+        with suppress(PlacementError):
+            self.report()
+        self.look()
+
+    def _disturb(self, choices: Choices) -> None:
+        self.history.append(self.files.disturb(choices))
+
+    def _recover(self, choices: Choices) -> None:
+        self.files.restore()
+
+    def _fill(self, choices: Choices) -> None:
+        FillableStore.is_full = not FillableStore.is_full
+
+    def _restart(self, choices: Choices) -> None:
+        # A process that ends while the disk is full loses what it could not save.
+        if not FillableStore.is_full:
+            self.start()
+
+    def _edit(self, choices: Choices) -> None:
+        name, trait = choices.one(sorted(self.uuids)), choices.one(BY_HAND)
+        self.operator.add_traits(name, trait)
+        self.traits.setdefault(name, set()).add(trait)
+
+    def _rival(self, choices: Choices) -> None:
+        with self.store.held(), pytest.raises(RecordsInUse):
+            FillableStore("agent", self.records).held().__enter__()
+
+    # -- what must hold
+
+    def look(self) -> None:
+        """Compare the tree with what was there before."""
+        tree = self.operator.tree(self.host)
+        for name, uuid in self.uuids.items():
+            assert self.operator.uuid(name) == uuid, (name, self.history)
+            assert self.traits.get(name, set()) <= tree[name].traits, (name, self.history)
+
+    def begin(self) -> None:
+        self.report()
+        self.uuids = {
+            name: str(self.operator.uuid(name)) for name in self.operator.names(self.host)
+        }
+        assert len(self.uuids) > 5
+
+    def end(self) -> None:
+        """End all faults. The next report makes the tree equal to the machine."""
+        self.files.restore()
+        FillableStore.is_full = False
+        report = self.report()
+        assert not report.kept, (report.kept, self.history)
+        assert not self.report().difference
+        self.look()
+        declared = {each.name: each for each in self.driver.declare(self.host).providers}
+        tree = self.operator.tree(self.host)
+        assert tree.keys() == declared.keys()
+        for name, picture in tree.items():
+            assert picture.parent == declared[name].parent
+            assert set(picture.inventories) == set(declared[name].inventories)
+            by_hand = self.traits.get(name, set())
+            assert picture.traits - {MARK} - by_hand == declared[name].traits, name
+
+
+@reference_in_the_long_run
+@settings(
+    max_examples=many(5),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(steps=st.lists(st.binary(min_size=8, max_size=8), min_size=4, max_size=12))
+def test_no_bad_day_changes_a_uuid_or_loses_a_trait(
+    server: LiveServer,
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[bytes],
+) -> None:
+    directory = tmp_path_factory.mktemp("machine")
+    days = BadDays(
+        server, MachineFiles(captured("virtual-machine"), directory / "root"), directory / "records"
+    )
+    try:
+        days.begin()
+        for drawn in steps:
+            days.step(Choices(drawn))
+        days.end()
+    finally:
+        days.transport.close()
