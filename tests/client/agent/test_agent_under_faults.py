@@ -57,16 +57,26 @@ def megabytes(process_id: int) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
-def wait_for(operator: Operator, host: str, wanted: dict[str, Picture] | None = None) -> None:
-    """Wait for the whole tree of the host, or for one that equals the wanted tree."""
-    end = time.monotonic() + 60
-    tree: dict[str, Picture] = {}
-    while time.monotonic() < end:
+def wait_for(operator: Operator, host: str, wanted: dict[str, Picture]) -> None:
+    """Wait for a tree that equals the wanted one."""
+    for _ in range(60):
         tree = operator.tree(host)
-        if tree == wanted or (wanted is None and len(tree) > 20):
+        if tree == wanted:
             return
         time.sleep(1)
-    raise AssertionError(f"the agent did not report the tree; there is {sorted(tree)}")
+    differing = [name for name in tree.keys() | wanted.keys() if tree.get(name) != wanted.get(name)]
+    raise AssertionError([(name, tree.get(name), wanted.get(name)) for name in differing])
+
+
+def reported_tree(operator: Operator, host: str) -> dict[str, Picture]:
+    """The tree of the host, once the agent has reported all of it."""
+    tree: dict[str, Picture] = {}
+    for _ in range(60):
+        before, tree = tree, operator.tree(host)
+        if tree and tree == before:
+            return tree
+        time.sleep(2)
+    raise AssertionError("the agent does not come to an end")
 
 
 @pytest.mark.long
@@ -80,8 +90,7 @@ def test_an_agent_under_faults_loses_nothing_and_needs_no_more_memory(
     faults = 0
     sizes: list[float] = []
     with running_agent(server, host, files.root, tmp_path / "records") as process_id:
-        wait_for(operator, host)
-        for name in operator.names(host):
+        for name in reported_tree(operator, host):
             operator.add_traits(name, BY_HAND)
         before = operator.tree(host)
         uuids = {name: operator.uuid(name) for name in before}

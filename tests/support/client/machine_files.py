@@ -6,11 +6,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from roost.client.drivers.linux.captures import Capture, CapturedPath
+from roost.client.drivers.linux.captures import Capture
+from support.client.captured_machines import unpack
 from support.client.random_choices import Choices
 
 DEVICES = ("/sys/bus/pci/devices/", "/sys/block/")
 """The folders of devices. A device has a folder of its own in one of them."""
+
+IDENTITIES = ("/wwid", "/serial", "/eui", "/nguid", "/uuid")
+"""The ends of files that tell a disk from others. A disk with another identity is another disk."""
 
 
 class MachineFiles:
@@ -18,16 +22,20 @@ class MachineFiles:
 
     def __init__(self, capture: Capture, root: Path) -> None:
         self.root = root
-        self._entries = {path: entry for path, entry in capture.entries.items() if path != "/"}
-        self._away: Path = root / "away"
+        self._capture = capture
+        # The files and links, without those that are the directories of devices.
+        self._paths = [
+            path
+            for path, entry in capture.entries.items()
+            if entry.kind in ("=", "->")
+            and not any(capture.is_below(path, each) for each in capture.entries)
+        ]
         self.restore()
 
     def restore(self) -> None:
         """Make all files as they were captured."""
-        for name in ("sys", "proc", "away"):
-            shutil.rmtree(self.root / name, ignore_errors=True)
-        for path, entry in self._entries.items():
-            self._write(path, entry)
+        shutil.rmtree(self.root, ignore_errors=True)
+        unpack(self._capture, self.root)
 
     # -- faults
 
@@ -43,7 +51,8 @@ class MachineFiles:
     def garble(self, path: str) -> None:
         """Replace the text of a file by text that means nothing."""
         self._remove(path)
-        self._at(path).write_text("???\n")
+        if self._at(path).parent.is_dir():
+            self._at(path).write_text("???\n")
 
     def unmount(self, path: str) -> None:
         """Remove all below a directory such as `/sys`."""
@@ -53,10 +62,10 @@ class MachineFiles:
     def disturb(self, choices: Choices) -> str:
         """Make one random fault; returns its description."""
         faults: list[tuple[Callable[[str], None], list[str]]] = [
-            (self.break_file, self.device_files()),
-            (self.hide_file, self.device_files()),
-            (self.garble, self.device_files(kind="=")),
-            (self.break_file, list(self._entries)),
+            (self.break_file, self._texts(DEVICES)),
+            (self.hide_file, [path for path in self._paths if _is_attribute(path)]),
+            (self.garble, [path for path in self._texts(DEVICES) if _is_attribute(path)]),
+            (self.break_file, self._texts("/")),
             (self.unmount, ["/sys", "/sys/bus", "/sys/block", "/sys/bus/pci/devices"]),
         ]
         fault, paths = choices.one(faults)
@@ -64,17 +73,15 @@ class MachineFiles:
         fault(path)
         return f"{fault.__name__} {path}"
 
-    # -- devices
+    # -- inside
 
-    def device_files(self, kind: str | None = None) -> list[str]:
-        """The paths of the files of all devices, or of those of one kind of entry."""
+    def _texts(self, below: str | tuple[str, ...]) -> list[str]:
+        """The files that are no links. A link that cannot be read needs a broken disk."""
         return [
             path
-            for path, entry in self._entries.items()
-            if path.startswith(DEVICES) and (kind is None or entry.kind == kind)
+            for path in self._paths
+            if path.startswith(below) and self._capture.entries[path].kind == "="
         ]
-
-    # -- inside
 
     def _at(self, path: str) -> Path:
         return self.root / path.lstrip("/")
@@ -86,13 +93,7 @@ class MachineFiles:
         elif found.is_dir():
             shutil.rmtree(found)
 
-    def _write(self, path: str, entry: CapturedPath) -> None:
-        place = self._at(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if entry.kind == "=":
-            place.write_text(f"{entry.text}\n")
-        elif entry.kind == "->":
-            place.symlink_to(entry.text)
-        else:
-            # An entry of a directory, or a file that could not be read.
-            place.mkdir(exist_ok=True)
+
+def _is_attribute(path: str) -> bool:
+    """Whether a file belongs to a device, and says nothing about its identity."""
+    return path.startswith(DEVICES) and not path.endswith(IDENTITIES)

@@ -182,8 +182,9 @@ class _TreeMerge:
         missing = {
             uuid: owned for uuid, owned in undeclared.items() if not unread.covers(owned.name)
         }
-        for uuid in undeclared.keys() - missing.keys():
-            self._hold(uuid, undeclared[uuid], "stays as it is, the driver cannot read it")
+        for uuid, owned in undeclared.items():
+            if uuid not in missing:
+                self._hold(uuid, owned, "stays as it is, the driver cannot read it")
         if self._policy is None:
             return {}
         refuse_sudden_loss(recorded, missing.values())
@@ -191,7 +192,7 @@ class _TreeMerge:
         for uuid, absence in absences.items():
             if not self._policy.is_due(absence):
                 owned = replace(missing[uuid], absence=absence)
-                self._hold(uuid, owned, self._policy.describe(absence))
+                self._hold(uuid, owned, self._policy.describe())
         return absences
 
     def _hold(self, uuid: str, owned: OwnedProvider, reason: str) -> None:

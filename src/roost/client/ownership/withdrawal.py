@@ -37,11 +37,14 @@ class WithdrawalPolicy:
         """Whether the provider has been missing for long enough."""
         return absence.reports >= self.reports and absence.last - absence.since >= self.seconds
 
-    def describe(self, absence: Absence) -> str:
-        """What happens to a missing provider that is not due yet, in words."""
+    def describe(self) -> str:
+        """What happens to a missing provider that is not due yet, in words.
+
+        The text is the same in each report, so that the agent prints it once.
+        """
         return (
-            f"stays for now, the driver misses it in report {absence.reports}; it is withdrawn "
-            f"after {self.reports} reports and {self.seconds / 60:g} minutes"
+            "stays for now, the driver does not find it; it is withdrawn after "
+            f"{self.reports} reports and {self.seconds / 60:g} minutes"
         )
 
 
