@@ -137,6 +137,7 @@ IDS = """\
 /sys/block/dm-1/dm/uuid = part1-mpath-35000c500a1b2c3d4
 /sys/fs/btrfs/8f3a7c1e-1f0e-4b52-9d0c-3f2a8c6b9e10/devices/sda1/
 /sys/block/sda/size = 1234567890
+/sys/block/sde -> ../devices/VMBUS:01/fd1d2cbd-ce7c-535c-966b-eb5f811c95f0/host0/block/sde
 """
 
 
@@ -144,7 +145,7 @@ def test_random_digits_replace_the_ids_in_a_capture() -> None:
     """The driver still finds out which ids are equal, and of which kind they are."""
     masked = mask_ids(parse_capture(IDS))
     written = masked.written()
-    for secret in ("500", "ffffffff", "4567", "8f3a7c1e"):
+    for secret in ("500", "ffffffff", "4567", "8f3a7c1e", "fd1d2cbd"):
         assert secret not in written.replace("1234567890", "")
     texts = [entry.text for entry in masked.entries.values()]
     assert texts[0] == texts[1] != texts[2]

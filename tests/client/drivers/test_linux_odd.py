@@ -321,6 +321,22 @@ def test_a_missing_directory_leaves_all_providers_of_its_kind(directory: str, pr
     assert declare(capture).unread == UnreadProviders(prefixes=frozenset({prefix}))
 
 
+def test_files_of_a_directory_that_cannot_be_read_are_unread(tmp_path: Path) -> None:
+    """Even root cannot read a directory as a file."""
+    unpack(captured("storage-server"), tmp_path)
+    for path in (
+        tmp_path / "sys/block/sdc/size",
+        tmp_path / "sys/bus/pci/devices/0000:5e:00.0/vendor",
+    ):
+        path.unlink()
+        path.mkdir()
+    declaration = LinuxDriver(root=tmp_path).declare("m1")
+    assert declaration.unread == UnreadProviders(
+        names=frozenset({"m1_pci_0000:5e:00.0"}), prefixes=frozenset({"m1_disk_"})
+    )
+    assert "m1_disk_wwn-0x5000c500c1a2b3c5" in names(declaration)
+
+
 def test_an_empty_directory_is_a_machine_without_devices() -> None:
     assert declare(machine_of(SMALL)).unread == UnreadProviders()
 

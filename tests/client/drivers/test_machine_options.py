@@ -85,6 +85,21 @@ def test_patterns_choose_disks_by_id_or_by_the_name_of_the_kernel(
     assert names(declare(disks=patterns), "DISK_GB") == chosen
 
 
+def test_a_choice_of_one_copy_of_a_disk_gives_it_its_own_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def copies(disks: str) -> list[str]:
+        driver = LinuxDriver(root=CAPTURES / "storage-server.txt", disks=disks)
+        return names(driver.declare("m1"), "DISK_GB")
+
+    assert copies("serial-copied-disk") == ["path-pci-0000:00:05.0", "path-pci-0000:00:06.0"]
+    assert "vda, vdb all report" in caplog.text
+    caplog.clear()
+    assert copies("path-pci-0000:00:06.0") == ["serial-copied-disk"]
+    assert copies("vdb") == ["serial-copied-disk"]
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     ("patterns", "offered"),
     [("!*", [False] * 3), ("nvme1n1", [False, True, False]), ("nvme-*", [True] * 3)],

@@ -14,7 +14,7 @@ _IDS = {
     re.compile(r".*/serial"): re.compile(r""),
     re.compile(r".*/dm/uuid"): re.compile(r"(?:part\d+-)?(?:[A-Za-z0-9]+-)?"),
 }
-_FILE_SYSTEM = re.compile(r"(/sys/fs/btrfs/)([^/]+)(.*)")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SAYS = re.compile(r"[^0f-]")  # an id of zeros only is none
 _DIGEST_BYTES = 8
 
@@ -24,17 +24,21 @@ def mask_ids(capture: Capture) -> Capture:
     key = token_bytes(16)
     return Capture(
         {
-            _masked_path(path, key): CapturedPath(entry.kind, _masked_text(path, entry.text, key))
-            if entry.kind == "="
-            else entry
+            _without_uuids(path, key): _masked(path, entry, key)
             for path, entry in capture.entries.items()
         }
     )
 
 
-def _masked_path(path: str, key: bytes) -> str:
+def _without_uuids(path: str, key: bytes) -> str:
     # The reader knows the directory of a file system by the hyphen in its name.
-    return _FILE_SYSTEM.sub(lambda match: f"{match[1]}fs-{_digest(match[2], key)}{match[3]}", path)
+    return _UUID.sub(lambda match: f"uuid-{_digest(match[0], key)}", path)
+
+
+def _masked(path: str, entry: CapturedPath, key: bytes) -> CapturedPath:
+    if entry.kind == "->":
+        return CapturedPath("->", _without_uuids(entry.text, key))
+    return CapturedPath("=", _masked_text(path, entry.text, key)) if entry.kind == "=" else entry
 
 
 def _masked_text(path: str, text: str, key: bytes) -> str:

@@ -11,6 +11,7 @@ from roost.client.drivers.machine.values import HugepagePool, MachineUnreadable,
 _NODES = "/sys/devices/system/node"
 _MEMINFO = "/proc/meminfo"
 _MEMORY = re.compile(r".*MemTotal:\s*(\d+) kB")
+_ADVICE = "Mount all of sysfs at /sys. If CPUs just came or went, the next report finds them."
 _POOL = re.compile(r"hugepages-(\d+)kB")
 
 
@@ -35,11 +36,13 @@ def _check_whole(files: Files, numbers: frozenset[int], online: frozenset[int]) 
             f"{_NODES} has no node, although the CPUs have; sysfs is not whole."
         )
     if missing := expected - numbers:
-        raise MachineUnreadable(f"{_NODES} has no directory of node {min(missing)}.")
+        raise MachineUnreadable(f"{_NODES} has no directory of node {min(missing)}. {_ADVICE}")
     lists = [read_cpu_list(files, f"{_NODES}/node{number}/cpulist") for number in numbers]
     known = frozenset[int]().union(*(cpus for cpus in lists if cpus is not None))
     if None not in lists and numbers and (homeless := online - known):
-        raise MachineUnreadable(f"CPU {min(homeless)} is online, but in no node of {_NODES}.")
+        raise MachineUnreadable(
+            f"CPU {min(homeless)} is online, but in no node of {_NODES}. {_ADVICE}"
+        )
 
 
 def _read_node(

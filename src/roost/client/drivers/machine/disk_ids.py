@@ -39,6 +39,11 @@ def world_wide_id(text: str, *, is_nvme: bool = False) -> str | None:
     return f"wwn-0x{value.lower()}" if kind in ("naa", "eui") else readable_id(f"scsi-{text}")
 
 
+def every_id(disk: Disk) -> tuple[str, ...]:
+    """All ids by which an operator may name the disk."""
+    return (disk.name, _own_id(disk).text, _path_id(disk).text)
+
+
 def disk_ids(disks: Sequence[Disk]) -> Mapping[str, DiskId]:
     """The id of each disk by the kernel's name: world-wide, else serial number, else path.
 

@@ -8,7 +8,7 @@ from math import ceil
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.drivers.machine.cpu_traits import cpu_traits
 from roost.client.drivers.machine.device_names import device_name, readable_id, unread_providers
-from roost.client.drivers.machine.disk_ids import disk_ids
+from roost.client.drivers.machine.disk_ids import disk_ids, every_id
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.pci_offers import is_endpoint, pci_offer, pci_traits
 from roost.client.drivers.machine.values import DeviceKind, Machine, NumaNode, PciFunction
@@ -108,15 +108,16 @@ def _disk_providers(
     machine: Machine, nodename: str, options: MachineOptions
 ) -> Iterator[DeclaredProvider]:
     kinds = {True: {"STORAGE_DISK_HDD"}, False: {"STORAGE_DISK_SSD"}, None: set[str]()}
-    ids = disk_ids(machine.disks)
+    disks = [disk for disk in machine.disks if options.disks.includes(*every_id(disk))]
+    ids = disk_ids(disks)
     has_unread = DeviceKind.DISK in machine.unread.kinds
-    for disk in machine.disks:
+    for disk in disks:
         total = disk.size_bytes // _BYTES_OF_GB
         found = ids[disk.name]
         # An unread disk may have the same id, and then both have other names.
         is_named = found.is_certain or not has_unread
-        if total and is_named and options.disks.includes(disk.name, found.text):
-            is_kept = disk.in_use and not options.offer.includes(disk.name, found.text)
+        if total and is_named:
+            is_kept = disk.in_use and not options.offer.includes(*every_id(disk))
             yield DeclaredProvider(
                 device_name(nodename, DeviceKind.DISK, found.text),
                 parent=nodename,
