@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,9 @@ from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import MachineUnreadable
 from support.client.captured_machines import CAPTURES, captured
 from support.client.faulty_files import FaultyFiles
-from support.properties import many
+from support.properties import is_long_run, many
+
+T = TypeVar("T")
 
 MACHINES = {path.stem: captured(path.stem) for path in sorted(CAPTURES.glob("*.txt"))}
 
@@ -53,18 +57,38 @@ def dropped(whole: Declaration, declared: Declaration) -> list[str]:
     ]
 
 
+def sampled(cases: list[T]) -> list[T]:
+    """All cases in a long run, otherwise every third one."""
+    return cases[:: 1 if is_long_run() else 3]
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_each_single_file_may_vanish_or_be_unreadable(name: str) -> None:
     capture = MACHINES[name]
     faults = [{"vanished": frozenset({path})} for path in leaves(capture)] + [
         {"unreadable": frozenset({path})} for path in [*leaves(capture), *directories(capture)]
     ]
-    for fault in faults:
+    for fault in sampled(faults):
         try:
             declared = declare(FaultyFiles(capture, **fault))
         except MachineUnreadable:
             continue
         assert not dropped(WHOLE[name], declared), fault
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_each_single_file_may_be_missing(name: str) -> None:
+    """As in the moment in which another process replaces it: no provider has another name."""
+    capture = MACHINES[name]
+    paths = [path for path, entry in capture.entries.items() if entry.kind == "="]
+    for path in sampled(paths):
+        rest = {other: entry for other, entry in capture.entries.items() if other != path}
+        try:
+            declared = declare(FaultyFiles(Capture(rest)))
+        except MachineUnreadable:
+            continue
+        assert not dropped(WHOLE[name], declared), path
+        assert not dropped(declared, WHOLE[name]), path
 
 
 @settings(max_examples=many(100))

@@ -218,7 +218,7 @@ def test_all_nodes_missing_is_an_error_if_the_cpus_have_nodes() -> None:
         ("vendor", "0x12345"),
         ("device", ""),
         ("numa_node", "-2"),
-        ("sriov_numvfs", "many"),
+        ("sriov_totalvfs", "many"),
     ],
 )
 def test_an_unexpected_pci_function_is_unread_with_a_warning(
@@ -257,8 +257,11 @@ def test_a_function_without_a_node_is_unread_on_a_machine_with_several_nodes() -
     assert declare(capture).unread.names == {"m1_pci_0000:17:00.0"}
 
 
+VIRTUAL = {"class": "0x0b4000", "sriov_numvfs": "4", "sriov_totalvfs": "16"}
+
+
 def test_a_function_whose_virtual_functions_are_unknown_is_unread() -> None:
-    files = SMALL | pci("0000:01:00.0", **{"class": "0x0b4000", "sriov_numvfs": "4"})
+    files = SMALL | pci("0000:01:00.0", **VIRTUAL)
     declaration = declare(machine_of(files))
     assert names(declaration) == {"m1", "m1_numa0"}
     assert declaration.unread.names == {"m1_pci_0000:01:00.0"}
@@ -269,13 +272,64 @@ def test_an_unreadable_disk_leaves_all_providers_of_disks_as_they_are(
     file: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The id of the disk may be what the driver cannot read."""
-    capture = machine_of(SMALL | disk("sda", wwid="naa.5000c500a1b2c3d4") | disk("sdb"))
+    capture = machine_of(
+        SMALL | disk("sda", wwid="naa.5000c500a1b2c3d4") | disk("sdb", wwid="naa.51")
+    )
     capture.entries[f"/sys/block/sdb/{file}"] = CapturedPath("!", "Input/output error")
     declaration = declare(capture)
     assert names(declaration) == {"m1", "m1_numa0", "m1_disk_wwn-0x5000c500a1b2c3d4"}
     assert declaration.unread == UnreadProviders(prefixes=frozenset({"m1_disk_"}))
     assert f"/sys/block/sdb/{file}" in caplog.text
     assert "cannot read disk sdb; its provider stays as it is" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("machine", "missing"),
+    [
+        ("two-socket-server", "/sys/block/nvme0n1/wwid"),
+        ("two-socket-server", "/sys/block/sda/device/wwid"),
+        ("two-socket-server", "/sys/class/ata_port/ata7/port_no"),
+        ("two-socket-server", "/sys/block/sda/removable"),
+        ("storage-server", "/sys/block/nvme0n2/device/serial"),
+        ("storage-server", "/sys/block/dm-4/dm/uuid"),
+        ("virtual-machine", "/sys/block/vda/serial"),
+        ("fpga-board", "/sys/block/mmcblk0/device/serial"),
+    ],
+)
+def test_a_disk_without_a_file_that_all_of_its_kind_have_is_unread(
+    machine: str, missing: str
+) -> None:
+    """Otherwise it would have another name until the file comes back."""
+    capture = captured(machine)
+    before = names(declare(capture))
+    del capture.entries[missing]
+    declaration = declare(capture)
+    assert names(declaration) < before
+    assert "m1_disk_" in declaration.unread.prefixes
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        "/sys/bus/pci/devices/0000:61:00.0/sriov_numvfs",
+        "/sys/bus/pci/devices/0000:61:00.0/sriov_totalvfs",
+        "/sys/bus/pci/devices/0000:61:00.0/virtfn0",
+        "/sys/bus/pci/devices/0000:61:00.4/device",
+        "/sys/bus/pci/devices/0000:61:00.5/mdev_supported_types/nvidia-474/available_instances",
+    ],
+)
+def test_a_function_without_a_file_that_its_parts_need_is_unread(missing: str) -> None:
+    capture = captured("gpu-server")
+    del capture.entries[missing]
+    assert declare(capture).unread.names == {"m1_pci_0000:61:00.0"}
+
+
+def test_a_gpu_whose_number_is_unknown_is_unread() -> None:
+    """The driver then does not find its instances."""
+    capture = captured("gpu-server")
+    path = "/proc/driver/nvidia/gpus/0000:21:00.0/information"
+    capture.entries[path] = CapturedPath("=", "Device Minor: ?")
+    assert declare(capture).unread.names == {"m1_pci_0000:21:00.0"}
 
 
 def test_a_weak_id_is_certain_only_if_all_disks_are_readable() -> None:
@@ -342,10 +396,10 @@ def test_an_empty_directory_is_a_machine_without_devices() -> None:
 
 
 def test_the_driver_leaves_out_a_disk_of_less_than_a_gigabyte() -> None:
-    files = SMALL | disk("sda", size="2097151") | disk("sdb", size="2097152")
-    assert names(declare(machine_of(files))) == {"m1", "m1_numa0", "m1_disk_kernel-sdb"}
+    files = SMALL | disk("xvda", size="2097151") | disk("xvdb", size="2097152")
+    assert names(declare(machine_of(files))) == {"m1", "m1_numa0", "m1_disk_kernel-xvdb"}
 
 
 def test_a_disk_that_does_not_report_whether_it_rotates_has_no_trait() -> None:
-    (found,) = declare(machine_of(SMALL | disk("sda"))).providers[2:]
+    (found,) = declare(machine_of(SMALL | disk("xvda"))).providers[2:]
     assert found.traits == frozenset()

@@ -18,7 +18,10 @@ def captured(name: str) -> Capture:
 
 
 def unpack(capture: Capture, root: Path) -> None:
-    """Write the readable files of a capture below a directory; the driver takes it as `root`."""
+    """Write the files of a capture below a directory; the driver takes it as `root`.
+
+    Unreadable files become empty, because root can read all files.
+    """
     for name, entry in sorted(capture.entries.items()):
         path = root / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,8 +31,8 @@ def unpack(capture: Capture, root: Path) -> None:
                 path.resolve().mkdir(parents=True, exist_ok=True)
         elif entry.kind == "/":
             path.mkdir(exist_ok=True)
-        elif entry.kind == "=":
-            path.write_text(entry.text + "\n")
+        else:
+            path.write_text(entry.text + "\n" if entry.kind == "=" else "")
 
 
 def drawing(declaration: Declaration) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from roost.client.drivers.linux.files import Files, read_text
+from roost.client.drivers.machine.values import MachineUnreadable
 
 BLOCK = "/sys/block"
 # A multipath device, or a partition of one: another name for the same disk.
@@ -42,5 +43,8 @@ def _is_used(files: Files, directory: str, name: str, mounted: frozenset[str]) -
 def _holders(files: Files, directory: str) -> Iterator[tuple[str, str | None]]:
     """The devices made of this one, with their ids if they are other names for it."""
     for holder in files.names(f"{directory}/holders"):
-        uuid = read_text(files, f"{BLOCK}/{holder}/dm/uuid") or ""
+        path = f"{BLOCK}/{holder}/dm/uuid"
+        if holder.startswith("dm-") and not files.has(path):
+            raise MachineUnreadable(f"{path} is missing.")
+        uuid = read_text(files, path) or ""
         yield holder, uuid if _ALIAS.fullmatch(uuid) else None

@@ -22,9 +22,18 @@ from roost.client.drivers.machine.values import Disk, MachineUnreadable
 _LOG = logging.getLogger(__name__)
 
 _SECTOR_BYTES = 512  # the kernel counts in this unit, whatever the sectors of the disk are
-_BOOT_PART = re.compile(r"mmcblk\d+(boot|gp|rpmb)\d*")
+
+# Partitions of an MMC for the firmware, and paths to an NVMe disk.
+_PART = re.compile(r"mmcblk\d+(boot|gp|rpmb)\d*|nvme\d+c\d+n\d+")
 _ATA = re.compile(r"/(ata\d+)/")
 _NAMESPACE = re.compile(r"nvme\d+n(\d+)")
+# The files of every disk with such a name. If one is missing, the id of the disk is not known.
+_ID_FILES = {
+    re.compile(r"mmcblk\d+"): ("device/serial",),
+    re.compile(r"nvme\d+n\d+"): ("wwid", "device/serial"),
+    re.compile(r"sd[a-z]+"): ("device/wwid",),
+    re.compile(r"vd[a-z]+"): ("serial",),
+}
 
 
 def read_disks(files: Files) -> tuple[tuple[Disk, ...], bool]:
@@ -71,18 +80,18 @@ def _is_fixed(files: Files, name: str) -> bool:
     """Whether the disk is a device of its own, and not removable.
 
     Loop, RAM, zram, device-mapper and RAID devices consist of other storage and have no link
-    `device`. A hidden device is one path to a disk with another name. The boot partitions of an
-    MMC are parts of a disk.
+    `device`. A hidden device is one path to a disk with another name.
     """
     return (
-        not _BOOT_PART.fullmatch(name)
+        not _PART.fullmatch(name)
         and read_link(files, f"{BLOCK}/{name}/device") is not None
-        and read_number(files, f"{BLOCK}/{name}/removable") != 1
+        and required_number(files, f"{BLOCK}/{name}/removable") != 1
         and read_number(files, f"{BLOCK}/{name}/hidden") != 1
     )
 
 
 def _read_disk(files: Files, name: str, multipath: str | None, mounted: frozenset[str]) -> Disk:
+    _check_id_files(files, name)
     rotational = read_number(files, f"{BLOCK}/{name}/queue/rotational")
     return Disk(
         name,
@@ -93,6 +102,13 @@ def _read_disk(files: Files, name: str, multipath: str | None, mounted: frozense
         path=_read_path(files, name),
         in_use=is_in_use(files, name, mounted),
     )
+
+
+def _check_id_files(files: Files, name: str) -> None:
+    expected = (found for names, found in _ID_FILES.items() if names.fullmatch(name))
+    for file in (each for found in expected for each in found):
+        if not files.has(f"{BLOCK}/{name}/{file}"):
+            raise MachineUnreadable(f"{BLOCK}/{name}/{file} is missing.")
 
 
 def _read_world_wide_id(files: Files, name: str, multipath: str | None) -> str | None:
@@ -118,7 +134,7 @@ def _read_path(files: Files, name: str) -> str | None:
     if device is None:  # some old kernels have a directory instead of the link
         return None
     ata = _ATA.search(device)
-    port = read_number(files, f"/sys/class/ata_port/{ata[1]}/port_no") if ata else None
+    port = required_number(files, f"/sys/class/ata_port/{ata[1]}/port_no") if ata else None
     return disk_path(device, ata_port=port, namespace=_read_namespace(files, name))
 
 

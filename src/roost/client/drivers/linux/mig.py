@@ -14,9 +14,9 @@ def count_mig_instances(files: Files, address: str) -> int:
 
     The driver shows neither their profiles nor their sizes in files.
     """
-    path = f"{_GPUS}/{address}/information"
-    if not files.has(path):
+    if not files.has(f"{_GPUS}/{address}"):
         return 0
+    path = f"{_GPUS}/{address}/information"
     lines = files.lines(path, _MINOR)
     minor = lines[0].partition(":")[2].strip() if lines else ""
     if not minor.isdecimal():

@@ -80,7 +80,7 @@ def _read_present(
 def _read_function(files: Files, address: str, has_nodes: bool) -> PciFunction:
     device = f"{_DEVICES}/{address}"
     driver = read_link(files, f"{device}/driver")
-    virtual_functions = read_number(files, f"{device}/sriov_numvfs") or 0
+    virtual_functions_possible, virtual_functions = _read_virtual_functions(files, device)
     return PciFunction(
         address,
         class_code=required_number(files, f"{device}/class", base=16),
@@ -90,7 +90,7 @@ def _read_function(files: Files, address: str, has_nodes: bool) -> PciFunction:
         driver=None if driver is None else last_part(driver),
         has_iommu_group=read_link(files, f"{device}/iommu_group") is not None,
         is_console=read_number(files, f"{device}/boot_vga") == 1,
-        virtual_functions_possible=read_number(files, f"{device}/sriov_totalvfs") or 0,
+        virtual_functions_possible=virtual_functions_possible,
         virtual_functions=virtual_functions,
         virtual_product=_read_virtual_product(files, device) if virtual_functions else None,
         rdma_links=_read_rdma_links(files, f"{device}/infiniband"),
@@ -115,6 +115,15 @@ def _read_id(files: Files, path: str) -> str:
     if number > 0xFFFF:
         raise unexpected(path, "an id of four hexadecimal digits", hex(number))
     return f"{number:04x}"
+
+
+def _read_virtual_functions(files: Files, device: str) -> tuple[int, int]:
+    """How many virtual functions the function could have, and how many it has."""
+    paths = [f"{device}/{file}" for file in ("sriov_totalvfs", "sriov_numvfs")]
+    if not any(files.has(path) for path in (*paths, f"{device}/virtfn0")):
+        return 0, 0
+    possible, present = (required_number(files, path) for path in paths)
+    return possible, present
 
 
 def _read_virtual_product(files: Files, device: str) -> str:
