@@ -25,6 +25,7 @@ from roost.client.drivers.machine.values import (
 _LOG = logging.getLogger(__name__)
 
 _DEVICES = "/sys/bus/pci/devices"
+_EVERY_FUNCTION = UnreadDevices(kinds=frozenset({DeviceKind.PCI}))
 
 
 def read_pci_functions(
@@ -53,9 +54,6 @@ def read_pci_functions(
             )
         ),
     )
-
-
-_EVERY_FUNCTION = UnreadDevices(kinds=frozenset({DeviceKind.PCI}))
 
 
 def _read_present(
