@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -104,10 +105,18 @@ def physical_function(bus: int) -> str:
 IOMMU = "<iommuGroup number='15'/>"
 
 
-def storage(block: str, *more: str, drive_type: str = "disk") -> str:
+WWN = "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"
+
+
+def storage(
+    block: str, *more: str, drive_type: str = "disk", path: str = "", links: Sequence[str] = ()
+) -> str:
+    devnodes = "".join(f"<devnode type='link'>{link}</devnode>" for link in links)
     return f"""
         <device>
           <name>block_{block}</name>
+          <path>{path}</path>
+          {devnodes}
           <capability type='storage'>
             <block>/dev/{block}</block><bus>scsi</bus><drive_type>{drive_type}</drive_type>
             {"".join(more)}
@@ -127,7 +136,7 @@ DEVICES = [
     pci(0x19, 0, "0x120000", "10ee:5000", IOMMU),
     pci(0x1A, 0, "0x030000", "1a03:2000", IOMMU, driver="ast"),
     pci(0x1B, 0, "0x030000", "10de:1eb8", IOMMU, driver="nvidia"),
-    storage("sda", "<size>960197124096</size>"),
+    storage("sda", "<size>960197124096</size>", links=[WWN]),
     storage("sr0", drive_type="cdrom"),
     storage("sdb", "<capability type='removable'><media_size>1</media_size></capability>"),
 ]
@@ -151,23 +160,23 @@ def test_the_driver_declares_the_whole_tree_of_a_host(libvirt: LibvirtStub) -> N
             "    m1_numa0  VCPU 2, MEMORY_MB 15868 reserved 2560, "
             "CUSTOM_HUGEPAGES_2048KB 512, CUSTOM_HUGEPAGES_1048576KB 1",
             "    : HW_NUMA_ROOT",
-            "        m1_0000:17:00.0  PGPU 1",
+            "        m1_pci_0000:17:00.0  PGPU 1",
             "        : CUSTOM_PCI_10DE_2330 CUSTOM_PCI_VENDOR_10DE",
-            "        m1_0000:6b:00.0  CUSTOM_PCI_8086_4941 1",
-            "        : CUSTOM_PCI_VENDOR_8086",
+            "        m1_pci_0000:6b:00.0  CUSTOM_PCI_8086_4941 1",
+            "        : CUSTOM_PCI_VENDOR_8086 CUSTOM_QAT",
             "    m1_numa1  VCPU 2, MEMORY_MB 16384",
             "    : HW_NUMA_ROOT",
-            "        m1_0000:9b:00.0  SRIOV_NET_VF 2",
+            "        m1_pci_0000:9b:00.0  SRIOV_NET_VF 2",
             "        : CUSTOM_PCI_15B3_101D CUSTOM_PCI_VENDOR_15B3 HW_NIC_SRIOV",
-            "    m1_sda  DISK_GB 894",
-            "    m1_0000:18:00.0  CUSTOM_PCI_15B3_101D 1 reserved 1",
+            "    m1_disk_wwn-0x5000c500a1b2c3d4  DISK_GB 894",
+            "    m1_pci_0000:18:00.0  CUSTOM_PCI_15B3_101D 1 reserved 1",
             "    : CUSTOM_PCI_VENDOR_15B3 HW_NIC_SRIOV",
-            "    m1_0000:19:00.0  CUSTOM_PCI_10EE_5000 1",
-            "    : CUSTOM_PCI_VENDOR_10EE",
-            "    m1_0000:1a:00.0  PGPU 1 reserved 1",
+            "    m1_pci_0000:19:00.0  FPGA 1",
+            "    : CUSTOM_PCI_10EE_5000 CUSTOM_PCI_VENDOR_10EE",
+            "    m1_pci_0000:1a:00.0  PGPU 1 reserved 1",
             "    : CUSTOM_PCI_1A03_2000 CUSTOM_PCI_VENDOR_1A03",
             # libvirt does not report whether this one shows the console.
-            "    m1_0000:1b:00.0  PGPU 1 reserved 1",
+            "    m1_pci_0000:1b:00.0  PGPU 1 reserved 1",
             "    : CUSTOM_PCI_10DE_1EB8 CUSTOM_PCI_VENDOR_10DE",
             "",
         ]
@@ -217,17 +226,70 @@ def test_each_declaration_opens_and_closes_a_connection(monkeypatch: pytest.Monk
         pci(0x20, 0, "0x030200", "10de:2330", "<numa/>"),
         pci(0x20, 0, "0x030200", "10de:2330").replace("</device>", ""),
         storage("sdx"),
+        "<device/",
     ],
 )
-def test_the_driver_leaves_out_an_unexpected_device_with_a_warning(
+def test_an_unexpected_device_is_unread_with_a_warning(
     unexpected: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = pci(0x17, 0, "0x030200", "10de:2330", driver="vfio-pci")
     stub = LibvirtStub([Connection(NO_CELLS, [unexpected, good])])
     monkeypatch.setitem(sys.modules, "libvirt", stub)
-    providers = LibvirtDriver().declare("m1").providers
-    assert [provider.name for provider in providers] == ["m1", "m1_numa0", "m1_0000:17:00.0"]
+    declaration = LibvirtDriver().declare("m1")
+    names = [provider.name for provider in declaration.providers]
+    assert names == ["m1", "m1_numa0", "m1_pci_0000:17:00.0"]
     assert {record.levelname for record in caplog.records} == {"WARNING"}
+    is_disk = "block_sdx" in unexpected
+    is_nameless = unexpected == "<device/"
+    assert declaration.unread.covers("m1_disk_wwn-0x5") is (is_disk or is_nameless)
+    assert declaration.unread.covers("m1_pci_0000:20:00.0") is not is_disk
+    assert declaration.unread.covers("m1_pci_0000:21:00.0") is is_nameless
+
+
+def test_a_function_whose_virtual_functions_libvirt_does_not_describe_is_unread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nic = pci(0x9B, 0, "0x020000", "15b3:101d", virtual_functions(0x9B, 2))
+    monkeypatch.setitem(sys.modules, "libvirt", LibvirtStub([Connection(NO_CELLS, [nic])]))
+    declaration = LibvirtDriver().declare("m1")
+    assert [provider.name for provider in declaration.providers] == ["m1", "m1_numa0"]
+    assert declaration.unread.names == {"m1_pci_0000:9b:00.0"}
+
+
+SIZE = "<size>960197124096</size>"
+
+
+@pytest.mark.parametrize(
+    ("device", "disk_id"),
+    [
+        (storage("sda", SIZE, "<serial>S1</serial>", links=[WWN]), "wwn-0x5000c500a1b2c3d4"),
+        (
+            storage("nvme0n1", SIZE, links=["/dev/disk/by-id/nvme-eui.0025385b81b0a3f7"]),
+            "nvme-eui.0025385b81b0a3f7",
+        ),
+        (storage("vda", SIZE, "<serial>my disk</serial>"), "serial-my_disk"),
+        (
+            storage("sda", SIZE, links=["/dev/disk/by-path/pci-0000:00:17.0-ata-3"]),
+            "path-pci-0000:00:17.0-ata-3",
+        ),
+        (
+            storage("vda", SIZE, path="/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda"),
+            "path-pci-0000:00:02.0",
+        ),
+        (
+            storage(
+                "nvme1n2", SIZE, path="/sys/devices/pci0000:00/0000:02:00.0/nvme/nvme1/nvme1n2"
+            ),
+            "path-pci-0000:02:00.0-nvme-2",
+        ),
+        (storage("sda", SIZE), "kernel-sda"),
+    ],
+)
+def test_disks_have_the_names_that_the_linux_driver_gives_them(
+    device: str, disk_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "libvirt", LibvirtStub([Connection(NO_CELLS, [device])]))
+    assert LibvirtDriver().declare("m1").providers[2].name == f"m1_disk_{disk_id}"
 
 
 def test_the_driver_leaves_out_a_device_that_vanishes_meanwhile(
@@ -237,7 +299,7 @@ def test_the_driver_leaves_out_a_device_that_vanishes_meanwhile(
     gone = LibvirtError("Node device not found", NO_NODE_DEVICE)
     monkeypatch.setitem(sys.modules, "libvirt", LibvirtStub([Connection(NO_CELLS, [gone, good])]))
     providers = LibvirtDriver().declare("m1").providers
-    assert [provider.name for provider in providers] == ["m1", "m1_numa0", "m1_0000:17:00.0"]
+    assert [provider.name for provider in providers] == ["m1", "m1_numa0", "m1_pci_0000:17:00.0"]
     assert "the_device" in caplog.text
 
 

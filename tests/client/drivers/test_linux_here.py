@@ -65,25 +65,41 @@ def test_the_nodes_have_the_memory_that_free_prints() -> None:
 
 def test_the_host_has_the_disks_that_lsblk_lists(here: Declaration) -> None:
     listed = output("lsblk", "--nodeps", "--noheadings", "--bytes", "--output=NAME,TYPE,RM,SIZE")
-    disks = {
-        f"here_{name}": int(size) // 1024**3
+    disks = sorted(
+        int(size) // 1024**3
         for name, kind, removable, size in map(str.split, listed.splitlines())
         if kind == "disk" and removable == "0" and Path(f"/sys/block/{name}/device").exists()
-    }
-    assert {
-        provider.name: provider.inventories["DISK_GB"]["total"]
+    )
+    assert sorted(
+        int(provider.inventories["DISK_GB"]["total"])
         for provider in here.providers
         if "DISK_GB" in provider.inventories
-    } == {name: size for name, size in disks.items() if size}
+    ) == [size for size in disks if size]
+
+
+def test_the_disk_with_the_root_is_reserved(here: Declaration) -> None:
+    source = output("findmnt", "--noheadings", "--output=SOURCE", "/").strip()
+    parents = output("lsblk", "--inverse", "--list", "--noheadings", "--output=NAME,TYPE", source)
+    sizes = {
+        int(output("lsblk", "--nodeps", "--noheadings", "--bytes", "--output=SIZE", f"/dev/{name}"))
+        for name, kind in map(str.split, parents.splitlines())
+        if kind == "disk"
+    }
+    reserved = {
+        provider.inventories["DISK_GB"]["reserved"]
+        for provider in here.providers
+        if "DISK_GB" in provider.inventories
+    }
+    assert {size // 1024**3 for size in sizes} <= reserved
 
 
 def test_the_host_has_the_pci_functions_that_lspci_lists(here: Declaration) -> None:
     listed = [line.split() for line in output("lspci", "-D", "-n").splitlines()]
     endpoints = {
-        f"here_{address}"
+        f"here_pci_{address}"
         for address, kind, *_ in listed
         if kind[:2] not in ("05", "06", "08")
         and kind[:4] not in ("0c05", "1101")
         and not Path(f"/sys/bus/pci/devices/{address}/physfn").exists()
     }
-    assert {each.name for each in here.providers if each.name.count(":") == 2} == endpoints
+    assert {each.name for each in here.providers if "_pci_" in each.name} == endpoints

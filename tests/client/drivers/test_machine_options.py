@@ -26,7 +26,7 @@ def fields(declaration: Declaration, resource_class: str, field: str) -> list[fl
 def names(declaration: Declaration, kind: str) -> list[str]:
     """The names of the providers with a resource class that begins with `kind`."""
     return [
-        provider.name.removeprefix("m1_")
+        provider.name.removeprefix("m1_pci_").removeprefix("m1_disk_")
         for provider in declaration.providers
         if any(name.startswith(kind) for name in provider.inventories)
     ]
@@ -63,18 +63,84 @@ def test_a_node_reserves_at_most_its_total() -> None:
     assert fields(declaration, "VCPU", "reserved")[0] == 8
 
 
+SDA = "wwn-0x5000cca2a1d3f0b7"
+NVME = [f"nvme-eui.36344630528{number}02690025384500000001" for number in range(4)]
+
+
 @pytest.mark.parametrize(
     ("patterns", "chosen"),
     [
-        ("sd*", ["sda"]),
-        ("nvme[12]n1, sda", ["nvme1n1", "nvme2n1", "sda"]),
-        ("*,!nvme*", ["sda"]),
-        ("!sda", ["nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"]),
+        ("sd*", [SDA]),
+        ("nvme[12]n1, sda", [NVME[1], NVME[2], SDA]),
+        ("*,!nvme*", [SDA]),
+        ("!sda", NVME),
+        ("!wwn-*", NVME),
+        (f"{SDA},nvme-eui.363446305280*", [NVME[0], SDA]),
         ("!*", []),
     ],
 )
-def test_patterns_choose_disks_by_name(patterns: str, chosen: list[str]) -> None:
+def test_patterns_choose_disks_by_id_or_by_the_name_of_the_kernel(
+    patterns: str, chosen: list[str]
+) -> None:
     assert names(declare(disks=patterns), "DISK_GB") == chosen
+
+
+def test_a_choice_of_one_copy_of_a_disk_gives_it_its_own_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def copies(disks: str) -> list[str]:
+        driver = LinuxDriver(root=CAPTURES / "storage-server.txt", disks=disks)
+        return names(driver.declare("m1"), "DISK_GB")
+
+    assert copies("serial-copied-disk") == ["path-pci-0000:00:05.0", "path-pci-0000:00:06.0"]
+    assert "vda, vdb all report" in caplog.text
+    caplog.clear()
+    assert copies("path-pci-0000:00:06.0") == ["serial-copied-disk"]
+    assert copies("vdb") == ["serial-copied-disk"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("patterns", "offered"),
+    [("!*", [False] * 3), ("nvme1n1", [False, True, False]), ("nvme-*", [True] * 3)],
+)
+def test_the_host_offers_disks_that_it_uses_only_if_the_operator_says_so(
+    patterns: str, offered: list[bool]
+) -> None:
+    reserved = fields(declare(offer=patterns), "DISK_GB", "reserved")
+    assert [amount == 0 for amount in reserved] == [*offered, True, True]
+
+
+def test_the_host_offers_pci_functions_and_tpms_that_it_uses_if_the_operator_says_so() -> None:
+    laptop = LinuxDriver(root=CAPTURES / "laptop.txt", offer="8086:9df0,0000:01:00.0,MSFT*")
+    free = [
+        provider.name
+        for provider in laptop.declare("m1").providers[2:]
+        if all(each["reserved"] == 0 for each in provider.inventories.values())
+    ]
+    assert free == ["m1_pci_0000:00:14.3", "m1_pci_0000:01:00.0", "m1_tpm_MSFT0101:00"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "totals", "traits"),
+    [
+        (None, [8, 2], {"NVIDIA_258", "NVIDIA_474"}),
+        ("nvidia-476", [1], {"NVIDIA_476"}),
+        ("*-1Q,i915-GVTg_V5_8", [2], {"NVIDIA_256", "I915_GVTG_V5_8"}),
+        ("!*", [], set()),
+    ],
+)
+def test_the_operator_chooses_the_types_of_mediated_devices(
+    patterns: str | None, totals: list[int], traits: set[str]
+) -> None:
+    """Without a choice the types with devices count. A type without room has no inventory."""
+    options = {} if patterns is None else {"mdev_types": patterns}
+    declaration = LinuxDriver(root=CAPTURES / "gpu-server.txt", **options).declare("m1")
+    assert fields(declaration, "VGPU", "total") == totals
+    found = {trait for provider in declaration.providers for trait in provider.traits}
+    assert {each for each in found if each.startswith("CUSTOM_MDEV")} == {
+        f"CUSTOM_MDEV_TYPE_{trait}" for trait in traits
+    }
 
 
 @pytest.mark.parametrize(
@@ -106,6 +172,8 @@ def test_patterns_choose_pci_functions_by_address_or_by_vendor_and_product(
         ("reserved_cpus", "", "a whole number"),
         ("disks", "", "patterns with commas"),
         ("pci", "*,!", "patterns with commas"),
+        ("offer", "", "patterns with commas"),
+        ("mdev_types", "", "patterns with commas"),
     ],
 )
 def test_an_error_names_the_option_with_a_wrong_value(name: str, value: str, why: str) -> None:
@@ -114,5 +182,7 @@ def test_an_error_names_the_option_with_a_wrong_value(name: str, value: str, why
 
 
 def test_an_error_about_an_unknown_option_lists_the_known_options() -> None:
-    with pytest.raises(NotConfigured, match=r"no option 'ram_ratio'; it has: root, .*ram_alloc"):
+    with pytest.raises(
+        NotConfigured, match=r"no option 'ram_ratio'; it has: root, sysfs, .*ram_alloc"
+    ):
         LinuxDriver(ram_ratio="1.0")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from roost.client.drivers.machine.options import Selection
 from roost.client.drivers.machine.pci_offers import PciOffer, is_endpoint, pci_offer, pci_traits
-from roost.client.drivers.machine.values import PciFunction
+from roost.client.drivers.machine.values import MediatedType, PciFunction
 
 GPU, VGA, ACCELERATOR, NIC = 0x030200, 0x030000, 0x120000, 0x020000
 
@@ -88,9 +91,35 @@ def test_a_function_with_virtual_functions_offers_these() -> None:
         "0000:01:00.0", 0x0B4000, "8086", "4940", virtual_functions=3, virtual_product="4941"
     )
     assert pci_offer(crypto) == PciOffer("CUSTOM_PCI_8086_4941", 3)
-    assert pci_traits(crypto) == {"CUSTOM_PCI_VENDOR_8086"}
+    assert pci_traits(crypto) == {"CUSTOM_PCI_VENDOR_8086", "CUSTOM_QAT"}
 
 
 def test_a_trait_names_the_product_if_the_resource_class_does_not() -> None:
     assert pci_traits(function(GPU)) == {"CUSTOM_PCI_VENDOR_10DE", "CUSTOM_PCI_10DE_20B5"}
     assert pci_traits(function(NIC)) == {"CUSTOM_PCI_VENDOR_10DE"}
+
+
+def test_an_fpga_keeps_its_class_when_it_is_bound_for_guests() -> None:
+    by_host = PciFunction(
+        "0000:3b:00.0", ACCELERATOR, "8086", "bcce", driver="dfl-pci", has_fpga_region=True
+    )
+    by_guest = replace(by_host, driver="vfio-pci", has_fpga_region=False)
+    assert pci_offer(by_host) == pci_offer(by_guest) == PciOffer("FPGA", 1)
+
+
+def test_parts_of_a_gpu_replace_the_gpu() -> None:
+    gpu = function(GPU, "nvidia")
+    types = (MediatedType("nvidia-1", available=3, existing=1), MediatedType("nvidia-2"))
+    assert pci_offer(gpu) == PciOffer("PGPU", 1)
+    assert pci_offer(replace(gpu, mig_instances=7)) == PciOffer("CUSTOM_NVIDIA_MIG", 7)
+    divided = replace(gpu, mig_instances=7, mediated_types=types)
+    assert pci_offer(divided) == PciOffer("VGPU", 4)
+    accelerator = replace(function(ACCELERATOR, "idxd"), mediated_types=types)
+    assert pci_offer(accelerator) == PciOffer("CUSTOM_MDEV_NVIDIA_1", 4)
+
+
+def test_a_gpu_with_devices_of_two_types_is_not_divided_without_a_choice() -> None:
+    types = (MediatedType("nvidia-1", existing=1), MediatedType("nvidia-2", existing=1))
+    gpu = replace(function(GPU, "nvidia"), mediated_types=types)
+    assert pci_offer(gpu) == PciOffer("PGPU", 1)
+    assert pci_offer(gpu, Selection(("nvidia-2",))) == PciOffer("VGPU", 1)

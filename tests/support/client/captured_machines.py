@@ -17,6 +17,24 @@ def captured(name: str) -> Capture:
     return parse_capture((CAPTURES / f"{name}.txt").read_text(), origin=name)
 
 
+def unpack(capture: Capture, root: Path) -> None:
+    """Write the files of a capture below a directory; the driver takes it as `root`.
+
+    Unreadable files become empty, because root can read all files.
+    """
+    for name, entry in sorted(capture.entries.items()):
+        path = root / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if entry.kind == "->":
+            path.symlink_to(entry.text)
+            if any(Capture.is_below(name, other) for other in capture.entries):
+                path.resolve().mkdir(parents=True, exist_ok=True)
+        elif entry.kind == "/":
+            path.mkdir(exist_ok=True)
+        else:
+            path.write_text(entry.text + "\n" if entry.kind == "=" else "")
+
+
 def drawing(declaration: Declaration) -> str:
     """A line for each provider, below its parent: name, inventories, then a colon and traits."""
     return "".join(f"{line}\n" for line in _lines(declaration, None, ""))

@@ -12,7 +12,7 @@ from roost.client.drivers.libvirt.capabilities import read_cpu, read_nodes, whol
 from roost.client.drivers.libvirt.node_devices import read_disks, read_pci_functions
 from roost.client.drivers.machine.options import read_options
 from roost.client.drivers.machine.tree import declare_machine
-from roost.client.drivers.machine.values import Machine, MachineUnreadable
+from roost.client.drivers.machine.values import DeviceKind, Machine, MachineUnreadable
 from roost.client.errors import NotConfigured
 
 _LOG = logging.getLogger(__name__)
@@ -50,11 +50,14 @@ class LibvirtDriver(DeclaringDriver):
     def _ask(self, connection: Any) -> Machine:
         capabilities = connection.getCapabilities()
         devices = list(self._devices(connection))
+        functions, unread = read_pci_functions(devices)
+        disks, has_all_disks = read_disks(devices)
         return Machine(
             cpu=read_cpu(capabilities, self._expanded_cpu(connection, capabilities)),
             nodes=read_nodes(capabilities, connection.getInfo()),
-            pci_functions=read_pci_functions(devices),
-            disks=read_disks(devices),
+            pci_functions=functions,
+            disks=disks,
+            unread=unread if has_all_disks else unread.with_kinds([DeviceKind.DISK]),
         )
 
     def _devices(self, connection: Any) -> Iterator[str]:
@@ -74,7 +77,9 @@ class LibvirtDriver(DeclaringDriver):
                 if error.get_error_code() != self._libvirt.VIR_ERR_NO_NODE_DEVICE:
                     raise
                 _LOG.warning(
-                    "The driver leaves out device %s, which vanished: %s", device.name(), error
+                    "The driver no longer declares device %s, which vanished: %s",
+                    device.name(),
+                    error,
                 )
 
     def _expanded_cpu(self, connection: Any, capabilities: str) -> str | None:

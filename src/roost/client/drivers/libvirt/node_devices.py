@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from roost.client.drivers.libvirt.xml import attribute_of, number, parse, text_of
-from roost.client.drivers.machine.values import Disk, MachineUnreadable, PciFunction
+from roost.client.drivers.machine.device_names import readable_id
+from roost.client.drivers.machine.disk_paths import disk_path
+from roost.client.drivers.machine.values import (
+    DeviceKind,
+    Disk,
+    MachineUnreadable,
+    PciFunction,
+    UnreadDevices,
+)
 
 _LOG = logging.getLogger(__name__)
 
 _VGA = 0x0300
 _Read = TypeVar("_Read")
+
+_NAME = re.compile(r"<name>(.*?)</name>")
+_PCI_NAME = re.compile(r"pci_([0-9a-f]{4,})_([0-9a-f]{2})_([0-9a-f]{2})_([0-7])")
+# Links of udev to a disk, which the linux driver names in the same way.
+_BY_ID = re.compile(r"/dev/disk/by-id/(wwn-0x[0-9a-f]+|nvme-(?:eui|uuid|nvme)\..+)")
+_BY_PATH = re.compile(r"/dev/disk/by-path/(.+)")
+_NAMESPACE = re.compile(r"nvme\d+n(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,39 +42,70 @@ class _FoundFunction:
     virtual_addresses: tuple[str, ...]
 
 
-def read_pci_functions(devices: Sequence[str]) -> tuple[PciFunction, ...]:
-    """All physical functions; a warning names each unreadable one, which is left out."""
-    found = list(_read_all(devices, "pci", _read_function))
+def read_pci_functions(
+    devices: Sequence[str],
+) -> tuple[tuple[PciFunction, ...], UnreadDevices]:
+    """All physical functions, and the unreadable ones, each with a warning."""
+    found, unreadable = _read_all(devices, "pci", _read_function)
     products = {each.function.address: each.function.product for each in found}
-    functions = (
-        replace(each.function, virtual_product=products.get(each.virtual_addresses[0]))
-        if each.virtual_addresses
-        else each.function
-        for each in found
-        if not each.is_virtual
+    functions = []
+    unknown = set()
+    for each in found:
+        virtual_product = products.get(next(iter(each.virtual_addresses), ""))
+        if each.virtual_addresses and virtual_product is None:
+            unknown.add(each.function.address)
+        elif not each.is_virtual:
+            functions.append(replace(each.function, virtual_product=virtual_product))
+    addresses = {name: _address_of(name) for name in unreadable}
+    unread = UnreadDevices(
+        kinds=frozenset({DeviceKind.PCI}) if None in addresses.values() else frozenset(),
+        pci_addresses=frozenset(each for each in addresses.values() if each) | unknown,
     )
-    return tuple(sorted(functions, key=lambda function: function.address))
+    return tuple(sorted(functions, key=lambda function: function.address)), unread
 
 
-def read_disks(devices: Sequence[str]) -> tuple[Disk, ...]:
-    """The disks that are fixed to the host. libvirt does not report whether they rotate."""
-    disks = (disk for disk in _read_all(devices, "storage", _read_disk) if disk is not None)
-    return tuple(sorted(disks, key=lambda disk: disk.name))
+def read_disks(devices: Sequence[str]) -> tuple[tuple[Disk, ...], bool]:
+    """The disks that are fixed to the host, and whether these are all.
+
+    libvirt reports neither whether they rotate nor whether the host uses them.
+    """
+    found, unreadable = _read_all(devices, "storage", _read_disk)
+    disks = (disk for disk in found if disk is not None)
+    return tuple(sorted(disks, key=lambda disk: disk.name)), not unreadable
 
 
 def _read_all(
     devices: Sequence[str], kind: str, read: Callable[[Element, Element], _Read]
-) -> Iterator[_Read]:
-    """The result of `read` for each device with the capability."""
+) -> tuple[list[_Read], list[str]]:
+    """The result of `read` for each device with the capability; the names of unreadable devices."""
+    found = []
+    unreadable = []
     for text in devices:
         try:
             device = parse(text, "node device")
             capability = device.find(f"capability[@type='{kind}']")
             if capability is not None:
-                yield read(device, capability)
+                found.append(read(device, capability))
         except MachineUnreadable as error:
-            name = text.partition("<name>")[2].partition("</name>")[0]
-            _LOG.warning("The driver leaves out device %s: %s", name, error)
+            match = _NAME.search(text)
+            name = match[1] if match else ""
+            if _may_be(kind, name):
+                unreadable.append(name)
+                _LOG.warning(
+                    "The driver cannot read device %s; its provider stays as it is: %s", name, error
+                )
+    return found, unreadable
+
+
+def _may_be(kind: str, name: str) -> bool:
+    """Whether the device of this name may have the capability."""
+    return name.startswith("pci_") is (kind == "pci") if name else True
+
+
+def _address_of(name: str) -> str | None:
+    """The PCI address in the name of a device."""
+    match = _PCI_NAME.fullmatch(name)
+    return None if match is None else "{}:{}:{}.{}".format(*match.groups())
 
 
 def _read_function(device: Element, pci: Element) -> _FoundFunction:
@@ -108,9 +155,26 @@ def _id(pci: Element, name: str) -> str:
     return f"{number(attribute_of(element, 'id'), f'<{name}>'):04x}"
 
 
-def _read_disk(_: Element, storage: Element) -> Disk | None:
+def _read_disk(device: Element, storage: Element) -> Disk | None:
     is_removable = storage.find("capability[@type='removable']") is not None
     if is_removable or storage.findtext("drive_type") != "disk":
         return None
     name = text_of(storage, "block").rsplit("/", 1)[-1]
-    return Disk(name, size_bytes=number(text_of(storage, "size"), "<size>"))
+    links = sorted(link.text or "" for link in device.findall("devnode[@type='link']"))
+    by_id = next((match[1] for link in links if (match := _BY_ID.fullmatch(link))), None)
+    return Disk(
+        name,
+        size_bytes=number(text_of(storage, "size"), "<size>"),
+        world_wide_id=None if by_id is None else readable_id(by_id),
+        serial=(storage.findtext("serial") or "").strip() or None,
+        path=_read_path(device, name, links),
+    )
+
+
+def _read_path(device: Element, name: str, links: list[str]) -> str | None:
+    by_path = next((match[1] for link in links if (match := _BY_PATH.fullmatch(link))), None)
+    if by_path is not None:
+        return by_path
+    namespace = _NAMESPACE.fullmatch(name)
+    directory = device.findtext("path") or ""
+    return disk_path(directory, namespace=int(namespace[1]) if namespace else None)

@@ -45,6 +45,10 @@ class Capture(Files):
 
     entries: dict[str, CapturedPath] = field(default_factory=dict)
 
+    def has(self, path: str) -> bool:
+        """Whether the capture has a path, or paths below it."""
+        return path in self.entries or any(self.is_below(path, other) for other in self.entries)
+
     def text(self, path: str) -> str | None:
         """The text of a file in the capture."""
         return self._look_up(path, "=")

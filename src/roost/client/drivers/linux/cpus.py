@@ -6,7 +6,7 @@ from roost.client.drivers.linux.files import Files, unexpected
 from roost.client.drivers.machine.values import Cpu, MachineUnreadable
 
 CPUINFO = "/proc/cpuinfo"
-_CPUS = "/sys/devices/system/cpu"
+CPUS = "/sys/devices/system/cpu"
 _CPUS_MAX = 1 << 16
 
 # A guest can use these features only if KVM has switched them on.
@@ -44,22 +44,25 @@ def read_cpu_list(files: Files, path: str) -> frozenset[int] | None:
 
 
 def read_online_cpus(files: Files) -> frozenset[int]:
-    """The logical CPUs that are online; without sysfs the CPUs in `/proc/cpuinfo`."""
-    path = f"{_CPUS}/online"
+    """The logical CPUs that are online."""
+    path = f"{CPUS}/online"
     cpus = read_cpu_list(files, path)
-    if cpus is None:
-        numbers = _values(files, "processor")
-        cpus = parse_cpu_list(",".join(numbers), CPUINFO)
     if not cpus:
-        raise MachineUnreadable(
-            f"Neither {path} nor {CPUINFO} lists the CPUs; mount sysfs or procfs."
-        )
+        raise MachineUnreadable(f"{path} does not exist, or lists no CPU; sysfs must be whole.")
+    return cpus
+
+
+def read_cpus_of_proc(files: Files) -> frozenset[int]:
+    """The logical CPUs in `/proc/cpuinfo`, for containers without sysfs."""
+    cpus = parse_cpu_list(",".join(_values(files, "processor")), CPUINFO)
+    if not cpus:
+        raise MachineUnreadable(f"{CPUINFO} does not exist, or lists no CPU; mount procfs.")
     return cpus
 
 
 def read_isolated_cpus(files: Files) -> frozenset[int]:
     """The CPUs that the kernel keeps free for pinned workloads (`isolcpus=`)."""
-    return read_cpu_list(files, f"{_CPUS}/isolated") or frozenset()
+    return read_cpu_list(files, f"{CPUS}/isolated") or frozenset()
 
 
 def read_cpu(files: Files, online: frozenset[int]) -> Cpu:
@@ -75,7 +78,7 @@ def read_cpu(files: Files, online: frozenset[int]) -> Cpu:
 
 
 def _has_sibling(files: Files, cpu: int) -> bool:
-    path = f"{_CPUS}/cpu{cpu}/topology/thread_siblings_list"
+    path = f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"
     return len(read_cpu_list(files, path) or ()) > 1
 
 

@@ -3,37 +3,77 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import re
 
-from roost.client.drivers.linux.files import Files, read_number, required_number
+from roost.client.drivers.linux.disk_use import BLOCK, is_in_use, multipath_ids
+from roost.client.drivers.linux.files import (
+    Files,
+    read_link,
+    read_number,
+    read_value,
+    required_number,
+)
+from roost.client.drivers.linux.mounts import read_mounted
+from roost.client.drivers.machine.device_names import readable_id
+from roost.client.drivers.machine.disk_ids import world_wide_id
+from roost.client.drivers.machine.disk_paths import disk_path
 from roost.client.drivers.machine.values import Disk, MachineUnreadable
 
 _LOG = logging.getLogger(__name__)
 
-_BLOCK = "/sys/block"
 _SECTOR_BYTES = 512  # the kernel counts in this unit, whatever the sectors of the disk are
 
+# Partitions of an MMC for the firmware, and paths to an NVMe disk.
+_PART = re.compile(r"mmcblk\d+(boot|gp|rpmb)\d*|nvme\d+c\d+n\d+")
+_ATA = re.compile(r"/(ata\d+)/")
+_NAMESPACE = re.compile(r"nvme\d+n(\d+)")
+# The files of every disk with such a name. If one is missing, the id of the disk is not known.
+_ID_FILES = {
+    re.compile(r"mmcblk\d+"): ("device/serial",),
+    re.compile(r"nvme\d+n\d+"): ("wwid", "device/serial"),
+    re.compile(r"sd[a-z]+"): ("device/wwid",),
+    re.compile(r"vd[a-z]+"): ("serial",),
+}
 
-def read_disks(files: Files) -> tuple[Disk, ...]:
-    """The disks; a warning names each unreadable one, which is left out."""
-    return tuple(_disks(files))
+
+def read_disks(files: Files) -> tuple[tuple[Disk, ...], bool]:
+    """The disks, and whether these are all. A warning names each unreadable disk."""
+    if not files.has(BLOCK):
+        _LOG.info("%s does not exist; the providers of disks stay as they are.", BLOCK)
+        return (), False
+    try:
+        names = files.names(BLOCK)
+        mounted = read_mounted(files)
+    except MachineUnreadable as error:
+        _LOG.warning("The driver cannot read disks; their providers stay as they are: %s", error)
+        return (), False
+    return _read_named(files, names, mounted)
 
 
-def _disks(files: Files) -> Iterator[Disk]:
+def _read_named(
+    files: Files, names: tuple[str, ...], mounted: frozenset[str]
+) -> tuple[tuple[Disk, ...], bool]:
+    disks = []
+    is_whole = True
     multipath_seen: set[str] = set()
-    for name in files.names(_BLOCK):
+    for name in names:
         try:
             if not _is_fixed(files, name):
                 continue
-            disk = _read_disk(files, name)
-            multipath = _multipath(files, name)
+            multipath = multipath_ids(files, name)
+            disk = _read_disk(files, name, min(multipath, default=None), mounted)
         except MachineUnreadable as error:
-            _LOG.warning("The driver leaves out disk %s: %s", name, error)
+            if files.has(f"{BLOCK}/{name}"):
+                is_whole = False
+                _LOG.warning(
+                    "The driver cannot read disk %s; its provider stays as it is: %s", name, error
+                )
             continue
         # A multipath disk has a name for each path to it; the first name counts.
-        if not multipath & multipath_seen:
-            yield disk
+        if not multipath & multipath_seen and files.has(f"{BLOCK}/{name}"):
+            disks.append(disk)
         multipath_seen |= multipath
+    return tuple(disks), is_whole
 
 
 def _is_fixed(files: Files, name: str) -> bool:
@@ -43,23 +83,64 @@ def _is_fixed(files: Files, name: str) -> bool:
     `device`. A hidden device is one path to a disk with another name.
     """
     return (
-        files.link(f"{_BLOCK}/{name}/device") is not None
-        and read_number(files, f"{_BLOCK}/{name}/removable") != 1
-        and read_number(files, f"{_BLOCK}/{name}/hidden") != 1
+        not _PART.fullmatch(name)
+        and read_link(files, f"{BLOCK}/{name}/device") is not None
+        and required_number(files, f"{BLOCK}/{name}/removable") != 1
+        and read_number(files, f"{BLOCK}/{name}/hidden") != 1
     )
 
 
-def _read_disk(files: Files, name: str) -> Disk:
-    rotational = read_number(files, f"{_BLOCK}/{name}/queue/rotational")
+def _read_disk(files: Files, name: str, multipath: str | None, mounted: frozenset[str]) -> Disk:
+    _check_id_files(files, name)
+    rotational = read_number(files, f"{BLOCK}/{name}/queue/rotational")
     return Disk(
         name,
-        size_bytes=required_number(files, f"{_BLOCK}/{name}/size") * _SECTOR_BYTES,
+        size_bytes=required_number(files, f"{BLOCK}/{name}/size") * _SECTOR_BYTES,
         rotational=None if rotational is None else rotational == 1,
+        world_wide_id=_read_world_wide_id(files, name, multipath),
+        serial=_read_serial(files, name),
+        path=_read_path(files, name),
+        in_use=is_in_use(files, name, mounted),
     )
 
 
-def _multipath(files: Files, name: str) -> set[str]:
-    """The ids of the multipath devices that the disk is a path to."""
-    holders = files.names(f"{_BLOCK}/{name}/holders", "dm-*")
-    ids = {files.text(f"{_BLOCK}/{holder}/dm/uuid") for holder in holders}
-    return {found for found in ids if found is not None and found.startswith("mpath-")}
+def _check_id_files(files: Files, name: str) -> None:
+    expected = (found for names, found in _ID_FILES.items() if names.fullmatch(name))
+    for file in (each for found in expected for each in found):
+        if not files.has(f"{BLOCK}/{name}/{file}"):
+            raise MachineUnreadable(f"{BLOCK}/{name}/{file} is missing.")
+
+
+def _read_world_wide_id(files: Files, name: str, multipath: str | None) -> str | None:
+    for path in (f"{BLOCK}/{name}/wwid", f"{BLOCK}/{name}/device/wwid"):
+        text = read_value(files, path)
+        if text and (found := world_wide_id(text, is_nvme=name.startswith("nvme"))):
+            return found
+    return None if multipath is None else readable_id(multipath)
+
+
+def _read_serial(files: Files, name: str) -> str | None:
+    own = read_value(files, f"{BLOCK}/{name}/serial")
+    if own is not None:
+        return own
+    of_device = read_value(files, f"{BLOCK}/{name}/device/serial")
+    namespace = _read_namespace(files, name)
+    # The namespaces of an NVMe controller share its serial number.
+    return of_device if of_device is None or namespace is None else f"{of_device}-{namespace}"
+
+
+def _read_path(files: Files, name: str) -> str | None:
+    device = files.link(f"{BLOCK}/{name}")
+    if device is None:  # some old kernels have a directory instead of the link
+        return None
+    ata = _ATA.search(device)
+    port = required_number(files, f"/sys/class/ata_port/{ata[1]}/port_no") if ata else None
+    return disk_path(device, ata_port=port, namespace=_read_namespace(files, name))
+
+
+def _read_namespace(files: Files, name: str) -> int | None:
+    match = _NAMESPACE.fullmatch(name)
+    if match is None:
+        return None
+    number = read_number(files, f"{BLOCK}/{name}/nsid")
+    return int(match[1]) if number is None else number

@@ -5,43 +5,96 @@ from __future__ import annotations
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.linux.captures import open_files
-from roost.client.drivers.linux.cpus import read_cpu, read_isolated_cpus, read_online_cpus
+from roost.client.drivers.linux.class_devices import read_fpga_regions, read_tpms
+from roost.client.drivers.linux.cpus import (
+    CPUS,
+    read_cpu,
+    read_cpus_of_proc,
+    read_isolated_cpus,
+    read_online_cpus,
+)
 from roost.client.drivers.linux.disks import read_disks
-from roost.client.drivers.linux.files import Files
-from roost.client.drivers.linux.nodes import read_nodes
+from roost.client.drivers.linux.files import Files, WithoutSysfs
+from roost.client.drivers.linux.nodes import read_nodes, read_only_node
 from roost.client.drivers.linux.pci import read_pci_functions
 from roost.client.drivers.machine.options import read_options
 from roost.client.drivers.machine.tree import declare_machine
-from roost.client.drivers.machine.values import Machine
+from roost.client.drivers.machine.values import (
+    DeviceKind,
+    Machine,
+    MachineUnreadable,
+    UnreadDevices,
+)
+from roost.client.errors import NotConfigured
 
 
 class LinuxDriver(DeclaringDriver):
     """Describes the machine below `root`, which is a directory or a capture.
 
-    Each call of `declare` reads the whole machine, because devices and pages come and go. The
-    remaining options are those of `MachineOptions`; each may be text.
+    Each call of `declare` reads the whole machine, because devices and pages come and go.
+    `sysfs=absent` is for containers that never have `/sys`. The remaining options are those of
+    `MachineOptions`; each may be text.
     """
 
     def __init__(self, **options: object) -> None:
-        self._options = read_options("linux", options, own=("root",))
+        self._options = read_options("linux", options, own=("root", "sysfs"))
         self._root = str(options.get("root", "/"))
+        self._has_sysfs = _read_sysfs(str(options.get("sysfs", "required")))
 
     def declare(self, nodename: str) -> Declaration:
         """The machine in its present state."""
-        machine = read_machine(open_files(self._root))
+        files = open_files(self._root)
+        machine = read_machine(files) if self._has_sysfs else read_container(files)
         return declare_machine(machine, nodename, self._options)
+
+
+def _read_sysfs(value: str) -> bool:
+    if value not in ("required", "absent"):
+        raise NotConfigured(
+            f"Option sysfs={value} of the linux driver: it must be required or absent."
+        )
+    return value == "required"
 
 
 def read_machine(files: Files) -> Machine:
     """The machine that these files describe.
 
-    An unreadable CPU or memory is an error, because a host without them is of no use. The readers
-    of disks and PCI functions leave out an unreadable device.
+    An unreadable CPU or memory is an error, because a host without them is of no use. An unreadable
+    device is `unread`.
     """
+    if not files.has(CPUS):
+        raise MachineUnreadable(
+            f"{CPUS} does not exist, so sysfs is not mounted: mount it at /sys, or let the "
+            "container see the host's. A container that never has it needs the option sysfs=absent."
+        )
     online = read_online_cpus(files)
+    nodes = read_nodes(files, online, read_isolated_cpus(files))
+    functions, unread = read_pci_functions(files, has_nodes=len(nodes) > 1)
+    disks, has_all_disks = read_disks(files)
+    regions, has_all_regions = read_fpga_regions(files)
+    tpms, has_all_tpms = read_tpms(files)
+    is_whole = {
+        DeviceKind.DISK: has_all_disks,
+        DeviceKind.FPGA: has_all_regions,
+        DeviceKind.TPM: has_all_tpms,
+    }
     return Machine(
         cpu=read_cpu(files, online),
-        nodes=read_nodes(files, online, read_isolated_cpus(files)),
-        pci_functions=read_pci_functions(files),
-        disks=read_disks(files),
+        nodes=nodes,
+        pci_functions=functions,
+        disks=disks,
+        fpga_regions=regions,
+        tpms=tpms,
+        unread=unread.with_kinds(kind for kind, whole in is_whole.items() if not whole),
+    )
+
+
+def read_container(files: Files) -> Machine:
+    """The CPUs and memory that `/proc` describes, as one node; all devices are unread."""
+    files = WithoutSysfs(files)
+    online = read_cpus_of_proc(files)
+    return Machine(
+        cpu=read_cpu(files, online),
+        nodes=(read_only_node(files, 0, online, frozenset()),),
+        unread=UnreadDevices(kinds=frozenset(DeviceKind)),
     )

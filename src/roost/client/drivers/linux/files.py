@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from os import strerror
 from pathlib import Path
 from typing import TypeVar
 
 from roost.client.drivers.machine.values import MachineUnreadable
 
 T = TypeVar("T")
+
+# A device answers so if it has no value for an attribute, which then never is readable.
+_NO_VALUE = frozenset(strerror(code) for code in (errno.EINVAL, errno.ENXIO, errno.EOPNOTSUPP))
 
 
 class FileUnreadable(MachineUnreadable):
@@ -23,6 +28,10 @@ class FileUnreadable(MachineUnreadable):
 
 class Files(ABC):
     """The files of one machine by their absolute paths. A missing file is no error."""
+
+    @abstractmethod
+    def has(self, path: str) -> bool:
+        """Whether something exists at a path, readable or not."""
 
     @abstractmethod
     def text(self, path: str) -> str | None:
@@ -45,12 +54,28 @@ class Files(ABC):
         wanted = (line for line in text.splitlines() if line.split(":")[0].strip() in fields)
         return tuple(dict.fromkeys(line.strip() for line in wanted))
 
+    def column(self, path: str, index: int, pattern: str) -> tuple[str, ...]:
+        """The distinct words in one column of a file that match.
+
+        `/proc/self/mountinfo` has names of hosts and users in its remaining columns.
+        """
+        rows = [line.split() for line in (self.text(path) or "").splitlines()]
+        words = (row[index] for row in rows if len(row) > index)
+        return tuple(dict.fromkeys(word for word in words if fnmatchcase(word, pattern)))
+
 
 class Directory(Files):
     """The files of a machine below a directory, which is `/` for this machine."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
+
+    def has(self, path: str) -> bool:
+        """Whether something exists at a path below the directory."""
+        try:
+            return self._ask(path, lambda found: found.lstat()) is not None
+        except FileUnreadable:
+            return True
 
     def text(self, path: str) -> str | None:
         """The text of a file below the directory."""
@@ -75,11 +100,82 @@ class Directory(Files):
             raise FileUnreadable(path, error.strerror or str(error)) from error
 
 
-def read_number(files: Files, path: str, *, base: int = 10, minimum: int = 0) -> int | None:
-    """The number in a file; `None` if the file does not exist."""
+class WithoutSysfs(Files):
+    """The files of a machine without those below `/sys`."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def has(self, path: str) -> bool:
+        """Whether something exists at a path."""
+        return not self._is_hidden(path) and self._files.has(path)
+
+    def text(self, path: str) -> str | None:
+        """The text of a file."""
+        return None if self._is_hidden(path) else self._files.text(path)
+
+    def link(self, path: str) -> str | None:
+        """The target of a link."""
+        return None if self._is_hidden(path) else self._files.link(path)
+
+    def names(self, path: str, pattern: str = "*") -> tuple[str, ...]:
+        """The names in a directory."""
+        return () if self._is_hidden(path) else self._files.names(path, pattern)
+
+    @staticmethod
+    def _is_hidden(path: str) -> bool:
+        return path.startswith("/sys/")
+
+
+def read_text(files: Files, path: str) -> str | None:
+    """The text of a file; `None` if the file does not exist, or if it is empty.
+
+    A file that vanishes meanwhile is an error, because its absence decides nothing.
+    """
+    if not files.has(path):
+        return None
     text = files.text(path)
     if text is None:
+        raise _vanished(path)
+    return text or None
+
+
+def read_value(files: Files, path: str) -> str | None:
+    """The same for an attribute that exists even if the device has no value for it."""
+    try:
+        return read_text(files, path)
+    except FileUnreadable as error:
+        if error.reason in _NO_VALUE:
+            return None
+        raise
+
+
+def read_link(files: Files, path: str) -> str | None:
+    """The target of a link; `None` if nothing exists at the path."""
+    if not files.has(path):
         return None
+    target = files.link(path)
+    if target is None:
+        raise _vanished(path)
+    return target
+
+
+def last_part(path: str) -> str:
+    """The last name in a path.
+
+    >>> last_part("../../../bus/pci/drivers/vfio-pci")
+    'vfio-pci'
+    """
+    return path.rsplit("/", 1)[-1]
+
+
+def read_number(files: Files, path: str, *, base: int = 10, minimum: int = 0) -> int | None:
+    """The number in a file; `None` if the file does not exist."""
+    if not files.has(path):
+        return None
+    text = files.text(path)
+    if text is None:
+        raise _vanished(path)
     try:
         number = int(text, base)
     except ValueError:
@@ -100,3 +196,7 @@ def required_number(files: Files, path: str, *, base: int = 10) -> int:
 def unexpected(path: str, expected: str, found: str) -> MachineUnreadable:
     """The error for a file whose content is not as expected."""
     return MachineUnreadable(f"{path} should contain {expected}, but contains {found[:60]!r}.")
+
+
+def _vanished(path: str) -> MachineUnreadable:
+    return MachineUnreadable(f"{path} vanished while the driver read it.")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from roost.client.drivers.linux.captures import Capture, CapturedPath, open_files
 from roost.client.drivers.linux.driver import read_machine
 from roost.client.drivers.linux.files import Files, FileUnreadable
+from roost.client.drivers.linux.masks import mask_ids
 from roost.client.drivers.machine.values import MachineUnreadable
 
 T = TypeVar("T")
 
 _HEADING = """\
 # What the linux driver of Roost reads of a machine: no names of hosts or users, no addresses of
-# networks, no serial numbers but those in ids of multipath disks. The driver takes it as root=FILE.
+# networks. Random digits replace serial numbers and other ids. The driver takes it as root=FILE.
 """
 
 
@@ -24,6 +25,13 @@ class Recorder(Files):
     def __init__(self, files: Files) -> None:
         self._files = files
         self._entries: dict[str, CapturedPath] = {}
+
+    def has(self, path: str) -> bool:
+        """Whether something exists at a path. The recorder keeps the path without content."""
+        found = self._files.has(path)
+        if found:
+            self._entries.setdefault(path, CapturedPath("/"))
+        return found
 
     def text(self, path: str) -> str | None:
         """The text of a file, which the recorder keeps."""
@@ -49,11 +57,14 @@ class Recorder(Files):
     def lines(self, path: str, *fields: str) -> tuple[str, ...]:
         """Lines of a file. The recorder keeps these lines only."""
         lines = self._ask(path, lambda: self._files.lines(path, *fields))
-        if lines:
-            entry = self._entries.get(path)
-            before = entry.text.split("\n") if entry else []
-            self._entries[path] = CapturedPath("=", "\n".join(dict.fromkeys([*before, *lines])))
+        self._add_lines(path, lines)
         return lines
+
+    def column(self, path: str, index: int, pattern: str) -> tuple[str, ...]:
+        """Words of a file. The recorder keeps these words only, each in its column."""
+        words = self._ask(path, lambda: self._files.column(path, index, pattern))
+        self._add_lines(path, [" ".join([*["-"] * index, word]) for word in words])
+        return words
 
     def capture(self) -> Capture:
         """All that the recorder has kept so far."""
@@ -66,6 +77,13 @@ class Recorder(Files):
             }
         )
 
+    def _add_lines(self, path: str, lines: Iterable[str]) -> None:
+        entry = self._entries.get(path)
+        before = entry.text.split("\n") if entry is not None and entry.text else []
+        text = "\n".join(dict.fromkeys([*before, *lines]))
+        if text or entry is not None:
+            self._entries[path] = CapturedPath("=", text)
+
     def _ask(self, path: str, question: Callable[[], T]) -> T:
         try:
             return question()
@@ -75,11 +93,11 @@ class Recorder(Files):
 
 
 def capture_machine(root: str = "/") -> str:
-    """The text of a capture of the machine at `root`, without what is unreadable."""
+    """The text of a capture of the machine at `root`, without ids and what is unreadable."""
     recorder = Recorder(open_files(root))
     heading = _HEADING
     try:
         read_machine(recorder)
     except MachineUnreadable as error:
         heading += f"# The driver cannot describe this machine: {error}\n"
-    return heading + recorder.capture().written()
+    return heading + mask_ids(recorder.capture()).written()

@@ -35,7 +35,11 @@ def _matches(names: tuple[str, ...], patterns: list[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """What the host keeps of a machine, which parts it offers, and at which allocation ratios."""
+    """What the host keeps of a machine, which parts it offers, and at which allocation ratios.
+
+    `offer` chooses devices that the host offers although it uses them. `mdev_types` chooses the
+    types of mediated devices; `None` stands for those that the host has made devices of.
+    """
 
     cpu_allocation_ratio: float | None = None
     ram_allocation_ratio: float | None = None
@@ -43,6 +47,8 @@ class MachineOptions:
     reserved_cpus: int = 0
     disks: Selection = Selection()
     pci: Selection = Selection()
+    offer: Selection = Selection(("!*",))
+    mdev_types: Selection | None = None
 
 
 def read_options(
@@ -103,4 +109,6 @@ _READERS: dict[str, Callable[[object], Any]] = {
     "reserved_cpus": _amount,
     "disks": _selection,
     "pci": _selection,
+    "offer": _selection,
+    "mdev_types": _selection,
 }

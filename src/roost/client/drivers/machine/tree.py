@@ -7,16 +7,18 @@ from math import ceil
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.drivers.machine.cpu_traits import cpu_traits
+from roost.client.drivers.machine.device_names import device_name, readable_id, unread_providers
+from roost.client.drivers.machine.disk_ids import disk_ids, every_id
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.pci_offers import is_endpoint, pci_offer, pci_traits
-from roost.client.drivers.machine.values import Disk, Machine, NumaNode, PciFunction
+from roost.client.drivers.machine.values import DeviceKind, Machine, NumaNode, PciFunction
 
 _KIB_OF_MB = 1024
 _BYTES_OF_GB = 1024**3
 
 
 def declare_machine(machine: Machine, nodename: str, options: MachineOptions) -> Declaration:
-    """The root, below it the NUMA nodes and disks, below the nodes the PCI functions near them.
+    """The root, below it NUMA nodes and devices, below the nodes the PCI functions near them.
 
     The tree leaves out a node without CPUs and memory, and a disk of less than a gigabyte: such
     a provider would have no inventory.
@@ -27,9 +29,11 @@ def declare_machine(machine: Machine, nodename: str, options: MachineOptions) ->
         (
             root,
             *_numa_providers(nodes, nodename, options),
-            *_disk_providers(machine.disks, nodename, options),
+            *_disk_providers(machine, nodename, options),
             *_pci_providers(machine.pci_functions, nodes, nodename, options),
-        )
+            *_class_providers(machine, nodename, options),
+        ),
+        unread_providers(nodename, machine.unread),
     )
 
 
@@ -101,16 +105,23 @@ def _inventory(total: int, *, reserved: int = 0, ratio: float | None = 1.0) -> I
 
 
 def _disk_providers(
-    disks: tuple[Disk, ...], nodename: str, options: MachineOptions
+    machine: Machine, nodename: str, options: MachineOptions
 ) -> Iterator[DeclaredProvider]:
     kinds = {True: {"STORAGE_DISK_HDD"}, False: {"STORAGE_DISK_SSD"}, None: set[str]()}
+    disks = [disk for disk in machine.disks if options.disks.includes(*every_id(disk))]
+    ids = disk_ids(disks)
+    has_unread = DeviceKind.DISK in machine.unread.kinds
     for disk in disks:
         total = disk.size_bytes // _BYTES_OF_GB
-        if total and options.disks.includes(disk.name):
+        found = ids[disk.name]
+        # An unread disk may have the same id, and then both have other names.
+        is_named = found.is_certain or not has_unread
+        if total and is_named:
+            is_kept = disk.in_use and not options.offer.includes(*every_id(disk))
             yield DeclaredProvider(
-                f"{nodename}_{disk.name}",
+                device_name(nodename, DeviceKind.DISK, found.text),
                 parent=nodename,
-                inventories={"DISK_GB": _inventory(total)},
+                inventories={"DISK_GB": _inventory(total, reserved=total if is_kept else 0)},
                 traits=frozenset(kinds[disk.rotational]),
             )
 
@@ -129,16 +140,36 @@ def _pci_providers(
         if not (is_endpoint(function) and options.pci.includes(function.address, kind)):
             continue
         near = by_number.get(function.numa_node) if function.numa_node is not None else None
+        offer = pci_offer(function, options.mdev_types)
+        is_offered = options.offer.includes(function.address, kind)
+        reserved = 0 if is_offered else offer.reserved
         yield DeclaredProvider(
-            f"{nodename}_{function.address}",
+            device_name(nodename, DeviceKind.PCI, function.address),
             parent=near or elsewhere,
-            inventories=_pci_inventories(function),
-            traits=pci_traits(function),
+            # The host may have no room for any device of the type that the operator chose.
+            inventories={offer.resource_class: _inventory(offer.total, reserved=reserved)}
+            if offer.total
+            else {},
+            traits=pci_traits(function, options.mdev_types),
         )
 
 
-def _pci_inventories(function: PciFunction) -> dict[str, InventoryFields]:
-    offer = pci_offer(function)
-    if offer is None:
-        return {}
-    return {offer.resource_class: _inventory(offer.total, reserved=offer.reserved)}
+def _class_providers(
+    machine: Machine, nodename: str, options: MachineOptions
+) -> Iterator[DeclaredProvider]:
+    """The FPGA regions and TPMs that are no PCI devices. The host itself uses its TPMs."""
+    for region in machine.fpga_regions:
+        yield DeclaredProvider(
+            device_name(nodename, DeviceKind.FPGA, readable_id(region.name)),
+            parent=nodename,
+            inventories={"FPGA": _inventory(1)},
+        )
+    for tpm in machine.tpms:
+        version = {1: {"CUSTOM_TPM_1_2"}, 2: {"CUSTOM_TPM_2_0"}}.get(tpm.version or 0, set[str]())
+        reserved = 0 if options.offer.includes(tpm.name) else 1
+        yield DeclaredProvider(
+            device_name(nodename, DeviceKind.TPM, readable_id(tpm.name)),
+            parent=nodename,
+            inventories={"CUSTOM_TPM": _inventory(1, reserved=reserved)},
+            traits=frozenset(version),
+        )
