@@ -10,6 +10,7 @@ from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.table import Table, TableColumn
 from roost.cli.words import WORD
 from roost.client.drivers.loading import load_driver_class
+from roost.client.drivers.option_kinds import as_text
 from roost.client.drivers.options import NO_DEFAULT, DriverOption, options_of
 from roost.client.drivers.registry import RegisteredDriver, registered_drivers
 
@@ -88,4 +89,4 @@ def _note(driver: RegisteredDriver, drivers: list[RegisteredDriver]) -> str:
 def _default(option: DriverOption) -> str:
     if option.required:
         return "(required)"
-    return "" if option.default in (NO_DEFAULT, None) else str(option.default)
+    return "" if option.default in (NO_DEFAULT, None) else as_text(option.default)

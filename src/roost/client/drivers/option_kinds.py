@@ -52,7 +52,7 @@ def kind_of(annotation: Any) -> OptionKind:
     if annotation in _PLAIN:
         return _PLAIN[annotation]
     if get_origin(annotation) is Literal:
-        return _choice({value: [_text(value)] for value in get_args(annotation)})
+        return _choice({value: [as_text(value)] for value in get_args(annotation)})
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return _choice({member: _spellings(member) for member in annotation})
     if get_origin(annotation) in (Union, UnionType):
@@ -109,7 +109,7 @@ def _read_path(value: object) -> Path:
 def _read_untyped(value: object) -> object:
     """Text for a parameter without annotation, so that its driver has one kind to expect."""
     if isinstance(value, str | int | float):
-        return _text(value)
+        return as_text(value)
     raise ValueError("takes text, because the driver does not annotate the parameter with a type")
 
 
@@ -209,6 +209,6 @@ def _unusable(why: str) -> OptionKind:
     return OptionKind(f"nothing: {why}", read)
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
     """A native value as `--option` would have it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
