@@ -23,6 +23,12 @@ _OPTIONS = (
 )
 
 
+def complete_drivers(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The names of drivers, for the shell."""
+    names = dict.fromkeys(driver.name for driver in registered_drivers())
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @click.group(short_help="List the drivers of this host, and their options.")
 def driver() -> None:
     """List the drivers that `roost agent --driver` takes, and their options.
@@ -59,7 +65,7 @@ Examples:
   roost driver show mypackage.mymodule:MyDriver --json
 """,
 )
-@click.argument("name", type=WORD, metavar="DRIVER")
+@click.argument("name", type=WORD, metavar="DRIVER", shell_complete=complete_drivers)
 @output_options
 def show(*, name: str, output: OutputForm) -> None:
     """Show what a driver describes, and the options that it takes."""

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from roost.cli.driver import show
 from roost.client.drivers.loading import load_driver
 from roost.client.drivers.machine.options import MACHINE_OPTION_HELP, read_options
 from roost.client.errors import NotConfigured
@@ -128,3 +130,10 @@ def test_the_help_names_the_options_that_machines_have() -> None:
     with pytest.raises(NotConfigured) as caught:
         read_options("linux", {"x": 1})
     assert str(caught.value).endswith(f"it has: {', '.join(MACHINE_OPTION_HELP)}.")
+
+
+def test_the_shell_completes_the_names_of_drivers(install: Install) -> None:
+    install("rack-package", linux_rack="rack_of_tests:Rack")
+    argument = show.params[0]
+    found = argument.shell_complete(click.Context(show), "li")
+    assert [item.value for item in found] == ["libvirt", "linux", "linux_rack"]
