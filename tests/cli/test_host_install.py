@@ -24,9 +24,9 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Absent())
-from roost.cli.main import main
-main()
+{program}
 """
+_COMMAND = "from roost.cli.main import main; main()"
 
 
 def _server_packages() -> set[str]:
@@ -45,9 +45,10 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _roost(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _roost(*arguments: str, program: str = _COMMAND) -> subprocess.CompletedProcess[str]:
+    text = _WITHOUT.format(packages=_server_packages(), program=program)
     return subprocess.run(
-        [sys.executable, "-c", _WITHOUT.format(packages=_server_packages()), *arguments],
+        [sys.executable, "-c", text, *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -59,7 +60,7 @@ def _roost(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        *("agent", "tree show", "tree export", "tree apply", "top"),
+        *("agent", "driver list", "driver show", "tree show", "tree export", "tree apply", "top"),
         *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
         *("provider list", "provider set", "consumer list", "usage", "trait list", "class list"),
         *("doctor", "completion", "man"),
@@ -77,6 +78,11 @@ def test_client_library_needs_no_package_of_the_server() -> None:
     )
     assert "127.0.0.1:9" in outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+def test_tests_of_drivers_need_no_package_of_the_server() -> None:
+    outcome = _roost(program="import roost.client.testing as kit; print(kit.FakePlacement())")
+    assert outcome.stdout == "the fake placement server\n", outcome.stderr
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """A host on bad days: files of its machine break, vanish and come back, and its disk is full.
 
-The agent reports a captured machine every minute. Files of `/sys` break or vanish, `/sys` is
-unmounted, the disk of the records is full, the agent starts again, and a second agent tries to
+The agent reports a captured machine every minute. Files of `/sys` break or vanish, and `/sys` is
+unmounted. The disk of the records is full, the agent starts again, and a second agent tries to
 write as the same owner. An operator puts traits on the providers. Whatever happens, no provider
 gets another uuid, and no trait of the operator is lost. When all is well again, the tree is the
 machine.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from click.testing import CliRunner
 
 from roost.cli.main import cli
 from roost.client import Reporter
+from roost.client.drivers.loading import load_driver_class
 from support.client.live_providers import LiveProviders
-from support.code_blocks import CodeBlock, code_blocks
+from support.code_blocks import code_blocks, conversation, write_modules
+from support.roost_command import roost
 from support.servers.live_server import LiveServer
 from support.transports.counting import CountingTransport
 
@@ -24,10 +27,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "write-a-driver.md"
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory on Python's path with the modules of the page."""
-    for block in code_blocks(PAGE, "python"):
-        first_line = block.text.partition("\n")[0]
-        if first_line.endswith(".py"):
-            (tmp_path / first_line.removeprefix("# ")).write_text(block.text)
+    write_modules(PAGE, tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for module in tmp_path.glob("*.py"):
         monkeypatch.delitem(sys.modules, module.stem, raising=False)
@@ -43,14 +43,27 @@ def test_the_first_driver_has_20_lines() -> None:
 
 def test_the_commands_print_what_the_page_shows(modules: Path, server: LiveServer) -> None:
     del modules
-    (block,) = code_blocks(PAGE, "console")
     host = f"host-{server.port}"
-    for command, printed in _conversation(block):
-        _, program, *arguments = shlex.split(command.replace("host-7", host))
-        assert program == "roost"
-        result = CliRunner().invoke(cli, [*arguments, "--url", server.url])
+    for command, printed in _commands_of("agent"):
+        result = CliRunner().invoke(cli, [*_words(command, host), "--url", server.url])
         assert result.exit_code == 0, result.output
         assert result.output == printed.replace("host-7", host)
+
+
+def test_the_options_are_shown_as_the_page_shows_them(modules: Path) -> None:
+    del modules
+    ((command, printed),) = _commands_of("driver")
+    outcome = roost(*_words(command, "host-7"))
+    assert outcome.status == 0, outcome.err
+    assert outcome.out == printed
+
+
+def test_the_page_registers_a_driver_that_it_has(modules: Path) -> None:
+    (block,) = code_blocks(PAGE, "toml")
+    registered = tomllib.loads(block.text)["project"]["entry-points"]["roost.drivers"]
+    assert list(registered) == ["rack"]
+    assert load_driver_class(registered["rack"]).__name__ == "RackDriver"
+    assert (modules / "rack_driver.py").exists()
 
 
 def test_the_reshaping_driver_moves_allocations(
@@ -120,9 +133,17 @@ def _driver(modules: Path, module: str, name: str) -> Any:
     return runpy.run_path(str(modules / f"{module}.py"))[name]()
 
 
-def _conversation(block: CodeBlock) -> list[tuple[str, str]]:
-    parts = ("\n" + block.text).split("\n$ ")[1:]
+def _commands_of(name: str) -> list[tuple[str, str]]:
     return [
-        (command, printed + "\n" if printed else "")
-        for command, _, printed in (part.rstrip("\n").partition("\n") for part in parts)
+        spoken
+        for block in code_blocks(PAGE, "console")
+        for spoken in conversation(block)
+        if _words(spoken[0], "host")[0] == name
     ]
+
+
+def _words(command: str, host: str) -> list[str]:
+    """The arguments of `roost` in a command of the page."""
+    _, program, *arguments = shlex.split(command.replace("host-7", host))
+    assert program == "roost"
+    return arguments

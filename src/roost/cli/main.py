@@ -26,6 +26,7 @@ COMMANDS = {
     "token": "roost.cli.token:token",
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
+    "driver": "roost.cli.driver:driver",
     "top": "roost.cli.top:top",
     "candidates": "roost.cli.ask.candidates:candidates",
     "explain": "roost.cli.ask.explain:explain",

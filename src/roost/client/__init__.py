@@ -1,6 +1,6 @@
 """The client of a placement service: reports hosts, and claims resources. Talks HTTP only."""
 
-from roost.client.claims import Claims
+from roost.client.claims import CandidateAnswer, Claims
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import PlacementError, ReshapeNeeded
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
@@ -10,6 +10,7 @@ from roost.client.reporting.reporter import Reporter
 from roost.client.transport.connecting import connect
 
 __all__ = [
+    "CandidateAnswer",
     "Claims",
     "Declaration",
     "DeclarativeReporter",

@@ -6,7 +6,7 @@ from roost.model.errors import OperatorError
 
 
 class PlacementError(OperatorError):
-    """Base of all errors; has the request, and the server's status, detail and request id."""
+    """Base of all errors; has the request, and the server's status, code, detail and request id."""
 
     def __init__(
         self,
@@ -16,12 +16,14 @@ class PlacementError(OperatorError):
         detail: str | None = None,
         request_id: str | None = None,
         provider_uuid: str | None = None,
+        code: str | None = None,
     ) -> None:
         self.message = message
         self.status = status
         self.detail = detail
         self.request_id = request_id
         self.provider_uuid = provider_uuid
+        self.code = code
         super().__init__(message)
 
     def __str__(self) -> str:
@@ -156,6 +158,15 @@ class PlacementReshapeConflict(PlacementError):
 
 class AllocationUpdateFailed(PlacementError):
     """Allocations of a consumer could not be written."""
+
+
+class ClaimRefused(AllocationUpdateFailed):
+    """The server refused a claim, and it was not made.
+
+    `resource_class` and `provider_uuid` say what is short, if the server's sentence names it.
+    """
+
+    resource_class: str | None = None
 
 
 class AllocationMoveFailed(PlacementError):

@@ -37,6 +37,7 @@ from support.stubs.scripted_claims import (
     UNREACHABLE,
     VCPU_1,
     VCPU_2,
+    VERSIONS,
     Call,
     Reply,
     Run,
@@ -79,7 +80,7 @@ def test_a_claim_before_1_28_has_no_generation() -> None:
 def test_a_claim_keeps_present_allocations_and_adds_only_new_providers() -> None:
     def claim_on_both(claims: Claims) -> bool:
         request = {"allocations": {HOST.upper(): VCPU_1, OTHER: VCPU_1}, "mappings": {"": [OTHER]}}
-        return claims.claim_resources(ALICE, request, "project", "user")
+        return claims.claim_resources(ALICE, request, "project", "user", version="1.36")
 
     held = holds({HOST: {"generation": 7, **VCPU_2}}, generation=5)
     run = Run(claim_on_both, (GET_A, held), (PUT_A, DONE))
@@ -95,9 +96,11 @@ def test_a_claim_keeps_present_allocations_and_adds_only_new_providers() -> None
 def test_the_callers_generation_replaces_the_one_that_was_read(where: str) -> None:
     def claim_with_generation(claims: Claims) -> bool:
         if where == "argument":
-            return claims.claim_resources(ALICE, REQUEST, "project", "user", consumer_generation=4)
+            return claims.claim_resources(
+                ALICE, REQUEST, "project", "user", version="1.36", consumer_generation=4
+            )
         request = {**REQUEST, "consumer_generation": 4}
-        return claims.claim_resources(ALICE, request, "project", "user")
+        return claims.claim_resources(ALICE, request, "project", "user", version="1.36")
 
     run = Run(claim_with_generation, (GET_A, holds({OTHER: VCPU_1}, 5)), (PUT_A, DONE))
     assert run.body["consumer_generation"] == 4
@@ -264,23 +267,25 @@ def test_the_query_of_candidates_is_sorted_and_has_a_limit() -> None:
         "&resources=VCPU%3A1"
     )
     body = {"allocation_requests": [REQUEST], "provider_summaries": {HOST: {}}}
-    run = Run(ask, (f"GET {path}", answer(body)))
-    assert run.result == ([REQUEST], {HOST: {}}, "1.36")
-    assert run.versions == ["1.36"]
+    run = Run(ask, VERSIONS, (f"GET {path}", answer(body)))
+    assert run.result == ([REQUEST], {HOST: {}}, "1.39")
+    assert run.versions == [None, "1.39"]
 
 
 def test_the_callers_limit_replaces_the_default() -> None:
     path = "/allocation_candidates?limit=5&resources=VCPU%3A1"
     body: dict[str, Any] = {"allocation_requests": [], "provider_summaries": {}}
     query: dict[str, str | int] = {"resources": "VCPU:1", "limit": 5}
-    run = Run(lambda claims: claims.allocation_candidates(query), (f"GET {path}", answer(body)))
-    assert run.result == ([], {}, "1.36")
+    read = (f"GET {path}", answer(body))
+    run = Run(lambda claims: claims.allocation_candidates(query), VERSIONS, read)
+    assert run.result == ([], {}, "1.39")
 
 
 @pytest.mark.parametrize("reply", [refused(400), refused(500), lost(), UNREACHABLE])
 def test_a_failed_query_of_candidates_returns_three_times_none(reply: Reply) -> None:
     run = Run(
         lambda claims: claims.allocation_candidates({"resources": "VCPU:1"}),
+        VERSIONS,
         ("GET /allocation_candidates?limit=1000&resources=VCPU%3A1", reply),
     )
     assert run.result == (None, None, None)
@@ -304,6 +309,7 @@ def test_an_odd_answer_to_a_read_is_an_unreadable_answer(call: Call, body: Any) 
 def test_odd_candidates_are_an_unreadable_answer(body: Any) -> None:
     run = Run(
         lambda claims: claims.allocation_candidates({"resources": "VCPU:1"}),
+        VERSIONS,
         ("GET /allocation_candidates?limit=1000&resources=VCPU%3A1", answer(body)),
     )
     assert isinstance(run.error, UnreadableAnswer)

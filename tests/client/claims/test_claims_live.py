@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -15,41 +14,15 @@ from roost.client.errors import (
     AllocationUpdateFailed,
     AnswerLost,
 )
-from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.client.transport import PlacementRequest, Transport
+from support.transports.counting import CountingTransport
+from support.transports.tampering import TamperingTransport
 
 VCPU_1, VCPU_2 = {"resources": {"VCPU": 1}}, {"resources": {"VCPU": 2}}
 
 
-class InterferingTransport:
-    """Calls functions before and after the first write."""
-
-    def __init__(
-        self,
-        inner: Transport,
-        before: Callable[[], object] = lambda: None,
-        after: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._inner = inner
-        self._before = before
-        self._after = after
-        self.writes = 0
-
-    def send(self, request: PlacementRequest) -> PlacementResponse:
-        self.writes += request.method != "GET"
-        first_write = request.method != "GET" and self.writes == 1
-        if first_write:
-            self._before()
-        answer = self._inner.send(request)
-        if first_write:
-            self._after()
-        return answer
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-def lose_answer() -> None:
-    raise AnswerLost("no answer in time")
+WRITE = "P* *"
+"""The pattern of a write: a POST or a PUT."""
 
 
 def claims_of(transport: Transport) -> Claims:
@@ -221,9 +194,11 @@ def test_a_host_enters_and_leaves_an_aggregate_while_another_client_changes_it(
     def interfere() -> None:
         claims_of(transport).aggregate_add_host(theirs, host)
 
-    interfering = InterferingTransport(transport, before=interfere)
+    counting = CountingTransport(transport)
+    interfering = TamperingTransport(counting)
+    interfering.before(WRITE, interfere)
     claims_of(interfering).aggregate_add_host(ours, host)
-    assert interfering.writes == 2
+    assert len(counting.writes) == 2
     assert aggregates() == sorted([ours, theirs])
     claims_of(transport).aggregate_remove_host(ours, host)
     assert aggregates() == [theirs]
@@ -236,7 +211,8 @@ def test_a_change_of_another_writer_during_an_edit_is_not_lost(transport: Transp
     def interfere() -> None:
         assert claims_of(transport).add_resources(consumer, {provider: {"VCPU": 1}})
 
-    interfering = InterferingTransport(transport, before=interfere)
+    interfering = TamperingTransport(transport)
+    interfering.before(WRITE, interfere)
     assert claims_of(interfering).add_resources(consumer, {provider: {"VCPU": 1}})
     assert amounts(transport, consumer) == {provider: {"resources": {"VCPU": 3}}}
 
@@ -250,26 +226,28 @@ def test_a_change_of_another_writer_during_a_move_or_a_deletion_is_an_error(
     def interfere() -> None:
         assert claims_of(transport).add_resources(consumer, {provider: {"VCPU": 1}})
 
+    interfering = TamperingTransport(transport)
+    interfering.before(WRITE, interfere, times=2)
     with pytest.raises(AllocationMoveFailed, match="consumer generation conflict"):
-        claims_of(InterferingTransport(transport, interfere)).move_allocations(
-            consumer, str(uuid4())
-        )
+        claims_of(interfering).move_allocations(consumer, str(uuid4()))
     with pytest.raises(AllocationDeleteFailed, match="consumer generation conflict"):
-        claims_of(InterferingTransport(transport, interfere)).delete_allocations(consumer)
+        claims_of(interfering).delete_allocations(consumer)
     assert amounts(transport, consumer) == {provider: {"resources": {"VCPU": 3}}}
 
 
 @pytest.mark.parametrize("arrived", [True, False])
 def test_a_claim_whose_answer_was_lost_is_done_once(transport: Transport, arrived: bool) -> None:
     provider, consumer = new_provider(transport), str(uuid4())
-    interfering = (
-        InterferingTransport(transport, after=lose_answer)
-        if arrived
-        else InterferingTransport(transport, lose_answer)
-    )
+    counting = CountingTransport(transport)
+    interfering = TamperingTransport(counting)
+    if arrived:
+        interfering.lose_answer(WRITE)
+    else:
+        interfering.fail(WRITE, AnswerLost("no answer in time"))
     request = {"allocations": {provider: VCPU_1}}
     assert claims_of(interfering).claim_resources(consumer, request, "project", "user")
-    assert interfering.writes == (1 if arrived else 2)
+    assert len(counting.writes) == 1
+    assert interfering.left == []
     after = consumer_body(transport, consumer)
     assert after["allocations"] == {provider: VCPU_1}
     assert after["consumer_generation"] == 1
@@ -278,6 +256,7 @@ def test_a_claim_whose_answer_was_lost_is_done_once(transport: Transport, arrive
 def test_an_edit_whose_answer_was_lost_is_done_once(transport: Transport) -> None:
     provider = new_provider(transport)
     consumer = new_consumer(transport, provider)
-    interfering = InterferingTransport(transport, after=lose_answer)
+    interfering = TamperingTransport(transport)
+    interfering.lose_answer(WRITE)
     assert claims_of(interfering).add_resources(consumer, {provider: {"VCPU": 1}})
     assert amounts(transport, consumer) == {provider: VCPU_2}

@@ -9,7 +9,17 @@ from roost.cli.main import cli
 from support.roost_command import roost
 
 COMMANDS = [
-    *("agent", "tree show", "tree export", "tree apply", "tree diff", "top", "import"),
+    *(
+        "agent",
+        "driver list",
+        "driver show",
+        "tree show",
+        "tree export",
+        "tree apply",
+        "tree diff",
+        "top",
+        "import",
+    ),
     *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
     *(f"provider {verb}" for verb in ("list", "show", "tree", "set", "delete")),
     *("consumer list", "consumer show", "usage", "doctor", "completion", "man"),
@@ -33,13 +43,13 @@ def test_every_option_has_a_sentence_of_help(name: str) -> None:
         assert found is not None
         command = found
     options = [option for option in command.params if isinstance(option, click.Option)]
-    assert len(options) > 5 or name in ("completion", "man")
+    assert len(options) > 5 or name in ("completion", "man", "driver list", "driver show")
     for option in options:
         assert option.help, option.name
         assert option.help.rstrip().endswith((".", "]")), option.help
 
 
-@pytest.mark.parametrize("name", ["", "tree", "provider", "consumer", "trait", "class"])
+@pytest.mark.parametrize("name", ["", "driver", "tree", "provider", "consumer", "trait", "class"])
 def test_the_short_help_of_every_command_fits_into_its_line(name: str) -> None:
     outcome = roost(*name.split(), "--help")
     assert outcome.status == 0

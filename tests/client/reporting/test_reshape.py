@@ -189,7 +189,7 @@ def test_a_consumer_that_changes_before_the_reshape_is_read_again(
     driver = ReshapingDriver(to_child(live_providers))
     reporter.report(driver, "host", host)
     assert live_providers.taken("vm") == {"child": {"VCPU": 3}}
-    assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}] * 2
+    assert [given is None for given in driver.given] == [True, False] * 2
 
 
 def test_a_provider_that_changes_before_the_reshape_is_a_conflict_and_clears_the_cache(
@@ -224,7 +224,7 @@ def test_a_reshape_that_conflicts_in_all_attempts_is_an_error(
     with pytest.raises(PlacementReshapeConflict) as caught:
         reporter.report(driver, "host", host)
     assert caught.value.request_id == REQUEST_ID
-    assert len(driver.keywords) == 8
+    assert len(driver.given) == 8
 
 
 def test_a_refused_reshape_is_not_tried_again(
@@ -237,7 +237,7 @@ def test_a_refused_reshape_is_not_tried_again(
         reporter.report(driver, "host", host)
     assert caught.value.status == 409
     assert caught.value.request_id is not None
-    assert len(driver.keywords) == 2, "the driver is called once, with and without allocations"
+    assert len(driver.given) == 2, "the driver is called once, with and without allocations"
     assert (live_providers.totals("host"), live_providers.taken("vm")) == (
         {"VCPU": 8},
         {"host": {"VCPU": 2}},
@@ -257,7 +257,7 @@ def test_a_reshape_without_an_answer_is_not_tried_again(
     with pytest.raises(ReshapeFailed) as caught:
         reporter.report(driver, "host", host)
     assert isinstance(caught.value.__cause__, AnswerLost)
-    assert len(driver.keywords) == 2
+    assert len(driver.given) == 2
 
 
 @one_server

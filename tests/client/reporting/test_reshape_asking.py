@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from roost.client.errors import ReshapeNeeded
+from roost.client.drivers.driver import Driver
+from roost.client.errors import ReshapeFailed, ReshapeNeeded
+from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
 from support.client.live_providers import LiveProviders
 from support.stubs.scripted_drivers import ReshapingDriver, to_child
@@ -25,7 +29,7 @@ def test_a_driver_that_asks_for_a_reshape_moves_allocations_with_the_inventory(
     assert live_providers.totals("host") == {"DISK_GB": 100}
     assert live_providers.totals("child") == {"VCPU": 8}
     assert live_providers.taken("vm") == {"host": {"DISK_GB": 10}, "child": {"VCPU": 2}}
-    assert [set(keywords) for keywords in driver.keywords] == [set(), {"allocations"}]
+    assert [given is None for given in driver.given] == [True, False]
 
 
 def test_the_allocations_of_a_host_include_those_of_its_consumers_elsewhere(
@@ -44,6 +48,32 @@ def test_the_allocations_of_a_host_include_those_of_its_consumers_elsewhere(
     }
     assert live_providers.taken("shares").keys() == {"host", "disk"}
     assert live_providers.taken("moves").keys() == {"child", "other"}
+
+
+class OldDriver:
+    """A driver whose method lacks the parameter `allocations`."""
+
+    def __init__(self, in_use: bool) -> None:
+        self._in_use = in_use
+
+    def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
+        if self._in_use:
+            raise ReshapeNeeded
+        provider_tree.add_traits(nodename, AVX)
+
+
+@one_server
+def test_a_driver_without_the_parameter_reports_until_it_asks_for_a_reshape(
+    live_providers: LiveProviders, reporter: Reporter
+) -> None:
+    host = live_providers.add("host")
+    reporter.report(cast(Driver, OldDriver(in_use=False)), live_providers.name("host"), host)
+    assert live_providers.traits("host") == {AVX}
+    with pytest.raises(ReshapeFailed) as caught:
+        reporter.report(cast(Driver, OldDriver(in_use=True)), live_providers.name("host"), host)
+    signature = "update_provider_tree(self, provider_tree, nodename, allocations=None)"
+    assert "OldDriver raised ReshapeNeeded" in str(caught.value)
+    assert signature in str(caught.value)
 
 
 class NamedAlike:
@@ -88,7 +118,7 @@ def test_the_exception_of_the_driver_is_raised_without_reshape(
         reporter.report(
             driver, live_providers.name("host"), live_providers.uuid("host"), reshape=False
         )
-    assert driver.keywords == [{}]
+    assert driver.given == [None]
     assert not transport.writes
 
 

@@ -1,13 +1,13 @@
-"""Captured machines, and drawings of the trees that a driver declares for them."""
+"""Captured machines; `drawing` shows the trees that a driver declares for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from textwrap import wrap
 
-from roost.client.declaration import Declaration, InventoryFields
 from roost.client.drivers.linux.captures import Capture, parse_capture
+from roost.client.testing import drawing
+
+__all__ = ["CAPTURES", "captured", "drawing", "unpack"]
 
 CAPTURES = Path(__file__).parents[2] / "client" / "captures"
 
@@ -33,29 +33,3 @@ def unpack(capture: Capture, root: Path) -> None:
             path.mkdir(exist_ok=True)
         else:
             path.write_text(entry.text + "\n" if entry.kind == "=" else "")
-
-
-def drawing(declaration: Declaration) -> str:
-    """A line for each provider, below its parent: name, inventories, then a colon and traits."""
-    return "".join(f"{line}\n" for line in _lines(declaration, None, ""))
-
-
-def _lines(declaration: Declaration, parent: str | None, indent: str) -> Iterator[str]:
-    for provider in declaration.providers:
-        if provider.parent != parent:
-            continue
-        inventories = ", ".join(
-            f"{resource_class} {_inventory(fields)}"
-            for resource_class, fields in provider.inventories.items()
-        )
-        traits = " ".join(sorted(provider.traits))
-        yield f"{indent}{provider.name}  {inventories}".rstrip()
-        yield from wrap(traits, 100, initial_indent=f"{indent}: ", subsequent_indent=f"{indent}: ")
-        yield from _lines(declaration, provider.name, f"{indent}    ")
-
-
-def _inventory(fields: InventoryFields) -> str:
-    reserved = f" reserved {fields['reserved']}" if fields["reserved"] else ""
-    given = fields.get("allocation_ratio", 1)
-    ratio = f" ratio {given}" if given != 1 else ""
-    return f"{fields['total']}{reserved}{ratio}"

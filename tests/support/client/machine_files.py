@@ -40,7 +40,7 @@ class MachineFiles:
     # -- faults
 
     def break_file(self, path: str) -> None:
-        """Make reading a file an error, whoever reads it: a directory takes its place."""
+        """Make reading a file an error, also for root: a directory takes its place."""
         self._remove(path)
         self._at(path).mkdir(parents=True, exist_ok=True)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
+from roost.client.drivers.driver import Allocations
 from roost.client.provider_tree import ProviderTree
 from support.client.operator_edits import Operator
 from support.client.random_choices import Choices
@@ -83,7 +84,9 @@ class Compute:
     def child(self) -> str:
         return f"{self.host}compute"
 
-    def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
         foreign = {
             name: fields
             for name, fields in provider_tree.data(nodename).inventory.items()

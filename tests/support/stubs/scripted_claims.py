@@ -24,6 +24,8 @@ VCPU_1, VCPU_2 = {"resources": {"VCPU": 1}}, {"resources": {"VCPU": 2}}
 REQUEST = {"allocations": {HOST: VCPU_1}, "mappings": {"": [HOST]}}
 OWNER = {"project_id": "project", "user_id": "user"}
 
+VERSIONS = ("GET /", PlacementResponse(200, content=b'{"versions": [{"max_version": "1.39"}]}'))
+"""The question for the versions of the server, and an answer."""
 DONE = PlacementResponse(204)
 NOTHING = PlacementResponse(200, content=b'{"allocations": {}}')
 
@@ -114,7 +116,7 @@ def lost() -> AnswerLost:
 
 
 def claim(claims: Claims) -> bool:
-    return claims.claim_resources(ALICE, REQUEST, "project", "user")
+    return claims.claim_resources(ALICE, REQUEST, "project", "user", version="1.36")
 
 
 def put(claims: Claims) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 from roost.client.drivers.driver import Allocations
 from roost.client.errors import ReshapeNeeded
@@ -16,14 +15,16 @@ Reshape = Callable[[ProviderTree, Allocations], object]
 
 
 class EditingDriver:
-    """A driver whose method has two arguments, and which never reshapes."""
+    """A driver that never reshapes."""
 
     def __init__(self, *edits: Edit) -> None:
         self._edits = edits
         self.seen: list[ProviderTree] = []
         self.nodenames: list[str] = []
 
-    def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
         self.seen.append(copy.deepcopy(provider_tree))
         self.nodenames.append(nodename)
         for edit in self._edits:
@@ -43,22 +44,22 @@ class ReshapingDriver:
         self._reshape = reshape
         self._asking = asking or ReshapeNeeded()
         self._before_asking = before_asking
-        self.keywords: list[dict[str, Any]] = []
+        self.given: list[Allocations | None] = []
 
     def update_provider_tree(
-        self, provider_tree: ProviderTree, nodename: str, **keywords: Any
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        self.keywords.append(copy.deepcopy(keywords))
-        if "allocations" not in keywords:
+        self.given.append(copy.deepcopy(allocations))
+        if allocations is None:
             if self._before_asking:
                 self._before_asking(provider_tree)
             raise self._asking
-        self._reshape(provider_tree, keywords["allocations"])
+        self._reshape(provider_tree, allocations)
 
     @property
     def allocations(self) -> list[Allocations]:
         """The allocations of each call that had any."""
-        return [given["allocations"] for given in self.keywords if given]
+        return [given for given in self.given if given is not None]
 
 
 def to_child(world: LiveProviders) -> Reshape:

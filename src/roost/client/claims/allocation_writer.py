@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from roost.client.claims.allocation_change import AllocationChange
-from roost.client.claims.consumer_state import GENERATION_VERSION, ConsumerState
+from roost.client.claims.consumer_state import GENERATION_VERSION, ConsumerState, reading_version
 from roost.client.claims.retries import Retries
 from roost.client.errors import (
     NotConfigured,
@@ -34,6 +34,7 @@ from roost.client.placement import Placement
 from roost.client.placement.answers import is_concurrent_update, refusal
 from roost.client.placement.placement import allocations_path
 from roost.client.transport import PlacementRequest, PlacementResponse
+from roost.client.transport.retrying import TOO_MANY_REQUESTS
 
 _CONSUMER_CONFLICT = "consumer generation conflict"
 
@@ -147,7 +148,7 @@ class AllocationWriter:
                 continue
             if refused.ok:
                 return refused
-            if not is_concurrent_update(refused):
+            if not (is_concurrent_update(refused) or refused.status == TOO_MANY_REQUESTS):
                 break
         if self._outcome(change, failure) is Outcome.DONE:
             return DONE_BEFORE
@@ -159,7 +160,8 @@ class AllocationWriter:
     def _outcome(self, change: AllocationChange, failure: type[PlacementError]) -> Outcome:
         """The outcome of a change as its consumers show it."""
         try:
-            now = {consumer: self.read(consumer) for consumer in change.bodies}
+            version = reading_version(change.request.version)
+            now = {consumer: self.read(consumer, version) for consumer in change.bodies}
         except (TransportFailed, NotConfigured, UnreadableAnswer, _ReadRefused):
             return Outcome.UNKNOWN
         if change.is_overtaken(now):

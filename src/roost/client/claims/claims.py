@@ -1,13 +1,14 @@
-"""Claims: writes the allocations of consumers.
+"""Claims: asks for candidates, and writes the allocations of consumers.
+
+`find_candidates` and `claim` raise errors with reasons. `allocation_candidates`, `claim_resources`
+and the further methods behave as those of Nova's report client: True means that the consumers have
+the allocations. False means that the server refused; the log has the reason. If the server cannot
+be reached, claims, moves, swaps and deletions return False as well; all further methods raise
+`PlacementAPIConnectFailure`.
 
 Methods that write try again, at most three times, if another writer changed a provider at the
-same time. True means that the consumers have the allocations. False means that the server refused;
-the log has the reason.
-
-If the server cannot be reached, claims, moves, swaps and deletions return False as well; all
-further methods raise `PlacementAPIConnectFailure`. `roost.client.claims.allocation_writer` has the
-rules for a lost answer and for a server error; an outcome that stays unknown is raised as
-`WriteLost`, never told as a refusal.
+same time. `roost.client.claims.allocation_writer` has the rules for a lost answer and for a server
+error. An outcome that stays unknown is raised as `WriteLost`, never told as a refusal.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from __future__ import annotations
 import logging
 import random as random_numbers
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
-from urllib.parse import urlencode
 
 from roost.client.claims.allocation_change import (
     AllocationChange,
@@ -30,40 +31,53 @@ from roost.client.claims.allocation_writer import (
     AllocationWriter,
     no_allocations,
 )
+from roost.client.claims.candidates import (
+    CandidateAnswer,
+    QueryValue,
+    candidate_answer,
+    candidates_request,
+)
 from roost.client.claims.consumer_state import (
     GENERATION_VERSION,
     OBJECT_VERSION,
+    TYPE_VERSION,
     Body,
     ConsumerState,
     ResourcesByProvider,
+    at_least,
     claim_body,
     move_bodies,
-    move_version,
+    reading_version,
     require_amounts,
     require_version,
     swap_bodies,
     with_resources,
     without_providers,
     without_resources,
+    writing_version,
 )
 from roost.client.claims.host_aggregates import HostAggregates
+from roost.client.claims.refusals import claim_refused
 from roost.client.claims.retries import Retries
 from roost.client.errors import (
     AllocationDeleteFailed,
     AllocationMoveFailed,
     AllocationUpdateFailed,
+    NotConfigured,
+    PlacementError,
     TransportFailed,
+    UnreadableAnswer,
 )
 from roost.client.outcome import Outcome, outcome_of
 from roost.client.placement import Placement
 from roost.client.placement.answers import is_concurrent_update, refusal
-from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.client.transport import PlacementResponse, Transport
+from roost.client.versions import ServerTooOld, ServerVersion, newest_common
 
-CANDIDATES_VERSION = "1.36"
-CANDIDATES_LIMIT = 1000
+OLDEST_WITH_CLAIMS = ServerVersion(1, 28)
+"""Since then a claim says which generation of its consumer it replaces, so a repeat is safe."""
+_NOT_ACCEPTABLE = 406
 
-QueryValue = str | int | Sequence[str]
-"""One value of a query parameter, or the values of a repeated one."""
 Candidates = tuple[list[Body], dict[str, Body], str] | tuple[None, None, None]
 """Allocation requests, provider summaries, and the version to claim one of them with."""
 
@@ -80,29 +94,77 @@ class Claims:
         sleep: Callable[[float], None] = time.sleep,
         random: Callable[[float, float], float] = random_numbers.uniform,
     ) -> None:
+        self._transport = transport
         self._placement = Placement(transport)
         retries = Retries(sleep, random)
         self._writer = AllocationWriter(self._placement, retries)
         self._host_aggregates = HostAggregates(self._placement, retries)
 
+    @cached_property
+    def version(self) -> str:
+        """The newest version that the client and the server both speak, asked for once.
+
+        Raises `ServerTooOld` if the server speaks none from 1.28 on.
+        """
+        return str(newest_common(self._transport, OLDEST_WITH_CLAIMS, "claims"))
+
+    # -- with reasons
+
+    def find_candidates(
+        self, query: Mapping[str, QueryValue], *, explain: bool = True
+    ) -> CandidateAnswer:
+        """The candidates of a query; with `explain`, Roost says why there is none.
+
+        Raises `QuestionRefused` with the reason of the server, for instance a misspelt name.
+        """
+        answer = self._placement.send(candidates_request(query, self.version, explain=explain))
+        if answer.status == _NOT_ACCEPTABLE:
+            # An older server has taken over since, for instance in the middle of an upgrade.
+            del self.version
+            answer = self._placement.send(candidates_request(query, self.version, explain=explain))
+        return candidate_answer(answer, self.version)
+
+    def claim(
+        self,
+        consumer_uuid: str,
+        allocation_request: Mapping[str, Any],
+        project_id: str,
+        user_id: str,
+        *,
+        version: str | None = None,
+        consumer_type: str | None = None,
+        consumer_generation: int | None = None,
+    ) -> None:
+        """Claim an allocation request for a consumer, or raise why not.
+
+        The arguments are those of `claim_resources`. Raises `ClaimRefused` if the server refused,
+        and `AllocationUpdateFailed` if another writer changed the consumer. `WriteLost` means that
+        it stays unknown whether the claim was made.
+        """
+        answer = self._claim(
+            consumer_uuid,
+            allocation_request,
+            project_id,
+            user_id,
+            version=version,
+            consumer_type=consumer_type,
+            consumer_generation=consumer_generation,
+        )
+        if not answer.ok:
+            raise claim_refused(consumer_uuid, answer)
+
+    # -- as Nova's report client
+
     def allocation_candidates(self, query: Mapping[str, QueryValue]) -> Candidates:
-        """The allocation candidates of a query; three times `None` if there is no usable answer."""
-        parameters = sorted({"limit": CANDIDATES_LIMIT, **query}.items())
-        path = f"/allocation_candidates?{urlencode(parameters, doseq=True)}"
-        request = PlacementRequest("GET", path, version=CANDIDATES_VERSION, repeatable=True)
+        """The candidates of a query; three times `None` if there is no usable answer."""
         try:
-            answer = self._placement.send(request)
-        except TransportFailed as error:
+            found = self.find_candidates(query, explain=False)
+        except (NotConfigured, UnreadableAnswer):
+            raise
+        except PlacementError as error:
             _LOG.warning("No allocation candidates: %s", error)
             return None, None, None
-        if answer.status != 200:
-            _LOG.warning("No allocation candidates: %s", _described(request, answer))
-            return None, None, None
-        return (
-            answer.field("allocation_requests"),
-            answer.field("provider_summaries"),
-            CANDIDATES_VERSION,
-        )
+        return found.allocation_requests, found.provider_summaries, found.version
 
     def claim_resources(
         self,
@@ -111,38 +173,82 @@ class Claims:
         project_id: str,
         user_id: str,
         *,
-        version: str = CANDIDATES_VERSION,
+        version: str | None = None,
+        consumer_type: str | None = None,
         consumer_generation: int | None = None,
     ) -> bool:
         """Claim an allocation request for a consumer, which keeps its present allocations.
 
-        `consumer_generation`, here or in the request, is the generation that the caller has read.
-        If the consumer has changed since, `AllocationUpdateFailed` is raised.
+        `version` is that of the candidates, or the newest. `consumer_type` needs a server of
+        1.38; a consumer keeps its type if none is given. `consumer_generation`, here or in the
+        request, is the generation that the caller has read. If the consumer has changed since,
+        `AllocationUpdateFailed` is raised.
         """
-        require_version(version, OBJECT_VERSION, "its allocation requests are lists")
+
+        def claim() -> bool:
+            return _accepted(
+                self._claim(
+                    consumer_uuid,
+                    allocation_request,
+                    project_id,
+                    user_id,
+                    version=version,
+                    consumer_type=consumer_type,
+                    consumer_generation=consumer_generation,
+                )
+            )
+
+        return _false_if_unreachable(f"claim for consumer {consumer_uuid}", claim)
+
+    def _claim(
+        self,
+        consumer_uuid: str,
+        allocation_request: Mapping[str, Any],
+        project_id: str,
+        user_id: str,
+        *,
+        version: str | None,
+        consumer_type: str | None,
+        consumer_generation: int | None,
+    ) -> PlacementResponse:
+        type_ = consumer_type or allocation_request.get("consumer_type")
         seen = consumer_generation
         if seen is None:
             seen = allocation_request.get("consumer_generation")
+        asked = self._claim_version(version, with_type=type_ is not None)
         if seen is not None:
-            require_version(version, GENERATION_VERSION, "it knows no consumer generations")
+            require_version(asked, GENERATION_VERSION, "it knows no consumer generations")
 
         def prepare() -> AllocationChange:
-            present = self._writer.read(consumer_uuid)
+            present = self._writer.read(consumer_uuid, reading_version(asked))
             generation = present.generation if seen is None else seen
+            kept_type = type_ or present.consumer_type
+            used = writing_version(asked, kept_type)
             body = claim_body(
                 allocation_request,
                 present,
                 project_id=project_id,
                 user_id=user_id,
-                version=version,
+                version=used,
                 generation=generation,
+                consumer_type=kept_type,
             )
-            return put_change(consumer_uuid, body, version, generation)
+            return put_change(consumer_uuid, body, used, generation)
 
-        def claim() -> bool:
-            return _accepted(self._writer.write(prepare, AllocationUpdateFailed))
+        return self._writer.write(prepare, AllocationUpdateFailed)
 
-        return _false_if_unreachable(f"claim for consumer {consumer_uuid}", claim)
+    def _claim_version(self, given: str | None, *, with_type: bool) -> str:
+        """The version of a claim: that of the caller, or the newest one."""
+        version = given or self.version
+        require_version(version, OBJECT_VERSION, "its allocation requests are lists")
+        if with_type and given is not None:
+            require_version(version, TYPE_VERSION, "it knows no consumer types")
+        if with_type and not at_least(version, TYPE_VERSION):
+            raise ServerTooOld(
+                f"The server speaks placement {version} at most, and consumer types need "
+                f"{TYPE_VERSION}. Leave the type out, or upgrade the server."
+            )
+        return version
 
     def put_allocations(
         self, consumer_uuid: str, body: Body, *, version: str = GENERATION_VERSION
@@ -176,7 +282,7 @@ class Claims:
             if not source.resources:
                 return DONE_BEFORE if target.resources else no_allocations(source_uuid)
             bodies = move_bodies(source_uuid, source, target_uuid, target)
-            return post_change(bodies, move_version(version, source))
+            return post_change(bodies, writing_version(version, source.consumer_type))
 
         def move() -> bool:
             return _accepted(self._writer.write(prepare, AllocationMoveFailed))
@@ -306,7 +412,3 @@ def _false_if_unreachable(what: str, act: Callable[[], bool]) -> bool:
 
 def _never(_answer: PlacementResponse) -> bool:
     return False
-
-
-def _described(request: PlacementRequest, answer: PlacementResponse) -> str:
-    return f"{request} was answered with {answer.status} [{answer.request_id}]: {answer.detail}"

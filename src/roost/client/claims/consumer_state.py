@@ -72,6 +72,8 @@ class ConsumerState:
         """
         if _spelt_as(self.resources, sent.resources) != self.resources:
             return False
+        if sent.consumer_type is not None and self.consumer_type != sent.consumer_type:
+            return not self.resources
         owner = (self.project_id, self.user_id)
         return not self.resources or owner == (sent.project_id, sent.user_id)
 
@@ -99,11 +101,12 @@ def claim_body(
     user_id: str,
     version: str,
     generation: int | None,
+    consumer_type: str | None,
 ) -> Body:
     """The body of a claim, with all that the consumer has already.
 
     A consumer that has allocations is being moved, and keeps them until the move is over. All
-    other fields of the request, such as `mappings` and `consumer_type`, stay.
+    other fields of the request, such as `mappings`, stay.
     """
     wanted = request["allocations"]
     kept = {
@@ -117,6 +120,8 @@ def claim_body(
     }
     if at_least(version, GENERATION_VERSION):
         body["consumer_generation"] = generation
+    if at_least(version, TYPE_VERSION):
+        body["consumer_type"] = consumer_type
     return body
 
 
@@ -130,12 +135,18 @@ def move_bodies(
     }
 
 
-def move_version(version: str, source: ConsumerState) -> str:
-    """The version of the request of a move.
+def reading_version(version: str | None) -> str:
+    """The version to read a consumer with that is then written with this one."""
+    return version if version and at_least(version, TYPE_VERSION) else GENERATION_VERSION
 
-    A version that requires a consumer type cannot write a consumer without one.
+
+def writing_version(version: str, consumer_type: str | None) -> str:
+    """The version to write a consumer with.
+
+    A version that requires a consumer type cannot write a consumer without one. Before that
+    version a consumer keeps the type that it has.
     """
-    typeless = at_least(version, TYPE_VERSION) and source.consumer_type is None
+    typeless = at_least(version, TYPE_VERSION) and consumer_type is None
     return _BEFORE_TYPE_VERSION if typeless else version
 
 

@@ -15,11 +15,14 @@ class Driver(Protocol):
     """A driver with the method that compute services call.
 
     The driver edits the tree in place. If a change would move inventory that is in use, the
-    driver raises `ReshapeNeeded`. The caller then passes `allocations=`, and the driver moves
-    these allocations as well.
+    driver raises `ReshapeNeeded`. The reporter then calls it once more with all `allocations` of
+    the tree, and the driver moves these as well. A driver that never reshapes may lack the
+    parameter.
     """
 
-    def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
         """Make the tree equal to the host."""
         ...
 

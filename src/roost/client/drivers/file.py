@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.driver import DeclaringDriver
@@ -28,7 +29,7 @@ class FileDriver(DeclaringDriver):
     declares_intent = True
     """An operator writes the file, so what is no longer in it is withdrawn at once."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Annotated[str, "The tree file that describes the host."]) -> None:
         if path == STANDARD_INPUT:
             raise ValueError(
                 "the driver reads the file again and again; give the path of a file instead of -"

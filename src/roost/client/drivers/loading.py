@@ -5,48 +5,48 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from inspect import Parameter
+from functools import reduce
 from types import ModuleType
 from typing import Any
 
 from roost.client.drivers.driver import DeclaringDriver, Driver
+from roost.client.drivers.options import options_of
+from roost.client.drivers.registry import find_driver
 from roost.client.errors import NotConfigured
 
-BUILT_IN = {
-    "file": "roost.client.drivers.file:FileDriver",
-    "libvirt": "roost.client.drivers.libvirt:LibvirtDriver",
-    "linux": "roost.client.drivers.linux:LinuxDriver",
-}
-"""The classes of the drivers that have a name. `load_driver` imports only the one it needs."""
-
 _METHODS = ("update_provider_tree", "declare")
-_BY_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
-def load_driver(spec: str, options: Mapping[str, str]) -> Driver | DeclaringDriver:
+def load_driver(spec: str, options: Mapping[str, object]) -> Driver | DeclaringDriver:
     """A driver by its name, or as `package.module:Class`, made with the options.
 
-    Python finds the module on its path. The working directory is not on that path, because any
-    user may have put files there.
+    An option is text or a native value; the constructor gets what its annotations say. Python
+    finds the module on its path. The working directory is not on that path, because any user may
+    have put files there.
     """
-    driver_class = _driver_class(spec)
-    _check_options(spec, driver_class, options)
+    driver_class = load_driver_class(spec)
+    arguments = options_of(driver_class).read(spec, options)
     try:
-        driver: Driver | DeclaringDriver = driver_class(**options)
+        driver: Driver | DeclaringDriver = driver_class(**arguments)
     except (TypeError, ValueError) as error:
         raise NotConfigured(f"Driver {spec} cannot be made: {error}.") from error
     return driver
 
 
-def _driver_class(spec: str) -> type[Any]:
-    location = BUILT_IN.get(spec, spec)
-    module_name, colon, class_name = location.partition(":")
-    if not (module_name and colon and class_name):
+def load_driver_class(spec: str) -> type[Any]:
+    """The class of a driver by its name, or as `package.module:Class`."""
+    location = spec if _is_location(spec) else find_driver(spec).location
+    if not _is_location(location):
         raise NotConfigured(
-            f"There is no driver {spec!r}: take {', '.join(BUILT_IN)} or package.module:Class."
+            f"Driver {spec}: its package registers {location!r}, which names no class; the entry"
+            " point has to be package.module:Class."
         )
+    module_name, _, class_name = location.partition(":")
     module = _imported(spec, module_name)
-    found = getattr(module, class_name, None)
+    try:
+        found = reduce(getattr, class_name.split("."), module)
+    except AttributeError:
+        found = None
     if not inspect.isclass(found):
         raise NotConfigured(
             f"Driver {spec}: there is no class {class_name} in {module_name}"
@@ -57,6 +57,11 @@ def _driver_class(spec: str) -> type[Any]:
             f"Driver {spec}: {class_name} is no driver; it needs a method {' or '.join(_METHODS)}."
         )
     return found
+
+
+def _is_location(text: str) -> bool:
+    module_name, _, class_name = text.partition(":")
+    return bool(module_name and class_name)
 
 
 def _imported(spec: str, module_name: str) -> ModuleType:
@@ -77,22 +82,3 @@ def _imported(spec: str, module_name: str) -> ModuleType:
         raise NotConfigured(
             f"Driver {spec}: {module_name} cannot be imported; {type(error).__name__}: {error}"
         ) from error
-
-
-def _check_options(spec: str, driver_class: type[Any], options: Mapping[str, str]) -> None:
-    signature = inspect.signature(driver_class)
-    try:
-        signature.bind(**options)
-    except TypeError as error:
-        accepted = ", ".join(_accepted(signature)) or "none"
-        raise NotConfigured(
-            f"Driver {spec} cannot take these options: {error}; it takes {accepted}."
-        ) from None
-
-
-def _accepted(signature: inspect.Signature) -> list[str]:
-    return [
-        name + (" (required)" if parameter.default is Parameter.empty else "")
-        for name, parameter in signature.parameters.items()
-        if parameter.kind in _BY_KEYWORD
-    ]

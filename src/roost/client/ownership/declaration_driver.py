@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping
 
 from roost.client.declaration import Declaration
+from roost.client.drivers.driver import Allocations
 from roost.client.errors import DeclarationRefused, ResourceProviderRetrievalFailed
 from roost.client.outcome import Outcome, outcome_of
 from roost.client.ownership.record import OwnershipRecord
@@ -64,7 +65,9 @@ class DeclarationDriver:
         """A line for each part of the declaration that could not be made true."""
         return self._kept + self._waiting + self._merged.kept
 
-    def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
         """Merge the declaration, and save what will be owned before the reporter writes it."""
         found = provider_tree.data(self.uuid).name
         if found != nodename:

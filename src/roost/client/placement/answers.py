@@ -104,4 +104,10 @@ def refusal(
         detail=answer.detail,
         request_id=answer.request_id,
         provider_uuid=uuid,
+        code=answer.code,
     )
+
+
+def reason_of(answer: PlacementResponse) -> str:
+    """The sentence that says what is wrong; it stands behind a general one."""
+    return answer.detail.rpartition("\n\n")[2].strip()

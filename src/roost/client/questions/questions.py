@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.placement.administration import Administration
-from roost.client.placement.answers import require_ok
+from roost.client.placement.answers import reason_of, require_ok
 from roost.client.transport import PlacementResponse
 
 Json: TypeAlias = Mapping[str, Any]
@@ -107,6 +107,14 @@ def _joined(query: str, own: Mapping[str, Any]) -> str:
 
 def _content(path: str, answer: PlacementResponse, fields: Mapping[str, type]) -> dict[str, Any]:
     """The JSON of an answer; an error if the server refused, or does not know the question."""
+    demand_answered(path, answer)
+    for name, kind in fields.items():
+        answer.field(name, kind)
+    return dict(answer.json)
+
+
+def demand_answered(path: str, answer: PlacementResponse) -> None:
+    """Raise an error if the server refused a question, or does not know it."""
     code = answer.code or ""
     if answer.status == 404 and path.startswith(OWN_PREFIX) and not code.startswith(_OWN_CODES):
         raise NotOffered(f"The server does not offer {path}", path)
@@ -114,11 +122,8 @@ def _content(path: str, answer: PlacementResponse, fields: Mapping[str, type]) -
         raise QuestionRefused(
             f"The server refused the question {path}",
             status=answer.status,
-            # The sentence that says what is wrong stands behind a general one.
-            detail=answer.detail.rpartition("\n\n")[2].strip(),
+            detail=reason_of(answer),
             request_id=answer.request_id,
+            code=answer.code,
         )
     require_ok(answer, QuestionRefused, f"The server did not answer {path}")
-    for name, kind in fields.items():
-        answer.field(name, kind)
-    return dict(answer.json)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import time
 from collections.abc import Callable
+from inspect import Parameter
 
 from roost.client.drivers.driver import Allocations, Driver
 from roost.client.errors import (
@@ -12,6 +14,7 @@ from roost.client.errors import (
     PlacementError,
     PlacementReshapeConflict,
     ProviderExists,
+    ReshapeFailed,
     ReshapeNeeded,
     ResourceProviderCreationFailed,
     ResourceProviderDeletionFailed,
@@ -250,11 +253,11 @@ class Reporter:
                 raise
         else:
             return tree, None
+        _demand_allocations(driver)
         # The driver may have edited the tree before it asked for the reshape.
         tree = self._fetch_or_begin(uuid, nodename)
         allocations = self.allocations(uuid)
-        # A driver that never reshapes need not have this argument, so the protocol lacks it.
-        driver.update_provider_tree(tree, nodename, allocations=allocations)  # type: ignore[call-arg]
+        driver.update_provider_tree(tree, nodename, allocations=allocations)
         return tree, allocations
 
     def _fetch_or_begin(self, uuid: str, name: str) -> ProviderTree:
@@ -281,6 +284,18 @@ def _take_generations(wanted: ProviderTree, known: ProviderTree, plan: Differenc
     for change in plan.changes:
         generation = known.data(change.uuid).generation
         wanted.update_inventory(change.uuid, wanted.data(change.uuid).inventory, generation)
+
+
+def _demand_allocations(driver: Driver) -> None:
+    """Raise an error if the driver asks for a reshape, but cannot take the allocations."""
+    parameters = inspect.signature(driver.update_provider_tree).parameters
+    takes_keywords = any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values())
+    if "allocations" not in parameters and not takes_keywords:
+        raise ReshapeFailed(
+            f"Driver {type(driver).__name__} raised ReshapeNeeded, but cannot take allocations to"
+            " move: give its method the signature"
+            " update_provider_tree(self, provider_tree, nodename, allocations=None)"
+        )
 
 
 def _asks_for_reshape(error: BaseException) -> bool:

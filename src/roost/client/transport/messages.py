@@ -21,6 +21,8 @@ class PlacementRequest:
     body: Any = None
     version: str | None = None
     repeatable: bool = False
+    # Headers of this request alone, as pairs of name and value.
+    own_headers: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -32,7 +34,7 @@ class PlacementRequest:
             headers["OpenStack-API-Version"] = f"placement {self.version}"
         if self.body is not None:
             headers["Content-Type"] = "application/json"
-        return headers
+        return headers | dict(self.own_headers)
 
     def content(self) -> bytes | None:
         """The body as bytes; `None` for a request without body."""

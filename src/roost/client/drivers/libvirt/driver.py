@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.libvirt.capabilities import read_cpu, read_nodes, whole_cpu
 from roost.client.drivers.libvirt.node_devices import read_disks, read_pci_functions
-from roost.client.drivers.machine.options import read_options
+from roost.client.drivers.machine.options import MACHINE_OPTION_HELP, read_options
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import DeviceKind, Machine, MachineUnreadable
 from roost.client.errors import NotConfigured
@@ -24,6 +24,11 @@ class LibvirtDriver(DeclaringDriver):
     Each call of `declare` opens a read-only connection. A connection that stays open may die
     between two calls, and libvirt notices that only with the next request.
     """
+
+    option_help: ClassVar = {
+        "uri": "Connection URI of libvirt (qemu:///system).",
+        **MACHINE_OPTION_HELP,
+    }
 
     def __init__(self, **options: object) -> None:
         self._options = read_options("libvirt", options, own=("uri",))

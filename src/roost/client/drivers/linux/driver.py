@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.linux.captures import open_files
@@ -17,7 +19,7 @@ from roost.client.drivers.linux.disks import read_disks
 from roost.client.drivers.linux.files import Files, WithoutSysfs
 from roost.client.drivers.linux.nodes import read_nodes, read_only_node
 from roost.client.drivers.linux.pci import read_pci_functions
-from roost.client.drivers.machine.options import read_options
+from roost.client.drivers.machine.options import MACHINE_OPTION_HELP, read_options
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import (
     DeviceKind,
@@ -35,6 +37,12 @@ class LinuxDriver(DeclaringDriver):
     `sysfs=absent` is for containers that never have `/sys`. The remaining options are those of
     `MachineOptions`; each may be text.
     """
+
+    option_help: ClassVar = {
+        "root": "Directory or capture that has the machine's /proc and /sys (/).",
+        "sysfs": "`absent` for a container that never has /sys (required).",
+        **MACHINE_OPTION_HELP,
+    }
 
     def __init__(self, **options: object) -> None:
         self._options = read_options("linux", options, own=("root", "sysfs"))

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from roost.client.errors import NotConfigured
+from roost.model.text import nearest_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,10 @@ def read_options(
     known = (*own, *_READERS)
     for name in given:
         if name not in known:
+            near = nearest_names(name, known)
+            meant = f"; near it: {', '.join(near)}" if near else ""
             raise NotConfigured(
-                f"The {driver} driver has no option {name!r}; it has: {', '.join(known)}."
+                f"The {driver} driver has no option {name!r}{meant}; it has: {', '.join(known)}."
             )
     values: dict[str, Any] = {}
     for name in given.keys() & _READERS.keys():
@@ -96,11 +99,24 @@ def _amount(value: object) -> int:
 def _selection(value: object) -> Selection:
     if isinstance(value, Selection):
         return value
-    patterns = tuple(pattern.strip() for pattern in str(value).split(","))
+    given = value if isinstance(value, list | tuple) else str(value).split(",")
+    patterns = tuple(str(pattern).strip() for pattern in given)
     if not all(pattern.removeprefix("!") for pattern in patterns):
         raise ValueError("it must be patterns with commas between them, such as *,!sda")
     return Selection(patterns)
 
+
+MACHINE_OPTION_HELP = {
+    "cpu_allocation_ratio": "Allocation ratio of VCPU; the server's default if it is left out.",
+    "ram_allocation_ratio": "Allocation ratio of MEMORY_MB; as for VCPU.",
+    "reserved_memory_mb": "Memory in MiB that the host keeps (512).",
+    "reserved_cpus": "Number of CPUs that the host keeps (0).",
+    "disks": "Disks to offer, as patterns with commas between them, such as *,!sda (*).",
+    "pci": "PCI functions to offer, as patterns of addresses or of vendor:product (*).",
+    "offer": "Disks, PCI functions and TPMs to offer although the host uses them (none).",
+    "mdev_types": "Types of mediated devices to offer; without it, the only type in use.",
+}
+"""What `roost driver show` says of the options of a machine."""
 
 _READERS: dict[str, Callable[[object], Any]] = {
     "cpu_allocation_ratio": _ratio,
