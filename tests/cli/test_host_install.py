@@ -59,7 +59,7 @@ def _roost(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        *("agent", "tree show", "tree export", "tree apply", "top"),
+        *("agent", "tree show", "tree export", "tree apply", "owner list", "top"),
         *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
         *("provider list", "provider set", "consumer list", "usage", "trait list", "class list"),
         *("doctor", "completion", "man"),

@@ -26,6 +26,7 @@ COMMANDS = {
     "token": "roost.cli.token:token",
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
+    "owner": "roost.cli.owner:owner",
     "top": "roost.cli.top:top",
     "candidates": "roost.cli.ask.candidates:candidates",
     "explain": "roost.cli.ask.explain:explain",

@@ -37,3 +37,14 @@ def trait_of_owner(owner: str, standard_traits: Iterable[str]) -> str:
 def is_owner_trait(trait: str) -> bool:
     """Whether a trait marks the providers of some owner."""
     return trait.startswith(("OWNER_", "CUSTOM_OWNER_"))
+
+
+def owner_of_trait(trait: str) -> str | None:
+    """The owner whose providers a trait marks; `None` if the trait marks none.
+
+    >>> owner_of_trait(trait_of_owner("rack-agent", ())), owner_of_trait("CUSTOM_GOLD")
+    ('rack-agent', None)
+    """
+    if not is_owner_trait(trait):
+        return None
+    return trait.partition("OWNER_")[2].lower().replace("_", "-")

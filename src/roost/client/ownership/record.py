@@ -15,10 +15,36 @@ from roost.client.provider_tree import ProviderData, ProviderTree
 
 
 @dataclass(frozen=True, slots=True)
+class Absence:
+    """How long a driver has not found a provider; times are seconds since the epoch."""
+
+    reports: int
+    """The number of reports in a row without the provider."""
+    since: float
+    last: float
+    """The times of the first and of the last of these reports."""
+
+    @classmethod
+    def counted(cls, before: Absence | None, now: float) -> Absence:
+        """The absence after a report at this time. One report may count several times.
+
+        >>> Absence.counted(Absence(1, since=100, last=100), now=160)
+        Absence(reports=2, since=100, last=160)
+        """
+        if before is None:
+            return cls(1, now, now)
+        if before.last == now:
+            return before
+        # A clock that was set back must not make the absence endless.
+        return cls(before.reports + 1, min(before.since, now), now)
+
+
+@dataclass(frozen=True, slots=True)
 class OwnedProvider:
     """What an owner owns of one provider; if the owner `created` it, the provider as well.
 
     Of an inventory the owner owns the fields that it declared: resource class -> names of fields.
+    `absence` is `None` as long as the driver finds the provider.
     """
 
     name: str
@@ -26,6 +52,7 @@ class OwnedProvider:
     inventories: Mapping[str, frozenset[str]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
+    absence: Absence | None = None
 
     def __bool__(self) -> bool:
         return bool(self.created or self.inventories or self.traits or self.aggregates)

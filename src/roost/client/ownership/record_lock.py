@@ -6,9 +6,44 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from roost.client.errors import RecordsInUse
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """The process that holds a lock; its command is empty if the process shows none."""
+
+    process_id: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"process {self.process_id}" + (f" ({self.command})" if self.command else "")
+
+
+def lock_holder(path: Path) -> LockHolder | None:
+    """The process that holds the lock; `None` if none holds it.
+
+    A process that crashed leaves its number behind. So the lock decides, not the number.
+    """
+    try:
+        with path.open() as file:
+            process_id = file.read().strip()
+            if not process_id.isdecimal() or _can_be_locked(file.fileno()):
+                return None
+    except OSError:
+        return None
+    return LockHolder(int(process_id), _command_of(process_id))
+
+
+def _can_be_locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
@@ -32,8 +67,7 @@ def held_lock(path: Path) -> Iterator[None]:
 
 
 def _described(path: Path) -> str:
-    holder = path.read_text().strip()
-    process = f"process {holder}{_command_of(holder)}" if holder else "another process"
+    process = lock_holder(path) or "another process"
     return (
         f"The ownership records in {path.with_suffix('')} are in use by {process}. Two processes "
         "with one owner undo each other: wait until it ends, stop it, or give this one another "
@@ -42,9 +76,9 @@ def _described(path: Path) -> str:
 
 
 def _command_of(process_id: str) -> str:
-    """The command line of a process, in brackets; empty if the process shows none."""
+    """The command line of a process; empty if the process shows none."""
     try:
         words = Path("/proc", process_id, "cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return f" ({b' '.join(words).decode(errors='replace').strip()[:100]})"
+    return b" ".join(words).decode(errors="replace").strip()[:100]

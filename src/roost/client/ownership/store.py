@@ -16,7 +16,7 @@ import platformdirs
 from roost.client.errors import NotConfigured
 from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
-from roost.client.ownership.record_lock import held_lock
+from roost.client.ownership.record_lock import LockHolder, held_lock, lock_holder
 from roost.model.identifiers import is_uuid
 
 _DRAFT = ".new"
@@ -56,6 +56,19 @@ class FileOwnershipStore:
         self._prepare()
         with held_lock(self._directory.with_suffix(_LOCK)):
             yield
+
+    def holder(self) -> LockHolder | None:
+        """The process that holds the records; `None` if none holds them."""
+        return lock_holder(self._directory.with_suffix(_LOCK))
+
+    def written_at(self) -> float | None:
+        """When a record was last saved, in seconds since the epoch; `None` without records."""
+        times = []
+        for path in self._directory.glob("*.json"):
+            # The process that holds the records may remove one meanwhile.
+            with suppress(OSError):
+                times.append(path.stat().st_mtime)
+        return max(times, default=None)
 
     def _prepare(self) -> None:
         try:
