@@ -56,12 +56,13 @@ def _name_of_file(path: str) -> str:
 
 def _nameless(path: str, name: str, records: Path | None) -> NotConfigured:
     directory = records or default_directory()
+    with_records = f" --records {shlex.quote(str(records))}" if records else ""
     return NotConfigured(
         with_next(
             f"{path} names no owner, and {directory} has no records of an owner {name}. An owner "
             "removes later what it wrote and no longer declares, so its name must stay when the "
             f"file gets another name.\nAdd the line `owner: {name}` to the file, or give "
             f"--owner {name}; any name will do.",
-            f"roost tree apply -f {shlex.quote(path)} --owner {name}",
+            f"roost tree apply -f {shlex.quote(path)} --owner {name}{with_records}",
         )
     )

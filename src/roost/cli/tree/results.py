@@ -96,6 +96,8 @@ class ApplyResults:
 
 
 def _failure_line(applied: AppliedTree) -> str:
+    # Sentences of servers have line feeds.
+    reason = " ".join(str(applied.error).split())
     if applied.is_unknown:
-        return f"unknown: {applied.tree.name}: {applied.error}; {_AGAIN}"
-    return f"failed: {applied.tree.name}: {applied.error}"
+        return f"unknown: {applied.tree.name}: {reason}; {_AGAIN}"
+    return f"failed: {applied.tree.name}: {reason}"
