@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.client.errors import NotConfigured
+from roost.client.errors import NotConfigured, PlacementError
 from roost.client.ownership.owner_names import is_owner_trait, owner_name
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.record_lock import LockHolder
@@ -56,7 +56,7 @@ def read_owner(name: str, directory: Path) -> RecordedOwner:
     for root_uuid in filter(is_uuid, store.trees()):
         try:
             record = store.load(root_uuid)
-        except NotConfigured as error:
+        except PlacementError as error:
             problems.append(str(error))
         else:
             # Another process may have removed it just now.
