@@ -61,6 +61,7 @@ def _roost(*arguments: str, program: str = _COMMAND) -> subprocess.CompletedProc
     "command",
     [
         *("agent", "driver list", "driver show", "tree show", "tree export", "tree apply", "top"),
+        "owner list",
         *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
         *("provider list", "provider set", "consumer list", "usage", "trait list", "class list"),
         *("doctor", "completion", "man"),

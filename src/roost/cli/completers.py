@@ -1,6 +1,7 @@
 """Completion of names in the shell: providers, traits and resource classes of the server.
 
-A server that is down, slow or refuses completes nothing, without a word.
+A server that is down, slow or refuses completes nothing, without a word. The names of owners come
+from the records on this machine.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from roost.cli.connection import ConnectionSettings
+from roost.client.errors import PlacementError
+from roost.client.ownership.recorded_owners import owners_in
+from roost.client.ownership.store import default_directory
 from roost.client.placement.administration import Administration
 
 _TIMEOUT = 2.0
@@ -55,6 +59,18 @@ def _completing_names(read: Callable[[Administration], Iterable[str]]) -> _Compl
 
 complete_traits = _completing_names(lambda server: server.trait_names())
 complete_classes = _completing_names(lambda server: server.known_resource_classes())
+
+
+def complete_owners(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names of owners that have records on this machine."""
+    del param
+    try:
+        names = owners_in(ctx.params.get("records") or default_directory())
+    except PlacementError:
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def _asked(ctx: click.Context, read: Callable[[Administration], Iterable[Any]]) -> list[Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from threading import Event
+from types import FrameType
 
 from roost.model.errors import OperatorError
 
@@ -27,3 +30,23 @@ def noticing_interruption(advice: str = "") -> Iterator[None]:
 def continuing() -> AbstractContextManager[None]:
     """The same for a command that continues its work when it runs again."""
     return noticing_interruption("Run the same command again: it continues.")
+
+
+@contextmanager
+def ending_after_steps() -> Iterator[Event]:
+    """Ctrl-C sets the event, so that the command can end the steps under way; a second one ends it.
+
+    A signal that comes while the context ends counts as before.
+    """
+    asked = Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        signal.signal(signal.SIGINT, before)
+        asked.set()
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)

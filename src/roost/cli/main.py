@@ -27,6 +27,7 @@ COMMANDS = {
     "tree": "roost.cli.tree:tree",
     "agent": "roost.cli.agent:agent",
     "driver": "roost.cli.driver:driver",
+    "owner": "roost.cli.owner:owner",
     "top": "roost.cli.top:top",
     "candidates": "roost.cli.ask.candidates:candidates",
     "explain": "roost.cli.ask.explain:explain",

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 from roost.client.errors import PlacementError
+from roost.client.parallel import in_order
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration, AmountsByClass
 from roost.model.inventory import Inventory
 
 CONCURRENCY = 4
-_BATCH = 64
-"""The questions that wait at most: an interrupted command ends after these."""
 
 TellProgress = Callable[[int, int], None]
 """Takes the number of all questions, and the number of those answered since."""
@@ -95,11 +93,9 @@ def gather(
 
 def ask_each(questions: Sequence[Q], ask: Callable[[Q], A], advance: TellProgress) -> Iterator[A]:
     """The answers in the order of the questions, a few questions at a time."""
-    with ThreadPoolExecutor(CONCURRENCY) as executor:
-        for batch in _batches(questions):
-            for answer in executor.map(ask, batch):
-                advance(len(questions), 1)
-                yield answer
+    for answer in in_order(questions, ask, CONCURRENCY):
+        advance(len(questions), 1)
+        yield answer
 
 
 def holdings(providers: Iterable[GatheredProvider]) -> dict[str, dict[str, AmountsByClass]]:
@@ -109,8 +105,3 @@ def holdings(providers: Iterable[GatheredProvider]) -> dict[str, dict[str, Amoun
         for consumer, held in provider.allocations.items():
             found.setdefault(consumer, {})[provider.uuid] = held
     return found
-
-
-def _batches(questions: Sequence[Q]) -> Iterator[Sequence[Q]]:
-    for start in range(0, len(questions), _BATCH):
-        yield questions[start : start + _BATCH]

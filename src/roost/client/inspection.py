@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,8 @@ from typing import Any
 
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import ResourceProviderRetrievalFailed
-from roost.client.ownership.owner_names import is_owner_trait
+from roost.client.ownership.owner_names import is_owner_trait, owner_of_trait
+from roost.client.parallel import in_order
 from roost.client.placement import Placement
 from roost.client.provider_tree import (
     LEVELS_MAX,
@@ -87,14 +88,21 @@ class InspectedTree:
                 for name, fields in provider.inventory.items()
             },
             "traits": sorted(provider.traits),
+            "owners": owners_of(provider),
             "aggregates": sorted(provider.aggregates),
             "children": [],
         }
 
 
+def owners_of(provider: ProviderData) -> list[str]:
+    """The owners whose mark a provider has: those that created it."""
+    found = map(owner_of_trait, provider.traits)
+    return sorted({owner for owner in found if owner is not None})
+
+
 def inspect_tree(placement: Placement, root_uuid: str) -> InspectedTree:
     """Read a tree and its usages."""
-    tree = _read(placement, root_uuid)
+    tree = _read(placement, root_uuid, CONCURRENCY)
     with_inventory = [uuid for uuid in tree.get_provider_uuids() if tree.has_inventory(uuid)]
     with ThreadPoolExecutor(CONCURRENCY) as executor:
         usages = dict(
@@ -103,14 +111,26 @@ def inspect_tree(placement: Placement, root_uuid: str) -> InspectedTree:
     return InspectedTree(root_uuid, tree, usages)
 
 
-def declaration_of(placement: Placement, root_uuid: str) -> Declaration:
+def declarations_of(placement: Placement, roots: Sequence[str]) -> Iterator[Declaration]:
+    """Each of these trees as a declaration, in order."""
+    threads = max(1, min(CONCURRENCY, len(roots)))
+
+    def read(root_uuid: str) -> Declaration:
+        return declaration_of(placement, root_uuid, CONCURRENCY // threads)
+
+    return in_order(roots, read, threads)
+
+
+def declaration_of(
+    placement: Placement, root_uuid: str, concurrency: int = CONCURRENCY
+) -> Declaration:
     """A tree as a declaration, without the traits of owners.
 
     A declaration with the trait of an owner could be applied by that owner only. Fields with
     their default value are declared as well: otherwise the declaration would not undo a later
     change of such a field by another writer.
     """
-    tree = _read(placement, root_uuid)
+    tree = _read(placement, root_uuid, concurrency)
     return Declaration(
         tuple(
             _declared(tree, tree.data(uuid)) for uuid in tree.get_provider_uuids_in_tree(root_uuid)
@@ -118,8 +138,8 @@ def declaration_of(placement: Placement, root_uuid: str) -> Declaration:
     )
 
 
-def _read(placement: Placement, root_uuid: str) -> ProviderTree:
-    tree = TreeReader(placement, CONCURRENCY).read(root_uuid)
+def _read(placement: Placement, root_uuid: str, concurrency: int) -> ProviderTree:
+    tree = TreeReader(placement, concurrency).read(root_uuid)
     if not tree.exists(root_uuid):
         raise ResourceProviderRetrievalFailed(
             f"Provider {root_uuid} was deleted by another writer just now; try again"

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,15 @@ def test_names_of_the_server_are_completed(
     assert complete(f"roost trait show {trait[:-2]}") == [trait]
     assert complete(f"roost provider set x --add-trait {trait[:-2]}") == [trait]
     assert complete(f"roost class show {resource_class[:-2]}") == [resource_class]
+
+
+def test_owners_are_completed_from_the_records(complete: Complete, state: Path) -> None:
+    for owner in ("agent", "rack-1", "rack-2"):
+        (state / owner).mkdir(parents=True)
+        (state / f"{owner}.lock").touch()
+    assert complete("roost owner show ra") == ["rack-1", "rack-2"]
+    assert complete("roost tree apply --owner ag") == ["agent"]
+    assert complete(f"roost owner show --records {state / 'nowhere'} ra") == []
 
 
 @one_server

@@ -22,6 +22,7 @@ COMMANDS = [
     ),
     *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
     *(f"provider {verb}" for verb in ("list", "show", "tree", "set", "delete")),
+    *("owner list", "owner show"),
     *("consumer list", "consumer show", "usage", "doctor", "completion", "man"),
     *(f"{noun} {verb}" for noun in ("trait", "class") for verb in ("list", "show")),
     *(f"{noun} {verb}" for noun in ("trait", "class") for verb in ("create", "delete")),
@@ -49,7 +50,9 @@ def test_every_option_has_a_sentence_of_help(name: str) -> None:
         assert option.help.rstrip().endswith((".", "]")), option.help
 
 
-@pytest.mark.parametrize("name", ["", "driver", "tree", "provider", "consumer", "trait", "class"])
+@pytest.mark.parametrize(
+    "name", ["", "driver", "tree", "owner", "provider", "consumer", "trait", "class"]
+)
 def test_the_short_help_of_every_command_fits_into_its_line(name: str) -> None:
     outcome = roost(*name.split(), "--help")
     assert outcome.status == 0

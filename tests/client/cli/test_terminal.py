@@ -147,7 +147,7 @@ def test_changes_of_a_tree_have_escapes_for_control_characters(
     name = live_providers.name("evil") + EVIL
     Path("tree.yaml").write_text(json.dumps({"providers": [{"name": name}]}))
     for command in (["diff"], ["apply"], ["apply", "--adopt"]):
-        outcome = roost("tree", *command, "-f", "tree.yaml")
+        outcome = roost("tree", *command, "-f", "tree.yaml", "--owner", "tree")
         assert_harmless(outcome)
     Path("tree.yaml").write_text("providers: []")
     left = roost("tree", "diff", "-f", "tree.yaml")

@@ -20,7 +20,10 @@ def provider(live_providers: LiveProviders, short: str, **keys: Any) -> dict[str
 
 
 def write(*providers: dict[str, Any], path: str = "rack.yaml", **keys: Any) -> None:
-    Path(path).write_text(json.dumps({**keys, "providers": providers}))
+    """Write a tree file that names its owner, unless a test gives another `owner` or `None`."""
+    given = {"owner": Path(path).stem, **keys}
+    content = {name: value for name, value in given.items() if value is not None}
+    Path(path).write_text(json.dumps({**content, "providers": providers}))
 
 
 def apply(*arguments: str, path: str = "rack.yaml", stdin: str = "") -> Outcome:
@@ -129,13 +132,18 @@ def test_apply_keeps_an_inventory_in_use_and_reports_it(live_providers: LiveProv
     live_providers.claim("instance", host={"VCPU": 1})
     write(provider(live_providers, "host"))
     kept = apply()
-    assert kept.status == 0
+    assert kept.status == 3
     assert kept.lines == [
         f"kept: {live_providers.name('host')}: inventory VCPU not removed, in use"
     ]
-    assert apply("--json").json["trees"][0]["kept"] == [
+    assert "1 part of the declaration cannot be made true" in kept.err
+    as_json = apply("--json")
+    assert as_json.status == 3
+    assert as_json.json["trees"][0]["kept"] == [
         f"{live_providers.name('host')}: inventory VCPU not removed, in use"
     ]
+    # Comparing keeps its own statuses.
+    assert (apply("--dry-run").status, diff().status) == (0, 0)
     live_providers.release("instance")
     assert apply().lines == [f"{live_providers.name('host')}: inventory VCPU removed"]
 
@@ -254,18 +262,6 @@ def test_json_with_all_trees_is_the_only_output(live_providers: LiveProviders) -
         assert first["kept"] == []
 
 
-@one_server
-def test_json_contains_the_trees_before_an_error(live_providers: LiveProviders) -> None:
-    live_providers.add("b")
-    taken = {"name": "another name", "uuid": live_providers.uuid("b")}
-    write(provider(live_providers, "a"), taken)
-    outcome = apply("--json")
-    assert outcome.status == 1
-    assert [tree["tree"] for tree in outcome.json["trees"]] == [live_providers.name("a")]
-    assert live_providers.uuid("b") in outcome.err
-    assert live_providers.exists("a")
-
-
 # -- the owner
 
 
@@ -273,13 +269,12 @@ def test_json_contains_the_trees_before_an_error(live_providers: LiveProviders) 
 @pytest.mark.parametrize(
     ("keys", "arguments", "owner"),
     [
-        ({}, [], "rack"),
         ({"owner": "file"}, [], "file"),
         ({"owner": "file"}, ["--owner", "option"], "option"),
-        ({}, ["--owner", "Option_1"], "option-1"),
+        ({"owner": None}, ["--owner", "Option_1"], "option-1"),
     ],
 )
-def test_the_owner_is_the_option_or_the_key_or_the_name_of_the_file(
+def test_the_owner_is_the_option_or_the_key_of_the_file(
     live_providers: LiveProviders,
     state: Path,
     keys: dict[str, str],
@@ -294,6 +289,47 @@ def test_the_owner_is_the_option_or_the_key_or_the_name_of_the_file(
     assert live_providers.traits("host") == {mark}
 
 
+def test_the_first_use_of_a_file_must_name_the_owner(
+    live_providers: LiveProviders, state: Path
+) -> None:
+    write(provider(live_providers, "host"), owner=None)
+    refused = apply()
+    assert (refused.status, refused.out) == (1, "")
+    assert "rack.yaml names no owner" in refused.err
+    assert f"{state} has no records of an owner rack" in refused.err
+    # Both ways to name it.
+    assert "Add the line `owner: rack` to the file, or give --owner rack" in refused.err
+    assert refused.err.endswith("Next: roost tree apply -f rack.yaml --owner rack\n")
+    assert not live_providers.exists("host")
+    assert not state.exists()
+
+
+def test_a_file_that_was_used_before_goes_on_under_its_name(live_providers: LiveProviders) -> None:
+    write(provider(live_providers, "host"), owner=None)
+    assert apply("--owner", "rack").status == 0
+    again = apply()
+    assert again.status == 0
+    note, result = again.err.splitlines()
+    assert note.startswith("note: rack.yaml names no owner, and goes on as owner rack")
+    assert result == "0 changes made, as owner rack"
+    # A copy of the file is a file that was not used before.
+    Path("copy.yaml").write_text(Path("rack.yaml").read_text())
+    assert apply(path="copy.yaml").status == 1
+
+
+@one_server
+@pytest.mark.parametrize("command", [["apply", "--dry-run"], ["diff"]], ids=" ".join)
+def test_comparing_a_file_without_owner_goes_on_with_a_note(
+    live_providers: LiveProviders, command: list[str]
+) -> None:
+    write(provider(live_providers, "host"), owner=None)
+    compared = roost("tree", *command, "-f", "rack.yaml")
+    assert f"{live_providers.name('host')}: created" in compared.lines
+    assert compared.status == (2 if command == ["diff"] else 0)
+    assert compared.err.startswith("note: rack.yaml names no owner, and is compared as owner rack")
+    assert "`owner: rack` in the file, or --owner rack" in compared.err
+
+
 @one_server
 def test_standard_input_needs_an_owner(live_providers: LiveProviders) -> None:
     text = json.dumps({"providers": [provider(live_providers, "host")]})
@@ -306,7 +342,7 @@ def test_standard_input_needs_an_owner(live_providers: LiveProviders) -> None:
 
 
 def test_an_error_about_a_file_name_that_is_no_owner_suggests_the_option() -> None:
-    write(path="my rack.yaml")
+    write(path="my rack.yaml", owner=None)
     refused = apply(path="my rack.yaml")
     assert refused.status == 1
     assert "'my rack' cannot be an owner" in refused.err
@@ -475,7 +511,7 @@ def test_a_provider_with_another_parent_than_declared_stays_and_is_reported(
     misplaced = provider(live_providers, "other", children=[provider(live_providers, "numa")])
     write(provider(live_providers, "host", children=[misplaced]))
     outcome = apply()
-    assert outcome.status == 0
+    assert outcome.status == 3
     assert (
         f"kept: {live_providers.name('numa')}: stays below {live_providers.name('host')}"
         in outcome.out

@@ -96,7 +96,7 @@ def test_apply_restores_a_deleted_tree_from_its_exported_file(
     for short in ("gpu", "host"):
         live_providers.delete(short)
     Path("host.yaml").write_text(exported)
-    assert roost("tree", "apply", "-f", "host.yaml").status == 0
+    assert roost("tree", "apply", "-f", "host.yaml", "--owner", "host").status == 0
     assert live_providers.totals("host") == {"VCPU": 16, "MEMORY_MB": 1024}
     assert live_providers.inventories("host")["VCPU"]["max_unit"] == 8
     assert live_providers.traits("gpu") == {"CUSTOM_GOLD", "CUSTOM_ROOST_OWNER_HOST"}
@@ -114,7 +114,7 @@ def test_diff_finds_a_later_change_of_an_exported_tree(live_providers: LiveProvi
     live_providers.send("PUT", live_providers.path("host", "inventories"), body)
     change = f"{live_providers.name('host')}: inventory VCPU reserved 5 -> 0"
     assert roost("tree", "diff", "-f", "host.yaml").lines == [change]
-    assert roost("tree", "apply", "-f", "host.yaml").lines == [change]
+    assert roost("tree", "apply", "-f", "host.yaml", "--owner", "host").lines == [change]
     assert live_providers.inventories("host")["VCPU"]["reserved"] == 0
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from roost.client.ownership.owner_names import owner_of_trait
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.four_provider_stub import FourProviderStub
@@ -84,6 +86,31 @@ def test_json_nests_children_in_their_parents(host: LiveProviders) -> None:
     (shared,) = tree["sharing"]
     assert shared["uuid"] == host.uuid("pool")
     assert shared["inventories"]["DISK_GB"]["used"] == 100
+
+
+def test_the_owner_of_a_provider_stands_for_its_mark(live_providers: LiveProviders) -> None:
+    host, gpu = live_providers.name("host"), live_providers.name("gpu")
+    live_providers.add("host", traits=["HW_CPU_X86_AVX"])
+    content = {"providers": [{"name": host, "children": [{"name": gpu}]}]}
+    applied = roost(
+        *("tree", "apply", "-f", "-", "--owner", "rack-team"), stdin=json.dumps(content)
+    )
+    assert applied.status == 0
+    (tree,) = roost("tree", "show", host, "--json").json
+    (child,) = tree["children"]
+    (mark,) = child["traits"]
+    assert owner_of_trait(mark) == "rack-team"
+    assert (tree["owners"], child["owners"]) == ([], ["rack-team"])
+    assert roost("tree", "show", host).lines == [
+        f"{host}  {live_providers.uuid('host')}",
+        "trait HW_CPU_X86_AVX",
+        f"└── {gpu}  {child['uuid']}",
+        "    owner rack-team",
+    ]
+    detailed = roost("tree", "show", host, "--details").lines
+    assert detailed[-2:] == ["    owner rack-team", f"    trait {mark}"]
+    rows = roost("tree", "show", host, "-o", "csv").lines
+    assert (rows[0].split(",")[-1], rows[2].split(",")[-1]) == ("owners", "rack-team")
 
 
 @one_server

@@ -82,7 +82,7 @@ def test_additions_wait_until_the_disk_has_room(
         declared(
             host,
             inventories={"VCPU": {"total": 16}, "MEMORY_MB": {"total": 64}},
-            traits=["CUSTOM_FAST", "CUSTOM_NEW"],
+            traits=["CUSTOM_FAST", "CUSTOM_COMES_LATER"],
         ),
         declared(f"{host}_card", host, inventories={"CUSTOM_CARD": {"total": 1}}),
         declared(f"{host}_disk", host, inventories={"DISK_GB": {"total": 100}}),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from roost.client import provider_finder
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.store import InMemoryOwnershipStore
@@ -37,6 +40,34 @@ def test_providers_of_one_tree_are_declared_together(transport: CountingTranspor
         Declaration((numa, gpu, host, nic)),
         Declaration((new, disk)),
     ]
+
+
+@one_server
+@pytest.mark.parametrize("with_uuid", [True, False])
+def test_one_list_finds_many_trees(
+    transport: CountingTransport, monkeypatch: pytest.MonkeyPatch, with_uuid: bool
+) -> None:
+    live_providers = LiveProviders(transport)
+    live_providers.add("a")
+    live_providers.add("b", "a")
+    declaration = Declaration(
+        tuple(
+            DeclaredProvider(
+                live_providers.name(short), uuid=live_providers.uuid(short) if with_uuid else None
+            )
+            for short in ("b", "c", "d")
+        )
+    )
+    expected = tree_declarations(Placement(transport), declaration)
+    monkeypatch.setattr(provider_finder, "LISTED_FROM", 3)
+    transport.forget()
+    found = tree_declarations(Placement(transport), declaration)
+    assert [request.path for request in transport.requests] == ["/resource_providers"]
+    assert [tree.name for tree in found] == [tree.name for tree in expected]
+    assert (found[0].uuid, found[0].root_uuid) == (
+        live_providers.uuid("b"),
+        live_providers.uuid("a"),
+    )
 
 
 @one_server

@@ -136,7 +136,7 @@ def test_the_attempts_of_one_report_count_as_one(
     machine.report()
     third = machine.cards[2]
     machine.driver.found = (
-        declared(host, traits=["CUSTOM_NEW"]),
+        declared(host, traits=["CUSTOM_COMES_LATER"]),
         *machine.driver.found[1:3],
     )
     # Three of the four attempts meet a conflict.

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import track
 
+from roost.cli.completers import complete_owners
 from roost.cli.connection import ConnectionSettings, connection_options
+from roost.cli.interruption import Interrupted, ending_after_steps
+from roost.cli.progress_bar import progress_bar
+from roost.cli.records_option import records_option
 from roost.cli.terminal import echo_line
+from roost.cli.tree.file_owner import owner_of_file
+from roost.cli.tree.results import ApplyResults
 from roost.cli.usage_status import usage_status
 from roost.client.drivers.file import PLACEHOLDER
 from roost.client.errors import NotConfigured
-from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
-from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.store import FileOwnershipStore
+from roost.client.ownership.tree_application import TreeApplication
 from roost.client.ownership.tree_declaration import TreeDeclaration, tree_declarations, withdrawals
 from roost.client.placement import Placement
-from roost.client.reporting.reporter import Reporter
-from roost.client.tree_file import STANDARD_INPUT, TreeFile, read_tree_file
+from roost.client.transport.http import KEPT_CONNECTIONS
+from roost.client.tree_file import TreeFile, read_tree_file
+from roost.model.text import counted
 
-EXIT_UNKNOWN = 1
+EXIT_FAILED = 1
 EXIT_DIFFERENT = 2
+EXIT_KEPT = 3
+
+_JOBS = 8
+_NAMED_MAX = 5
 
 _OPTIONS = (
     click.option(
@@ -42,16 +50,11 @@ _OPTIONS = (
     click.option(
         "--owner",
         metavar="NAME",
-        help="Name to write under. [default: `owner` in the file, or the file's name without its "
-        "ending]",
+        shell_complete=complete_owners,
+        help="Name to write under; the first use of a file needs it. [default: `owner` in the "
+        "file, or the file's name without its ending if this owner has records]",
     ),
-    click.option(
-        "--records",
-        metavar="DIRECTORY",
-        type=click.Path(path_type=Path, file_okay=False),
-        help="Directory with the records of what this owner wrote. [default: $STATE_DIRECTORY, "
-        "or a directory of the user such as ~/.local/state/roost/owners]",
-    ),
+    records_option,
     click.option(
         "--adopt",
         is_flag=True,
@@ -62,6 +65,14 @@ _OPTIONS = (
         "--prune",
         is_flag=True,
         help="Also remove what this owner wrote in trees that the file no longer mentions.",
+    ),
+    click.option(
+        "--jobs",
+        metavar="NUMBER",
+        type=click.IntRange(1, KEPT_CONNECTIONS),
+        default=_JOBS,
+        show_default=True,
+        help="How many requests to send at a time; trees are independent of each other.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print the changes as JSON."),
 )
@@ -76,6 +87,7 @@ class _ApplyOptions:
     records: Path | None
     adopt: bool
     prune: bool
+    jobs: int
     as_json: bool
 
 
@@ -101,6 +113,11 @@ A small file (`roost tree export` prints larger ones):
 Examples:
   roost tree apply -f rack-1.yaml --dry-run
   roost tree apply -f rack-1.yaml --owner network-team
+
+\b
+Exit status: 0 if all that the file declares is true now, 3 if something was kept.
+1 if a tree or the command failed, 2 after wrong options, 130 after Ctrl-C.
+--dry-run is a success also if something would be kept.
 """,
 )
 @_file_options
@@ -111,17 +128,20 @@ def apply(*, connection: ConnectionSettings, dry_run: bool, **options: Any) -> N
 
     The command adds missing providers, inventories, traits and aggregates, and corrects
     inventories. It removes what this owner wrote earlier and no longer declares. It keeps what
-    other owners wrote on the same providers.
+    other owners wrote on the same providers. A tree that fails holds up no other one.
     """
-    _carry_out(connection, _ApplyOptions(**options), dry_run=dry_run)
+    results = _carry_out(connection, _ApplyOptions(**options), dry_run=dry_run)
+    if results.kept and not dry_run:
+        sys.exit(EXIT_KEPT)
 
 
 @click.command(
-    cls=usage_status(EXIT_UNKNOWN),
+    cls=usage_status(EXIT_FAILED),
     short_help="Print what `apply` would change.",
     epilog="""\b
-Example:
+Examples:
   roost tree diff -f rack-1.yaml
+  roost tree diff -f rack-1.yaml --owner network-team --prune
 
 \b
 Exit status: 0 if nothing would change, 2 if something would, 1 after an error.
@@ -131,38 +151,86 @@ Exit status: 0 if nothing would change, 2 if something would, 1 after an error.
 @connection_options
 def diff(*, connection: ConnectionSettings, **options: Any) -> None:
     """Print what `roost tree apply` would change, and change nothing."""
-    if _carry_out(connection, _ApplyOptions(**options), dry_run=True):
+    if _carry_out(connection, _ApplyOptions(**options), dry_run=True).is_different:
         sys.exit(EXIT_DIFFERENT)
 
 
-def _carry_out(connection: ConnectionSettings, options: _ApplyOptions, *, dry_run: bool) -> bool:
-    """Apply or compare a file; whether the server and the file differ."""
+def _carry_out(
+    connection: ConnectionSettings, options: _ApplyOptions, *, dry_run: bool
+) -> ApplyResults:
+    """Apply or compare a file, and print the results; a failure is status 1."""
     tree_file = read_tree_file(options.path)
     for warning in tree_file.warnings:
         echo_line(f"warning: {warning}", err=True)
     _refuse_placeholders(options.path, tree_file)
-    name = _owner_name(options, tree_file)
-    records = FileOwnershipStore(name, options.records)
+    owner = owner_of_file(
+        options.path, tree_file, options.owner, options.records, writes=not dry_run
+    )
+    records = FileOwnershipStore(owner, options.records)
     with connection.open() as transport, nullcontext() if dry_run else records.held():
         placement = Placement(transport)
-        reporter = DeclarativeReporter(Reporter(transport), name, records, adopt=options.adopt)
         declared = tree_declarations(placement, tree_file.declaration)
         undeclared = list(withdrawals(placement, records, declared))
-        trees = declared + (undeclared if options.prune else [])
-        with _printing(options, name, dry_run) as print_report:
-            # Only the result of each report is kept: a file may have thousands of trees.
-            different = [
-                print_report(tree, tree.apply(reporter, dry_run=dry_run))
-                for tree in _with_progress(trees)
-            ]
-    if undeclared and not options.prune:
-        names = ", ".join(tree.name for tree in undeclared)
-        echo_line(
-            f"{name} declared parts of {names} before, which are not in the file and stay; "
-            "--prune removes them",
-            err=True,
+        withdrawn = undeclared if options.prune else []
+        total = len(declared) + len(withdrawn)
+        results = ApplyResults(owner, total, dry_run, options.as_json)
+        with ending_after_steps() as asked_to_end:
+            application = TreeApplication(
+                transport,
+                owner,
+                records,
+                jobs=options.jobs,
+                adopt=options.adopt,
+                dry_run=dry_run,
+                stop=asked_to_end,
+            )
+            # A second Ctrl-C leaves the trees under way alone; the results so far are printed.
+            with suppress(KeyboardInterrupt), _progress(application, asked_to_end) as advance:
+                for applied in application.apply(declared, withdrawn):
+                    results.take(applied)
+                    advance(total, 1)
+        if undeclared and not options.prune:
+            _tell_undeclared(owner, undeclared)
+        results.finish()
+        _end_early(results, is_interrupted=asked_to_end.is_set())
+    if results.failed:
+        sys.exit(EXIT_FAILED)
+    return results
+
+
+def _progress(
+    application: TreeApplication, asked_to_end: Event
+) -> AbstractContextManager[Callable[[int, int], None]]:
+    def remark() -> str:
+        if asked_to_end.is_set():
+            return "ending after the trees under way; Ctrl-C again ends at once"
+        return f"{application.failures} failed" if application.failures else ""
+
+    what = "comparing trees" if application.dry_run else "applying trees"
+    return progress_bar(what, transient=True, remark=remark)
+
+
+def _end_early(results: ApplyResults, *, is_interrupted: bool) -> None:
+    """End the command if the operator did, or if every further tree would fail alike."""
+    if is_interrupted:
+        raise Interrupted(
+            f"Interrupted. {results.done} of {counted(results.total, 'tree')} done. Run the same "
+            "command again: it continues."
         )
-    return any(different)
+    for applied in results.failed:
+        if applied.ends_all and applied.error is not None:
+            raise applied.error
+
+
+def _tell_undeclared(owner: str, undeclared: list[TreeDeclaration]) -> None:
+    names = [tree.name for tree in undeclared[:_NAMED_MAX]]
+    more = len(undeclared) - len(names)
+    listed = ", ".join(names) + (f" and {more} more" if more else "")
+    echo_line(
+        f"{owner} declared parts of {listed} before, which are not in the file and stay; "
+        "--prune removes them",
+        err=True,
+    )
 
 
 def _refuse_placeholders(path: str, tree_file: TreeFile) -> None:
@@ -172,59 +240,3 @@ def _refuse_placeholders(path: str, tree_file: TreeFile) -> None:
                 f"{path}:{tree_file.lines[provider.name]}: `{provider.name}` is a name on the host "
                 "that `roost agent --driver file` runs on; write the name out for this command"
             )
-
-
-def _owner_name(options: _ApplyOptions, tree_file: TreeFile) -> str:
-    given = options.owner or tree_file.owner
-    if given:
-        return owner_name(given)
-    if options.path == STANDARD_INPUT:
-        raise NotConfigured("The declaration has no owner. Give --owner, or `owner:` in the file.")
-    try:
-        return owner_name(Path(options.path).stem)
-    except NotConfigured as error:
-        raise NotConfigured(f"{error}; give --owner, or `owner:` in the file") from None
-
-
-def _with_progress(trees: list[TreeDeclaration]) -> Iterator[TreeDeclaration]:
-    console = Console(stderr=True)
-    few = len(trees) < 3
-    yield from track(
-        trees, "Trees", console=console, transient=True, disable=few or not console.is_terminal
-    )
-
-
-@contextmanager
-def _printing(
-    options: _ApplyOptions, owner: str, dry_run: bool
-) -> Iterator[Callable[[TreeDeclaration, Report], bool]]:
-    """Print each report as it comes, or all reports at the end as one JSON value.
-
-    Yields a function that prints a report and returns whether it has a difference.
-    """
-    printed: list[dict[str, Any]] = []
-    changes = 0
-
-    def print_report(tree: TreeDeclaration, report: Report) -> bool:
-        nonlocal changes
-        lines = report.difference.lines()
-        changes += len(lines)
-        if options.as_json:
-            difference = report.difference.as_json()
-            printed.append({"tree": tree.name, "difference": difference, "kept": list(report.kept)})
-        else:
-            for line in lines:
-                echo_line(line)
-            for line in report.kept:
-                echo_line(f"kept: {line}")
-        return bool(report.difference)
-
-    try:
-        yield print_report
-    finally:
-        if options.as_json:
-            click.echo(json.dumps({"owner": owner, "dry_run": dry_run, "trees": printed}, indent=2))
-    if not options.as_json:
-        verb = "would be made" if dry_run else "made"
-        noun = "change" if changes == 1 else "changes"
-        echo_line(f"{changes} {noun} {verb}, as owner {owner}", err=True)

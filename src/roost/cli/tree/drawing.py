@@ -12,7 +12,8 @@ from rich.tree import Tree
 
 from roost.cli.bars import Ink, amount, ink_for, usage_bar
 from roost.cli.terminal import UNBROKEN_WIDTH
-from roost.client.inspection import InspectedTree
+from roost.client.inspection import InspectedTree, owners_of
+from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.provider_tree import ProviderData
 from roost.model.inventory import Inventory
 from roost.model.text import printable
@@ -77,11 +78,21 @@ class _Painter:
         for name, fields in sorted(provider.inventory.items()):
             label.append(f"\n{printable(name):{width}}  ", style="not bold")
             label.append_text(_bar(name, fields, used.get(name, 0), self.ink))
-        for noun, items in (("trait", provider.traits), ("aggregate", provider.aggregates)):
+        owners = owners_of(provider)
+        if owners:
+            noun = "owner" if len(owners) == 1 else "owners"
+            label.append(f"\n{noun} {printable(', '.join(owners))}", style="not bold")
+        for noun, items in (("trait", self.traits(provider)), ("aggregate", provider.aggregates)):
             if items:
                 listed = printable(_listed(noun, items, self.details))
                 label.append(f"\n{listed}", style="not bold dim")
         return label
+
+    def traits(self, provider: ProviderData) -> set[str]:
+        """The traits to draw: without details, the line of the owner stands for its mark."""
+        if self.details:
+            return provider.traits
+        return {trait for trait in provider.traits if not is_owner_trait(trait)}
 
 
 def _bar(name: str, fields: Mapping[str, Any], used: int, ink: Ink) -> Text:

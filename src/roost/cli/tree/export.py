@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import click
-from rich.console import Console
-from rich.progress import track
 
+from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.client.declaration import Declaration
-from roost.client.inspection import declaration_of
+from roost.cli.progress_bar import progress_bar
+from roost.cli.words import WORD
+from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.inspection import declarations_of
 from roost.client.lookup import find_provider
 from roost.client.placement import Placement
 from roost.client.tree_file import render_tree_file
@@ -22,7 +23,9 @@ Examples:
   roost tree export --json > everything.json
 """,
 )
-@click.argument("names", metavar="[NAME_OR_UUID]...", nargs=-1)
+@click.argument(
+    "names", type=WORD, metavar="[NAME_OR_UUID]...", nargs=-1, shell_complete=complete_providers
+)
 @click.option("--owner", metavar="NAME", help="Name this owner in the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
 @connection_options
@@ -40,14 +43,11 @@ def export(
             roots = list(dict.fromkeys(found))
         else:
             roots = [provider["uuid"] for provider in placement.roots()]
-        console = Console(stderr=True)
-        providers = [
-            provider
-            for root in track(
-                roots, "Reading trees", console=console, disable=not console.is_terminal
-            )
-            for provider in declaration_of(placement, root).providers
-        ]
+        providers: list[DeclaredProvider] = []
+        with progress_bar("reading trees", transient=True) as advance:
+            for declaration in declarations_of(placement, roots):
+                providers += declaration.providers
+                advance(len(roots), 1)
     text = render_tree_file(Declaration(tuple(providers)), owner, as_json=as_json)
     # A tree file is UTF-8 even if the terminal has another encoding.
     click.echo(text.encode(), nl=False)

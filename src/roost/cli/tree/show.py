@@ -12,7 +12,7 @@ from roost.cli.table import Table, TableColumn
 from roost.cli.tree.drawing import TreeDrawing
 from roost.cli.watching import present, watch_option
 from roost.cli.words import WORD
-from roost.client.inspection import InspectedTree, inspect_tree
+from roost.client.inspection import InspectedTree, inspect_tree, owners_of
 from roost.client.lookup import find_provider
 from roost.client.placement import Placement
 from roost.model.inventory import Inventory
@@ -31,6 +31,7 @@ _COLUMNS = (
     TableColumn("ALLOCATION RATIO", right=True),
     TableColumn("TRAITS"),
     TableColumn("AGGREGATES"),
+    TableColumn("OWNERS"),
 )
 
 
@@ -78,31 +79,42 @@ Examples:
         (total - reserved) x allocation ratio. JSON and YAML nest children in their parents; CSV
         has a line for each inventory.
         """
-        hidden = 0
-        found: list[InspectedTree] = []
-
         with connection.open() as transport:
-            placement = Placement(transport)
-
-            def read() -> Output:
-                nonlocal hidden, found
-                roots, hidden = _roots(placement, names, limit)
-                found = [inspect_tree(placement, root) for root in roots]
-                return _output(found, details=details)
-
-            present(read, output, watch)
-        if hidden:
-            click.echo(f"... and {hidden} more trees: name some, or --limit 0", err=True)
-        elif not found:
-            click.echo(
-                "There are no providers yet. `roost agent --driver linux` reports this host.",
-                err=True,
-            )
+            reading = _Reading(Placement(transport), names, limit)
+            present(lambda: _output(reading.trees(), details=details), output, watch)
+        reading.tell_what_is_not_shown()
 
     return draw_trees
 
 
 show = drawing_command("tree show")
+
+
+class _Reading:
+    """Reads the trees that the operator named, or the first ones of all."""
+
+    def __init__(self, placement: Placement, names: tuple[str, ...], limit: int) -> None:
+        self._placement = placement
+        self._names = names
+        self._limit = limit
+        self._hidden = 0
+        self._is_empty = True
+
+    def trees(self) -> list[InspectedTree]:
+        """The trees as they are now."""
+        roots, self._hidden = _roots(self._placement, self._names, self._limit)
+        self._is_empty = not roots
+        return [inspect_tree(self._placement, root) for root in roots]
+
+    def tell_what_is_not_shown(self) -> None:
+        """Print how many trees the last picture left out, or why it was empty."""
+        if self._hidden:
+            click.echo(f"... and {self._hidden} more trees: name some, or --limit 0", err=True)
+        elif self._is_empty:
+            click.echo(
+                "There are no providers yet. `roost agent --driver linux` reports this host.",
+                err=True,
+            )
 
 
 def _output(trees: list[InspectedTree], *, details: bool) -> Output:
@@ -120,6 +132,7 @@ def _rows(inspected: InspectedTree) -> list[list[object]]:
     for provider in inspected.members():
         head: list[object] = [root.name, provider.name, provider.uuid]
         tail: list[object] = [sorted(provider.traits), sorted(provider.aggregates)]
+        tail.append(owners_of(provider))
         used = inspected.usages.get(provider.uuid, {})
         for name, fields in sorted(provider.inventory.items()):
             capacity = Inventory(name, **fields).capacity

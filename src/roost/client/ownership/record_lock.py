@@ -4,11 +4,50 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from roost.client.errors import RecordsInUse
+
+_ATTEMPTS = 5
+_ATTEMPT_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """The process that holds a lock; its command is empty if the process shows none."""
+
+    process_id: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"process {self.process_id}" + (f" ({self.command})" if self.command else "")
+
+
+def lock_holder(path: Path) -> LockHolder | None:
+    """The process that holds the lock; `None` if none holds it.
+
+    A process that crashed leaves its number behind. So the lock decides, not the number.
+    """
+    try:
+        with path.open() as file:
+            process_id = file.read().strip()
+            if not process_id.isdecimal() or _can_be_locked(file.fileno()):
+                return None
+    except OSError:
+        return None
+    return LockHolder(int(process_id), _command_of(process_id))
+
+
+def _can_be_locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
@@ -18,15 +57,26 @@ def held_lock(path: Path) -> Iterator[None]:
     The kernel releases the lock when its process ends, however that happens.
     """
     with _opened(path) as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RecordsInUse(_described(path)) from None
+        if not _is_locked(handle):
+            raise RecordsInUse(_described(path))
         _write(handle, f"{os.getpid()}\n")
         try:
             yield
         finally:
             _write(handle, "")
+
+
+def _is_locked(handle: int) -> bool:
+    """Lock a file; whether that succeeded."""
+    for _ in range(_ATTEMPTS):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # `lock_holder` in another process may have the lock for a moment.
+            time.sleep(_ATTEMPT_SECONDS)
+        else:
+            return True
+    return False
 
 
 @contextmanager
@@ -55,8 +105,7 @@ def _write(handle: int, text: str) -> None:
 
 
 def _described(path: Path) -> str:
-    holder = path.read_text().strip() if path.exists() else ""
-    process = f"process {holder}{_command_of(holder)}" if holder else "another process"
+    process = lock_holder(path) or "another process"
     return (
         f"The ownership records in {path.with_suffix('')} are in use by {process}. Two processes "
         "with one owner undo each other: wait until it ends, stop it, or give this one another "
@@ -65,9 +114,9 @@ def _described(path: Path) -> str:
 
 
 def _command_of(process_id: str) -> str:
-    """The command line of a process, in brackets; empty if the process shows none."""
+    """The command line of a process; empty if the process shows none."""
     try:
         words = Path("/proc", process_id, "cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return f" ({b' '.join(words).decode(errors='replace').strip()[:100]})"
+    return b" ".join(words).decode(errors="replace").strip()[:100]

@@ -19,7 +19,7 @@ from roost.client.errors import NotConfigured, PlacementError, RecordsUnavailabl
 from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.record import OwnershipRecord
 from roost.client.ownership.record_body import parsed_record, rendered_record
-from roost.client.ownership.record_lock import held_lock
+from roost.client.ownership.record_lock import LockHolder, held_lock, lock_holder
 from roost.model.identifiers import is_uuid
 
 _DRAFT = ".new"
@@ -71,6 +71,19 @@ class FileOwnershipStore:
         self._prepare()
         with held_lock(self._directory.with_suffix(_LOCK)):
             yield
+
+    def holder(self) -> LockHolder | None:
+        """The process that holds the records; `None` if none holds them."""
+        return lock_holder(self._directory.with_suffix(_LOCK))
+
+    def written_at(self) -> float | None:
+        """When a record was last saved, in seconds since the epoch; `None` without records."""
+        times = []
+        for path in self._directory.glob("*.json"):
+            # The process that holds the records may remove one meanwhile.
+            with suppress(OSError):
+                times.append(path.stat().st_mtime)
+        return max(times, default=None)
 
     def _prepare(self) -> None:
         try:
@@ -139,7 +152,8 @@ class FileOwnershipStore:
 
     def trees(self) -> list[str]:
         """The root uuids of all trees that have a record."""
-        unsaved = {uuid for uuid, record in self._unsaved.items() if record.providers}
+        # Several threads may save trees at once, so this one looks at a copy.
+        unsaved = {uuid for uuid, record in dict(self._unsaved).items() if record.providers}
         return sorted(unsaved.union(path.stem for path in self._directory.glob("*.json")))
 
     def _path(self, root_uuid: str) -> Path:

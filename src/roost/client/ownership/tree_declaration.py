@@ -9,6 +9,7 @@ from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.ownership.store import OwnershipStore
 from roost.client.placement import Placement
+from roost.client.provider_finder import ProviderFinder
 from roost.model.identifiers import new_uuid
 
 
@@ -27,10 +28,11 @@ class TreeDeclaration:
     def apply(self, reporter: DeclarativeReporter, *, dry_run: bool) -> Report:
         """Make the declaration true, or report what that would change."""
         act = reporter.preview if dry_run else reporter.declare
-        report = act(self.declaration, self.name, self.uuid)
-        # One command may apply thousands of trees, and needs each of them once.
-        reporter.reporter.forget(self.uuid)
-        return report
+        try:
+            return act(self.declaration, self.name, self.uuid)
+        finally:
+            # One command may apply thousands of trees, and needs each of them once.
+            reporter.reporter.forget(self.uuid)
 
 
 def tree_declarations(placement: Placement, declaration: Declaration) -> list[TreeDeclaration]:
@@ -39,9 +41,11 @@ def tree_declarations(placement: Placement, declaration: Declaration) -> list[Tr
     A provider that is declared without parent may have one on the server.
     """
     found: dict[str, tuple[DeclaredProvider, str, list[DeclaredProvider]]] = {}
-    for tree in declaration.trees().values():
+    trees = declaration.trees().values()
+    finder = ProviderFinder(placement, len(trees))
+    for tree in trees:
         root = tree.providers[0]
-        uuid, root_uuid = _locate(placement, root)
+        uuid, root_uuid = _locate(finder, root)
         _, _, members = found.setdefault(root_uuid, (root, uuid, []))
         members += tree.providers
     return [
@@ -59,21 +63,22 @@ def withdrawals(
     another server.
     """
     trees = {tree.root_uuid for tree in declared}
-    for root_uuid in store.trees():
-        if root_uuid in trees:
-            continue
-        provider = placement.provider(root_uuid)
+    recorded = [root_uuid for root_uuid in store.trees() if root_uuid not in trees]
+    finder = ProviderFinder(placement, len(recorded))
+    for root_uuid in recorded:
+        provider = finder.with_uuid(root_uuid)
         # A root that was moved below a declared tree belongs to that tree.
         if provider is not None and provider["root_provider_uuid"] not in trees:
             yield TreeDeclaration(provider["name"], root_uuid, root_uuid, Declaration(()))
 
 
-def _locate(placement: Placement, provider: DeclaredProvider) -> tuple[str, str]:
+def _locate(finder: ProviderFinder, provider: DeclaredProvider) -> tuple[str, str]:
     """The uuid of a provider, and that of the root of its tree."""
     if provider.uuid is not None:
-        found = placement.provider(provider.uuid)
+        found = finder.with_uuid(provider.uuid)
         return provider.uuid, found["root_provider_uuid"] if found else provider.uuid
-    for named in placement.providers_named(provider.name):
+    named = finder.named(provider.name)
+    if named is not None:
         return named["uuid"], named["root_provider_uuid"]
     uuid = new_uuid()
     return uuid, uuid

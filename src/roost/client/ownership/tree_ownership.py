@@ -54,11 +54,10 @@ class TreeOwnership:
         self, tree: ProviderTree, stored: OwnershipRecord | None
     ) -> OwnershipRecord | None:
         """The record, and those of members of the tree that were roots when they were stored."""
-        members = set(tree.get_provider_uuids_in_tree(self._root_uuid)) - {self._root_uuid}
         former = {
             uuid: record
-            for uuid in members.intersection(self._store.trees())
-            if (record := self._store.load(uuid)) is not None
+            for uuid in tree.get_provider_uuids_in_tree(self._root_uuid)
+            if uuid != self._root_uuid and (record := self._store.load(uuid)) is not None
         }
         if not former:
             return stored

@@ -30,7 +30,8 @@ from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderSubTree, ProviderTree
 from roost.client.reporting.difference import Difference, difference
 from roost.client.reporting.host_cache import HostCache
-from roost.client.reporting.tree_reader import TreeReader, demanding_existence
+from roost.client.reporting.known_names import KnownNames
+from roost.client.reporting.tree_reader import READ_CONCURRENCY, TreeReader, demanding_existence
 from roost.client.reporting.tree_writer import StepwiseWriter, TreeWriter
 from roost.client.transport import Transport
 from roost.model.identifiers import new_uuid
@@ -63,6 +64,9 @@ class Reporter:
     The reporter caches trees for `refresh_seconds`. Then it compares generations, and reads the
     providers that have changed. After `reread_seconds` it reads the whole tree, because clients
     before 1.19 change aggregates without a new generation.
+
+    One thread at a time uses a reporter. Reporters of several threads may share a transport and
+    `known_names`. The reporter reads so many providers of a tree at once as `concurrency` says.
     """
 
     def __init__(
@@ -74,10 +78,12 @@ class Reporter:
         attempts: int = 4,
         clock: Callable[[], float] = time.monotonic,
         writer: TreeWriter | None = None,
+        concurrency: int = READ_CONCURRENCY,
+        known_names: KnownNames | None = None,
     ) -> None:
         self.placement = Placement(transport)
-        reader = TreeReader(self.placement)
-        self._writer = writer or StepwiseWriter(self.placement, reader)
+        reader = TreeReader(self.placement, concurrency)
+        self._writer = writer or StepwiseWriter(self.placement, reader, known_names)
         self._cache = HostCache(
             reader, refresh_seconds=refresh_seconds, reread_seconds=reread_seconds, clock=clock
         )

@@ -16,6 +16,9 @@ from roost.client.placement import Placement, ProviderBody
 from roost.client.placement.answers import Inventories
 from roost.client.provider_tree import ProviderTree
 
+READ_CONCURRENCY = 4
+"""The number of providers that are read at once, unless a caller gives another one."""
+
 CONSISTENT_READ_ATTEMPTS = 4
 """Another writer may change a provider between its reads; then they are repeated."""
 
@@ -33,7 +36,7 @@ class Associations:
 class TreeReader:
     """Reads trees; a provider that has kept its generation is not read again."""
 
-    def __init__(self, placement: Placement, concurrency: int = 4) -> None:
+    def __init__(self, placement: Placement, concurrency: int = READ_CONCURRENCY) -> None:
         self._placement = placement
         self._concurrency = concurrency
 
@@ -108,9 +111,10 @@ class TreeReader:
             set_associations(tree, uuid, associations)
 
     def _all_associations(self, uuids: Sequence[str]) -> Mapping[str, Associations]:
-        if len(uuids) <= 1:
+        threads = min(self._concurrency, len(uuids))
+        if threads <= 1:
             return {uuid: self.associations(uuid) for uuid in uuids}
-        with ThreadPoolExecutor(min(self._concurrency, len(uuids))) as executor:
+        with ThreadPoolExecutor(threads) as executor:
             return dict(zip(uuids, executor.map(self.associations, uuids), strict=True))
 
 

@@ -1,0 +1,140 @@
+"""Declared trees are made true, several at a time; a tree that fails holds up no other one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Event
+
+from roost.client.errors import (
+    PlacementAPIConnectFailure,
+    PlacementError,
+    ResourceProviderRetrievalFailed,
+    TraitRetrievalFailed,
+    TransportFailed,
+)
+from roost.client.outcome import Outcome, outcome_of
+from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.store import OwnershipStore
+from roost.client.ownership.tree_declaration import TreeDeclaration
+from roost.client.parallel import in_order
+from roost.client.placement import Placement
+from roost.client.reporting.known_names import KnownNames
+from roost.client.reporting.reporter import Reporter
+from roost.client.transport import Transport
+
+_READ_FAILURES = (ResourceProviderRetrievalFailed, TraitRetrievalFailed)
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedTree:
+    """A tree with its report, or with the error that ended its report."""
+
+    tree: TreeDeclaration
+    report: Report | None = None
+    error: PlacementError | None = None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the server may have carried out the write that failed."""
+        if self.error is None or isinstance(self.error.__cause__ or self.error, _READ_FAILURES):
+            return False
+        return outcome_of(self.error) is Outcome.UNKNOWN
+
+    @property
+    def may_succeed_later(self) -> bool:
+        """Whether the tree may have failed because of other trees that were written meanwhile."""
+        return self.error is not None and not isinstance(self.error, TransportFailed)
+
+    @property
+    def ends_all(self) -> bool:
+        """Whether every tree would fail with the same error."""
+        error = self.error
+        return isinstance(error, PlacementAPIConnectFailure) or (
+            error is not None and error.status == 401
+        )
+
+
+class TreeApplication:
+    """Applies or compares trees as one owner.
+
+    `jobs` is the number of requests under way at a time. Trees are independent, so each has a
+    thread; fewer trees than jobs share out the rest among the reads of each tree. Once `stop` is
+    set, no further tree begins.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        owner: str,
+        store: OwnershipStore,
+        *,
+        jobs: int,
+        adopt: bool = False,
+        dry_run: bool = False,
+        stop: Event | None = None,
+    ) -> None:
+        self._transport = transport
+        self._owner = owner
+        self._store = store
+        self._jobs = jobs
+        self._adopt = adopt
+        self.dry_run = dry_run
+        self._stop = stop or Event()
+        self._is_hopeless = Event()
+        self._failed: list[AppliedTree] = []
+        self._known_names = KnownNames(Placement(transport))
+
+    @property
+    def failures(self) -> int:
+        """The number of trees that have failed so far, before a second attempt."""
+        return len(self._failed)
+
+    def apply(
+        self, declared: Sequence[TreeDeclaration], withdrawn: Sequence[TreeDeclaration] = ()
+    ) -> Iterator[AppliedTree]:
+        """Each tree in order, as soon as it and those before it are done; withdrawn ones follow.
+
+        A tree that fails may need a name that another tree still has, and some servers fail if
+        several clients write at once. So such a tree comes last, after a second attempt alone.
+        The iteration ends early if `stop` is set, or if no tree can succeed.
+        """
+        for trees in (declared, withdrawn):
+            for applied in self._attempted(trees):
+                if applied.error is None:
+                    yield applied
+                else:
+                    self._failed.append(applied)
+        again = not self.dry_run and len(declared) + len(withdrawn) > 1
+        for applied in self._failed:
+            waits = again and applied.may_succeed_later
+            yield next(self._attempted([applied.tree]), applied) if waits else applied
+
+    def _attempted(self, trees: Sequence[TreeDeclaration]) -> Iterator[AppliedTree]:
+        """Each tree in order after one attempt, without those that were not begun."""
+        threads = max(1, min(self._jobs, len(trees)))
+        reporters: SimpleQueue[DeclarativeReporter] = SimpleQueue()
+        for _ in range(threads):
+            reporters.put(self._reporter(max(1, self._jobs // threads)))
+
+        def attempt(tree: TreeDeclaration) -> AppliedTree | None:
+            if self._stop.is_set() or self._is_hopeless.is_set():
+                return None
+            reporter = reporters.get()
+            try:
+                return AppliedTree(tree, tree.apply(reporter, dry_run=self.dry_run))
+            except PlacementError as error:
+                applied = AppliedTree(tree, error=error)
+                if applied.ends_all:
+                    self._is_hopeless.set()
+                return applied
+            finally:
+                reporters.put(reporter)
+
+        yield from (applied for applied in in_order(trees, attempt, threads) if applied is not None)
+
+    def _reporter(self, concurrency: int) -> DeclarativeReporter:
+        """A reporter for one thread; all reporters share the names that the server knows."""
+        reporter = Reporter(self._transport, concurrency=concurrency, known_names=self._known_names)
+        return DeclarativeReporter(reporter, self._owner, self._store, adopt=self._adopt)
