@@ -55,7 +55,7 @@ def progress_bar(
         console=Console(stderr=True),
         disable=silent or not sys.stderr.isatty(),
         transient=transient,
-        # rich would print to standard error what the command prints to a file or a pipe.
+        # What the command prints to a file or a pipe must not go above the bar.
         redirect_stdout=sys.stdout.isatty(),
     ) as progress:
         task = progress.add_task(what, total=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 from rich.console import Console
 from rich.text import Text
@@ -31,6 +33,12 @@ def echo(text: str, *, err: bool = False) -> None:
 def echo_line(text: str, *, err: bool = False) -> None:
     """Print one line; a line feed in a name does not begin another line."""
     click.echo(printable(text), err=err)
+
+
+def echo_above_bar(text: str) -> None:
+    """Print one line to standard output; above a progress bar, if the terminal shows one."""
+    # While a bar is shown, rich has put its own file in place. click finds the terminal below it.
+    click.echo(printable(text), file=sys.stdout)
 
 
 def plain(text: str, style: str = "") -> Text:

@@ -186,6 +186,7 @@ def _carry_out(
             )
             # A second Ctrl-C leaves the trees under way alone; the results so far are printed.
             with suppress(KeyboardInterrupt), _progress(application, asked_to_end) as advance:
+                advance(total, 0)
                 for applied in application.apply(declared, withdrawn):
                     results.take(applied)
                     advance(total, 1)

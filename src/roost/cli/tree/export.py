@@ -45,6 +45,7 @@ def export(
             roots = [provider["uuid"] for provider in placement.roots()]
         providers: list[DeclaredProvider] = []
         with progress_bar("reading trees", transient=True) as advance:
+            advance(len(roots), 0)
             for declaration in declarations_of(placement, roots):
                 providers += declaration.providers
                 advance(len(roots), 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from roost.cli.terminal import echo_line
+from roost.cli.terminal import echo_above_bar, echo_line
 from roost.client.ownership.declarative_reporter import Report
 from roost.client.ownership.tree_application import AppliedTree
 from roost.model.text import counted
@@ -76,7 +76,7 @@ class ApplyResults:
             )
             return
         for line in (*lines, *(f"kept: {line}" for line in report.kept)):
-            echo_line(line)
+            echo_above_bar(line)
 
     def _as_json(self) -> dict[str, Any]:
         return {
