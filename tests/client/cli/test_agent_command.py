@@ -174,10 +174,10 @@ def test_an_error_lists_the_problems_of_a_file() -> None:
     [
         (["--driver", "solaris"], "There is no driver 'solaris'"),
         (["--driver", "file"], "path (required)"),
-        (["--driver", "file", "--option", "path"], "--option path: write it as KEY=VALUE"),
+        (["--driver", "file", "--option", "path"], "path: write it as KEY=VALUE"),
         (["--driver", "file", "--option", "=x"], "KEY=VALUE"),
         (["--driver", "file", "--option", "path=x", "--option", "size=8"], "size"),
-        (["--driver", "linux", "--uuid", "host-1"], "--uuid host-1: that is no UUID"),
+        (["--driver", "linux", "--uuid", "host-1"], "'--uuid': host-1: that is no UUID"),
         (["--driver", "linux", "--owner", "the rack"], "'the rack' cannot be an owner"),
         (["--driver", "linux", "--url", "ftp://there"], "http://"),
         (["--driver", "linux", "--records", "file/records"], "Cannot save ownership records"),

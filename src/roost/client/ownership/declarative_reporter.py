@@ -41,12 +41,19 @@ class DeclarativeReporter:
     """
 
     def __init__(
-        self, reporter: Reporter, owner: str, store: OwnershipStore, *, adopt: bool = False
+        self,
+        reporter: Reporter,
+        owner: str,
+        store: OwnershipStore,
+        *,
+        adopt: bool = False,
+        accept_loss: bool = False,
     ) -> None:
         self.reporter = reporter
         self._store = store
         self._owner_trait = trait_of_owner(owner, os_traits.get_traits("OWNER_"))
         self._adopt = adopt
+        self._accept_loss = accept_loss
         self._adopted: set[str] = set()
         self._known_traits: set[str] = set()
 

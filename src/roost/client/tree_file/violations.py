@@ -46,7 +46,7 @@ class WordedSchema:
             place = place.keys[found]
         label = f"`{label.lstrip('.')}`" if label else "this"
         if error.validator == "format":
-            return place.problem(self._formats[error.validator_value].refusal(found))
+            return place.problem(self._formats[str(error.validator_value)].refusal(found))
         violation = _Violation(place, label, found, error.validator_value)
         return place.problem(_WORDINGS[str(error.validator)](violation))
 

@@ -1,0 +1,68 @@
+"""The server of a configured command: an address beats what lower places say of another one.
+
+An address is a URL or a cloud. The places are the command line, the command's own variables, the
+variables of all clients (`ROOST_URL`, `OS_CLOUD`, ...) and the file, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import IntEnum
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from roost.cli.connection import ConnectionSettings
+from roost.client.transport.connecting import names_a_server
+
+
+class Place(IntEnum):
+    """Where an option may stand; the lowest number takes precedence."""
+
+    COMMAND_LINE = 0
+    OWN_VARIABLE = 1
+    CLIENT_VARIABLE = 2
+    FILE = 3
+    NOWHERE = 4
+
+
+_PLACES = {
+    ParameterSource.COMMANDLINE: Place.COMMAND_LINE,
+    ParameterSource.ENVIRONMENT: Place.OWN_VARIABLE,
+    ParameterSource.DEFAULT_MAP: Place.FILE,
+}
+_ADDRESSES = ("url", "cloud")
+# A token and a region belong to an address.
+_BELONGING = ("token", "region")
+
+
+def connection_in_force(
+    ctx: click.Context, connection: ConnectionSettings, environ: Mapping[str, str]
+) -> ConnectionSettings:
+    """The connection without what is out of force; `None` leaves it to the client's variables."""
+    places = {
+        name: _PLACES.get(source, Place.NOWHERE)
+        for name in (*_ADDRESSES, *_BELONGING)
+        if (source := ctx.get_parameter_source(name)) is not None
+    }
+    dropped: dict[str, Any] = dict.fromkeys(out_of_force(places, environ))
+    return replace(connection, **dropped)
+
+
+def out_of_force(places: Mapping[str, Place], environ: Mapping[str, str]) -> list[str]:
+    """The options that a place above theirs puts out of force.
+
+    >>> out_of_force({"url": Place.COMMAND_LINE, "cloud": Place.FILE, "token": Place.FILE}, {})
+    ['cloud', 'token']
+    >>> out_of_force({"url": Place.FILE, "token": Place.OWN_VARIABLE}, {})
+    []
+    """
+    address = min(places.get(name, Place.NOWHERE) for name in _ADDRESSES)
+    if names_a_server(environ):
+        address = min(address, Place.CLIENT_VARIABLE)
+    dropped = [name for name, place in places.items() if Place.NOWHERE > place > address]
+    if environ.get("ROOST_TOKEN") and places.get("token") is Place.FILE:
+        dropped.append("token")
+    return list(dict.fromkeys(dropped))
