@@ -28,7 +28,7 @@ from roost.cli.agent_log import logging_to
 from roost.cli.configured_command import ConfiguredCommand, config_option
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.driver_options import driver_options, owner_option, records_option
-from roost.cli.server_choice import connection_in_force
+from roost.cli.server_choice import options_out_of_force, without
 from roost.cli.terminal import plain
 from roost.cli.tree.declared import form_of, form_option, print_declaration
 from roost.client.agent.agent import Agent
@@ -138,9 +138,10 @@ def agent(
     """
     del config, driver_name, driver_options
     context = click.get_current_context()
-    configuration = AgentConfiguration(context)
+    out_of_force = options_out_of_force(context, os.environ)
+    configuration = AgentConfiguration(context, out_of_force)
+    connection = without(connection, out_of_force)
     options = AgentOptions(**values)
-    connection = connection_in_force(context, connection, os.environ)
     if show_config:
         _show(configuration, connection, as_json=options.as_json)
         return
@@ -187,7 +188,8 @@ def _show(
         click.echo(json.dumps({"file": configuration.file, "options": shown}, indent=2))
     else:
         console = Console(highlight=False)
-        console.print(plain(f"# configuration file: {configuration.file or 'none'}", "bold"))
+        file = configuration.file or "none"
+        console.print(plain(f"# configuration file: {file}", "bold"), soft_wrap=True)
         for line, is_default in setting_lines(settings):
             console.print(plain(line, "dim" if is_default else ""), soft_wrap=True)
     configuration.check_ownership(configuration.load_driver())

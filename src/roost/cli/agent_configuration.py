@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,18 +70,20 @@ class DriverOption:
 
 @dataclass(frozen=True, slots=True)
 class AgentSetting:
-    """An option in force; a secret is hidden."""
+    """An option with its value and its place; a secret is hidden."""
 
     name: str
     value: Any
     origin: str
+    in_force: bool = True
 
 
 class AgentConfiguration:
     """The options of a context, with their origins."""
 
-    def __init__(self, ctx: click.Context) -> None:
+    def __init__(self, ctx: click.Context, out_of_force: Collection[str] = ()) -> None:
         self._ctx = ctx
+        self._out_of_force = out_of_force
 
     @property
     def file(self) -> str | None:
@@ -138,7 +140,7 @@ class AgentConfiguration:
             yield
 
     def settings(self) -> list[AgentSetting]:
-        """All options in force, those of the driver behind its name."""
+        """All options, those of the driver behind its name."""
         found = []
         for option in self._ctx.command.params:
             if not isinstance(option, click.Option) or option.name in ("config", "show_config"):
@@ -148,7 +150,8 @@ class AgentConfiguration:
                 continue
             name = str(option.name)
             value = _shown(name, self._ctx.params[name])
-            found.append(AgentSetting(key_of(option), value, origin(self._ctx, name)))
+            in_force = name not in self._out_of_force
+            found.append(AgentSetting(key_of(option), value, origin(self._ctx, name), in_force))
         return found
 
     def _places(self) -> Iterator[tuple[str | None, list[tuple[str, str]], str]]:
@@ -190,9 +193,11 @@ def setting_lines(settings: list[AgentSetting]) -> Iterator[tuple[str, bool]]:
             yield f"{first}:", False
         group = first
         # An option without a value has none in a file, either.
-        key = f"  {rest}" if first else rest if one.value is not None else f"# {rest}"
+        has_effect = one.value is not None and one.in_force
+        key = f"  {rest}" if first else rest if has_effect else f"# {rest}"
         line = f"{key}: {_yaml(one.value)}".rstrip()
-        yield f"{line}    # {one.origin}", one.origin == DEFAULT
+        remark = one.origin if one.in_force else f"{one.origin}, not in force"
+        yield f"{line}    # {remark}", one.origin == DEFAULT
 
 
 def _yaml(value: Any) -> str:

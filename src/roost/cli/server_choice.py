@@ -6,7 +6,7 @@ variables of all clients (`ROOST_URL`, `OS_CLOUD`, ...) and the file, in this or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import IntEnum
 from typing import Any
@@ -38,16 +38,19 @@ _ADDRESSES = ("url", "cloud")
 _BELONGING = ("token", "region")
 
 
-def connection_in_force(
-    ctx: click.Context, connection: ConnectionSettings, environ: Mapping[str, str]
-) -> ConnectionSettings:
-    """The connection without what is out of force; `None` leaves it to the client's variables."""
+def options_out_of_force(ctx: click.Context, environ: Mapping[str, str]) -> list[str]:
+    """The options about the server that an address in a place above theirs puts out of force."""
     places = {
         name: _PLACES.get(source, Place.NOWHERE)
         for name in (*_ADDRESSES, *_BELONGING)
         if (source := ctx.get_parameter_source(name)) is not None
     }
-    dropped: dict[str, Any] = dict.fromkeys(out_of_force(places, environ))
+    return out_of_force(places, environ)
+
+
+def without(connection: ConnectionSettings, names: Iterable[str]) -> ConnectionSettings:
+    """The connection without these options, which leaves them to the variables of clients."""
+    dropped: dict[str, Any] = dict.fromkeys(names)
     return replace(connection, **dropped)
 
 

@@ -16,6 +16,12 @@ from rich.progress import track
 
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.terminal import echo_line
+from roost.cli.tree.driver_diff import (
+    DriverDiffOptions,
+    check_diff_source,
+    diff_driver,
+    driver_diff_options,
+)
 from roost.cli.usage_status import usage_status
 from roost.client.drivers.file import PLACEHOLDER
 from roost.client.errors import NotConfigured
@@ -35,7 +41,6 @@ _OPTIONS = (
         "-f",
         "--file",
         "path",
-        required=True,
         metavar="FILE",
         help="The tree file, YAML or JSON; - for standard input.",
     ),
@@ -113,6 +118,8 @@ def apply(*, connection: ConnectionSettings, dry_run: bool, **options: Any) -> N
     inventories. It removes what this owner wrote earlier and no longer declares. It keeps what
     other owners wrote on the same providers.
     """
+    if options["path"] is None:
+        raise click.UsageError("Missing option '-f' / '--file'.")
     _carry_out(connection, _ApplyOptions(**options), dry_run=dry_run)
 
 
@@ -120,18 +127,30 @@ def apply(*, connection: ConnectionSettings, dry_run: bool, **options: Any) -> N
     cls=usage_status(EXIT_UNKNOWN),
     short_help="Print what `apply` would change.",
     epilog="""\b
-Example:
+Examples:
   roost tree diff -f rack-1.yaml
+  roost tree diff --driver linux
+  roost tree diff --driver linux --offline
 
 \b
 Exit status: 0 if nothing would change, 2 if something would, 1 after an error.
 """,
 )
 @_file_options
+@driver_diff_options
 @connection_options
-def diff(*, connection: ConnectionSettings, **options: Any) -> None:
-    """Print what `roost tree apply` would change, and change nothing."""
-    if _carry_out(connection, _ApplyOptions(**options), dry_run=True):
+def diff(*, connection: ConnectionSettings, of_driver: DriverDiffOptions, **options: Any) -> None:
+    """Print what `roost tree apply` would change, and change nothing.
+
+    With --driver, print what `roost agent` would change with this driver.
+    """
+    check_diff_source(click.get_current_context(), of_driver, options["path"])
+    if of_driver.driver_name is not None:
+        kept = {name: options[name] for name in ("owner", "records", "adopt", "as_json")}
+        is_different = diff_driver(connection, of_driver, **kept)
+    else:
+        is_different = _carry_out(connection, _ApplyOptions(**options), dry_run=True)
+    if is_different:
         sys.exit(EXIT_DIFFERENT)
 
 
