@@ -18,7 +18,7 @@ from roost.cli.connection import ConnectionSettings
 from roost.client.transport.connecting import names_a_server
 
 
-class Place(IntEnum):
+class OptionPlace(IntEnum):
     """Where an option may stand; the lowest number takes precedence."""
 
     COMMAND_LINE = 0
@@ -29,9 +29,9 @@ class Place(IntEnum):
 
 
 _PLACES = {
-    ParameterSource.COMMANDLINE: Place.COMMAND_LINE,
-    ParameterSource.ENVIRONMENT: Place.OWN_VARIABLE,
-    ParameterSource.DEFAULT_MAP: Place.FILE,
+    ParameterSource.COMMANDLINE: OptionPlace.COMMAND_LINE,
+    ParameterSource.ENVIRONMENT: OptionPlace.OWN_VARIABLE,
+    ParameterSource.DEFAULT_MAP: OptionPlace.FILE,
 }
 _ADDRESSES = ("url", "cloud")
 # A token and a region belong to an address.
@@ -41,7 +41,7 @@ _BELONGING = ("token", "region")
 def options_out_of_force(ctx: click.Context, environ: Mapping[str, str]) -> list[str]:
     """The options about the server that an address in a place above theirs puts out of force."""
     places = {
-        name: _PLACES.get(source, Place.NOWHERE)
+        name: _PLACES.get(source, OptionPlace.NOWHERE)
         for name in (*_ADDRESSES, *_BELONGING)
         if (source := ctx.get_parameter_source(name)) is not None
     }
@@ -54,18 +54,18 @@ def without(connection: ConnectionSettings, names: Iterable[str]) -> ConnectionS
     return replace(connection, **dropped)
 
 
-def out_of_force(places: Mapping[str, Place], environ: Mapping[str, str]) -> list[str]:
+def out_of_force(places: Mapping[str, OptionPlace], environ: Mapping[str, str]) -> list[str]:
     """The options that a place above theirs puts out of force.
 
-    >>> out_of_force({"url": Place.COMMAND_LINE, "cloud": Place.FILE, "token": Place.FILE}, {})
-    ['cloud', 'token']
-    >>> out_of_force({"url": Place.FILE, "token": Place.OWN_VARIABLE}, {})
+    >>> out_of_force({"url": OptionPlace.COMMAND_LINE, "token": OptionPlace.FILE}, {})
+    ['token']
+    >>> out_of_force({"url": OptionPlace.FILE, "token": OptionPlace.OWN_VARIABLE}, {})
     []
     """
-    address = min(places.get(name, Place.NOWHERE) for name in _ADDRESSES)
+    address = min(places.get(name, OptionPlace.NOWHERE) for name in _ADDRESSES)
     if names_a_server(environ):
-        address = min(address, Place.CLIENT_VARIABLE)
-    dropped = [name for name, place in places.items() if Place.NOWHERE > place > address]
-    if environ.get("ROOST_TOKEN") and places.get("token") is Place.FILE:
+        address = min(address, OptionPlace.CLIENT_VARIABLE)
+    dropped = [name for name, place in places.items() if OptionPlace.NOWHERE > place > address]
+    if environ.get("ROOST_TOKEN") and places.get("token") is OptionPlace.FILE:
         dropped.append("token")
     return list(dict.fromkeys(dropped))
