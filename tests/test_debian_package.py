@@ -29,7 +29,7 @@ def test_every_file_that_the_recipe_takes_exists() -> None:
         assert (PROJECT / name).is_file(), name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_package_builds_and_its_command_runs(tmp_path: Path) -> None:
     if shutil.which("dpkg-buildpackage") is None or shutil.which("dh") is None:
         note_missing("debhelper", "debhelper is not installed")

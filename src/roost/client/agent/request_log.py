@@ -25,9 +25,9 @@ class LoggedTransport:
         try:
             answer = self._inner.send(request)
         except Exception as error:
-            LOG.debug("%s failed after %.3f s: %s", request, time.monotonic() - began, error)
+            LOG.debug("%s failed after %.3f s: %s", request.shown, time.monotonic() - began, error)
             raise
-        LOG.debug("%s: %d in %.3f s", request, answer.status, time.monotonic() - began)
+        LOG.debug("%s: %d in %.3f s", request.shown, answer.status, time.monotonic() - began)
         return answer
 
     def close(self) -> None:

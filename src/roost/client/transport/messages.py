@@ -34,13 +34,17 @@ class PlacementRequest:
     repeatable: bool = False
 
     def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def shown(self) -> str:
         """The request for messages, in which a long query is cut.
 
-        >>> print(PlacementRequest("GET", "/traits?name=in:" + ",".join(["HW_CPU_X86_AVX"] * 40)))
-        GET /traits?name=in:HW_CPU_X86_AVX,HW_CPU_X86_AVX,HW_CPU_X86... (615 characters)
+        >>> PlacementRequest("GET", "/traits?name=in:" + ",".join(["HW_CPU_X86_AVX"] * 40)).shown
+        'GET /traits?name=in:HW_CPU_X86_AVX,HW_CPU_X86_AVX,HW_CPU_X86... (615 characters)'
         """
         if len(self.path) <= SHOWN_PATH_MAX:
-            return f"{self.method} {self.path}"
+            return str(self)
         shown = self.path[: SHOWN_PATH_MAX - 20]
         return f"{self.method} {shown}... ({len(self.path)} characters)"
 

@@ -195,7 +195,7 @@ class RetryingTransport(ABC):
         if response.status in REDIRECT_STATUSES:
             target = response.headers.get("location", "an address that the answer does not name")
             raise NotConfigured(
-                f"{request}: {self} is not the server but redirects to {target}; "
+                f"{request.shown}: {self} is not the server but redirects to {target}; "
                 "configure the address of the server itself",
                 status=response.status,
                 request_id=response.request_id,
@@ -220,7 +220,7 @@ class RetryingTransport(ABC):
             kind = AnswerLost
             count += ", the server may have carried out an earlier one"
         # Without a connection nothing was sent, so the request does not matter.
-        what = "" if kind is PlacementAPIConnectFailure else f"{request}: "
+        what = "" if kind is PlacementAPIConnectFailure else f"{request.shown}: "
         return kind(
             f"{what}{last.message} ({count})",
             detail=last.detail,
