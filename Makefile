@@ -15,7 +15,7 @@ BENCH ?=
 DIFFERENTIAL ?=
 CLUSTER ?=
 
-.PHONY: help run test test-long check format release conformance bench differential cluster clean
+.PHONY: help run test test-long check format release deb conformance bench differential cluster clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,14 @@ release: $(VENV)/.develops ## Build wheel and sdist into dist/, and check them
 	rm -rf dist
 	$(VENV)/bin/python -m build --outdir dist .
 	$(VENV)/bin/python deploy/check_release.py dist
+
+deb: ## Build the Debian package roost-agent into build/deb/ (needs debhelper and python3-venv)
+	rm -rf build/deb && mkdir -p build/deb/roost
+	cp -r pyproject.toml README.md LICENSE src deploy build/deb/roost/
+	cp -r deploy/debian build/deb/roost/debian
+	find build/deb/roost -name __pycache__ -prune -exec rm -rf {} +
+	cd build/deb/roost && dpkg-buildpackage --build=binary --no-sign
+	rm -rf build/deb/roost && ls build/deb/*.deb
 
 conformance: $(VENV)/.serves $(REFERENCE)/.installed ## Run the reference's API suite against Roost
 	$(REFERENCE)/bin/python conformance/schema.py --roost $(VENV)/bin/roost \

@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
+from roost.cli.agent import agent
+from roost.cli.agent_configuration import DEFAULT_FILE
 from roost.cli.main import cli
 from roost.cli.service_command import EX_CONFIG
 from roost.configuration.unknown_names import options_by_name
@@ -19,8 +21,12 @@ from support.requirements import note_missing
 FOLDER = Path(__file__).parents[1] / "deploy" / "systemd"
 UNITS = sorted(FOLDER.glob("*.service"))
 COMMAND = "/opt/roost/bin/roost"
-# Variables that systemd, or the libraries of OpenStack, give a meaning.
-OTHER_VARIABLES = {"OS_PLACEMENT_CONFIG_DIR", "OS_CLIENT_CONFIG_FILE", "OS_CLOUD"}
+# Variables that systemd, the libraries of OpenStack, or all commands give a meaning.
+OTHER_VARIABLES = {
+    *("OS_PLACEMENT_CONFIG_DIR", "OS_CLIENT_CONFIG_FILE", "OS_CLOUD"),
+    *("ROOST_URL", "ROOST_TOKEN"),
+}
+AGENT = FOLDER / "roost-agent.service"
 
 
 def settings(unit: Path, name: str) -> list[str]:
@@ -63,7 +69,8 @@ def test_the_command_of_a_unit_is_one_that_roost_takes(unit: Path) -> None:
     name, *rest = arguments(unit)
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    # It parses the options, and refuses those that it does not have.
+    # It parses the options, and refuses those that it does not have. The file is the sample.
+    rest = [word.replace("/etc/roost/", f"{FOLDER}/") for word in rest]
     command.make_context(name, rest)
 
 
@@ -81,6 +88,9 @@ def test_a_unit_tells_systemd_all_that_roost_does_at_signals(unit: Path) -> None
 def test_every_variable_of_the_sample_file_means_something(unit: Path) -> None:
     known = options_by_name()
     for name in variables(unit).keys() - OTHER_VARIABLES:
+        if name.startswith("ROOST_AGENT_"):
+            assert name in {option.envvar for option in agent.params}
+            continue
         if name.startswith("ROOST_"):
             assert f"${name}" in unit.read_text()
             continue
@@ -97,3 +107,19 @@ def test_the_user_of_a_unit_is_one_that_sysusers_makes(unit: Path) -> None:
     assert re.search(
         rf"^d \S+ +0750 root {user} ", (FOLDER / "roost.tmpfiles.conf").read_text(), re.M
     )
+
+
+def test_the_unit_of_the_agent_reads_the_default_file_with_a_driver() -> None:
+    assert arguments(AGENT) == ["agent", "--config", str(DEFAULT_FILE)]
+    sample = FOLDER / DEFAULT_FILE.name
+    context = agent.make_context("agent", ["--config", str(sample)])
+    assert context.params["driver_name"] == "linux"
+
+
+def test_the_sandbox_of_the_agent_shows_the_machine() -> None:
+    """Each of these would hide files below /proc, /sys or /dev that drivers read."""
+    for hiding in ("ProcSubset", "PrivateDevices", "RootDirectory", "TemporaryFileSystem"):
+        assert settings(AGENT, hiding) == []
+    assert settings(AGENT, "ProtectSystem") == ["strict"]
+    # Ownership records are the one thing that the agent writes.
+    assert settings(AGENT, "StateDirectory") == ["roost-agent"]

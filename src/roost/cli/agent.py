@@ -2,74 +2,89 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import os
 import signal
-import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
+from rich.console import Console
 
-from roost.cli.agent_events import JsonEvents, TextEvents
+import roost
+from roost.cli.agent_configuration import (
+    DEFAULT_FILE,
+    AgentConfiguration,
+    AgentOptions,
+    setting_lines,
+)
+from roost.cli.agent_events import Events, JsonEvents, TextEvents
 from roost.cli.agent_log import logging_to
+from roost.cli.configured_command import ConfiguredCommand, config_option
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.service_command import ServiceCommand
+from roost.cli.driver_options import driver_options, owner_option
+from roost.cli.records_option import records_option
+from roost.cli.server_choice import options_out_of_force, without
+from roost.cli.terminal import plain
+from roost.cli.tree.declared import form_of, form_option, print_declaration
 from roost.client.agent.agent import Agent
+from roost.client.agent.host_report import HostReport
+from roost.client.agent.measured_reports import MeasuredReports
+from roost.client.agent.metrics_file import MetricsFile
+from roost.client.agent.request_log import LoggedTransport
 from roost.client.agent.watchdog import WatchdogTransport
 from roost.client.drivers.driver import DeclaringDriver, Driver
-from roost.client.drivers.loading import load_driver
-from roost.client.errors import NotConfigured
-from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.drivers.offline import declared_offline
+from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.store import FileOwnershipStore
+from roost.client.ownership.withdrawal import REPORTS, SECONDS
 from roost.client.reporting.reporter import Reporter
-from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.client.transport.retrying import RetryingTransport
+from roost.hangups import ControllingTerminal, keeping_hangups, obey_hangups
 from roost.systemd import SystemdNotifier
+
+LOG = logging.getLogger(__name__)
 
 
 @click.command(
-    cls=ServiceCommand,
+    cls=ConfiguredCommand,
+    variable_prefix="ROOST_AGENT_",
     short_help="Describe this host to a placement server, and keep that true.",
     epilog="""\b
 Examples:
-  roost agent --driver linux --once --dry-run      what would it report?
+  roost agent --driver linux --dry-run --offline   what is on this host?
+  roost agent --driver linux --dry-run             what would change on the server?
   roost agent --driver linux --interval 60
   roost agent --driver file --option path=/etc/roost/tree.yaml --os-cloud mycloud
   roost agent --driver mypackage.mymodule:MyDriver --option size=8
+  roost agent --config agent.yaml --show-config
+
+\b
+Every option may stand in the file of --config under its name, and in a variable:
+  `interval: 60` in agent.yaml, ROOST_AGENT_INTERVAL=60
+  `options: {reserved_cpus: 2}`, ROOST_AGENT_OPTIONS="reserved_cpus=2"
+The command line takes precedence over variables, and variables over the file.
 
 \b
 Signals: SIGHUP report now, SIGTERM or Ctrl-C finish the report under way and end.
+A closed terminal ends the agent, too.
 Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
 78 wrong options or configuration, which trying again does not mend.
 """,
 )
+@config_option(lambda: DEFAULT_FILE)
 @click.option(
-    "--driver",
-    "driver_name",
-    required=True,
-    metavar="NAME",
-    help="What describes the host: `linux` (this machine), `libvirt` (as libvirt sees it), `file` "
-    "(a tree file), or a driver of your own as package.module:Class.",
+    "--show-config",
+    is_flag=True,
+    is_eager=True,
+    help="Print each option in force and where it stands, without secrets, then end.",
 )
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of the driver, such as path=tree.yaml for `file`; may be repeated.",
-)
-@click.option(
-    "--name",
-    metavar="NAME",
-    default=socket.gethostname,
-    show_default="this host's name",
-    help="Name of the provider that stands for the host.",
-)
-@click.option(
-    "--uuid",
-    metavar="UUID",
-    help="Its uuid. [default: that of the provider with this name, or a new one]",
-)
+@driver_options
 @click.option(
     "--interval",
     metavar="SECONDS",
@@ -78,127 +93,263 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
     show_default=True,
     help="Time between two reports.",
 )
-@click.option(
-    "--owner",
-    metavar="NAME",
-    default="agent",
-    show_default=True,
-    help="Name to write under. The agent leaves alone what other owners wrote.",
-)
-@click.option(
-    "--records",
-    metavar="DIRECTORY",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory with the records of what this owner wrote. [default: $STATE_DIRECTORY, or a "
-    "directory of the user such as ~/.local/state/roost/owners]",
-)
+@owner_option
+@records_option
 @click.option(
     "--adopt",
     is_flag=True,
     help="Treat all that is on the declared providers as written by this owner: what the driver "
     "does not declare is removed.",
 )
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Withdraw at once what the driver no longer finds, however much it is.",
+)
+@click.option(
+    "--missing-reports",
+    metavar="NUMBER",
+    type=click.IntRange(1),
+    default=REPORTS,
+    show_default=True,
+    help="Keep what the driver does not find until it is missing in so many reports.",
+)
+@click.option(
+    "--missing-minutes",
+    metavar="MINUTES",
+    type=click.FloatRange(0),
+    default=SECONDS / 60,
+    show_default=True,
+    help="Keep what the driver does not find for so long, too.",
+)
+@click.option(
+    "--metrics-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write metrics into this file (.prom) after each report, for the node exporter.",
+)
 @click.option("--once", is_flag=True, help="Report once, then end.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written, then end.")
+@click.option(
+    "--offline",
+    is_flag=True,
+    help="With --dry-run: ask no server, and print the tree that the driver declares.",
+)
+@form_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an object for each event.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what is read, and each report.")
+@click.option("--debug", is_flag=True, help="Log each request, too.")
 @connection_options
 def agent(
     *,
     connection: ConnectionSettings,
-    driver_name: str,
-    options: tuple[str, ...],
-    name: str,
-    uuid: str | None,
-    interval: float,
-    owner: str,
-    records: Path | None,
-    adopt: bool,
-    once: bool,
-    dry_run: bool,
-    as_json: bool,
+    config: Path | None,
+    show_config: bool,
+    driver_name: str | None,
+    driver_options: tuple[tuple[str, str], ...],
+    **values: Any,
 ) -> None:
     """Describe this host to a placement server, and keep the description true.
 
     The agent reports the host at every interval, writes what has changed, and prints a line for
     each change. While the server is down, the agent tries again.
     """
-    events = JsonEvents() if as_json else TextEvents()
-    # The first report follows at once, so a signal for a report is not needed before it.
-    hangups_ignored = _handling({signal.SIGHUP: signal.SIG_IGN})
-    with hangups_ignored, logging_to(events), connection.open() as transport:
-        driver = load_driver(driver_name, _parse(options))
-        store = FileOwnershipStore(owner, records)
+    del config, driver_name, driver_options
+    context = click.get_current_context()
+    out_of_force = options_out_of_force(context, os.environ)
+    configuration = AgentConfiguration(context, out_of_force)
+    connection = without(connection, out_of_force)
+    options = AgentOptions(**values)
+    if show_config:
+        _show(configuration, connection, as_json=options.as_json)
+        return
+    _refuse_contradictions(options)
+    events = JsonEvents() if options.as_json else TextEvents()
+    with logging_to(events, _log_level(options)):
+        _log_start(configuration)
+        if options.offline:
+            _print_offline(configuration, options)
+        else:
+            _report(configuration, options, connection, events)
+
+
+def _refuse_contradictions(options: AgentOptions) -> None:
+    if options.offline and not options.dry_run:
+        raise click.UsageError("--offline prints what would be declared: add --dry-run.")
+    if options.output is not None and not options.offline:
+        raise click.UsageError("--output is a form of --dry-run --offline: add them.")
+
+
+def _log_level(options: AgentOptions) -> int:
+    if options.debug:
+        return logging.DEBUG
+    return logging.INFO if options.verbose else logging.WARNING
+
+
+def _log_start(configuration: AgentConfiguration) -> None:
+    LOG.info("The configuration file is %s", configuration.file or "none")
+    for line, is_default in setting_lines(configuration.settings()):
+        if not is_default:
+            LOG.info("%s", line)
+
+
+# -- printing
+
+
+def _show(
+    configuration: AgentConfiguration, connection: ConnectionSettings, *, as_json: bool
+) -> None:
+    """Print the configuration, and refuse one that the agent could not start with."""
+    settings = configuration.settings()
+    if as_json:
+        shown = [asdict(setting) for setting in settings]
+        click.echo(json.dumps({"file": configuration.file, "options": shown}, indent=2))
+    else:
+        console = Console(highlight=False)
+        file = configuration.file or "none"
+        console.print(plain(f"# configuration file: {file}", "bold"), soft_wrap=True)
+        for line, is_default in setting_lines(settings):
+            console.print(plain(line, "dim" if is_default else ""), soft_wrap=True)
+    configuration.check_ownership(configuration.load_driver())
+    with _opened(configuration, connection) as transport:
+        if not as_json:
+            click.echo(f"# server: {transport}")
+
+
+def _print_offline(configuration: AgentConfiguration, options: AgentOptions) -> None:
+    driver = configuration.load_driver()
+    configuration.check_ownership(driver)
+    declaration = declared_offline(driver, options.name, options.uuid)
+    owner = options.owner if isinstance(driver, DeclaringDriver) else None
+    print_declaration(declaration, form_of(options.output, as_json=options.as_json), owner)
+
+
+# -- reporting
+
+
+def _report(
+    configuration: AgentConfiguration,
+    options: AgentOptions,
+    connection: ConnectionSettings,
+    events: Events,
+) -> None:
+    terminal = ControllingTerminal()
+    runs_on = not (options.once or options.dry_run)
+    # The first report follows at once, so a hangup waits until the agent can obey it.
+    with (
+        keeping_hangups() if runs_on else nullcontext(),
+        _opened(configuration, connection) as transport,
+    ):
+        driver = configuration.load_driver()
+        configuration.check_ownership(driver)
         notifier = SystemdNotifier()
-        reporter = Reporter(WatchdogTransport(transport, notifier.alive))
-        declarative = DeclarativeReporter(reporter, owner, store, adopt=adopt)
-        reports = _HostReport(declarative, driver, name, _checked(uuid))
-        if dry_run:
-            events.report("would change", reports.preview())
+        requests = LoggedTransport(WatchdogTransport(transport, notifier.alive))
+        reporter = Reporter(requests)
+        store = _store(driver, options)
+        host = HostReport(
+            driver, options.name, options.uuid, reporter, _declarative(reporter, store, options)
+        )
+        if options.dry_run:
+            events.report("would change", host.preview())
             return
-        with store.held():
-            if once:
-                events.report("changed", reports.report())
+        metrics = _metrics(configuration, options)
+        measured = MeasuredReports(
+            host,
+            lambda: requests.requests,
+            metrics.write if metrics is not None else lambda _: None,
+        )
+        with store.held() if store is not None else nullcontext():
+            if options.once:
+                events.report("changed", measured.report())
                 return
             running = Agent(
-                reports.report,
-                interval=interval,
+                measured.report,
+                interval=options.interval,
                 notifier=notifier,
                 changed=lambda report: events.report("changed", report),
                 failed=lambda text: events.say("failed", text),
                 recovered=lambda text: events.say("recovered", text),
             )
-            events.say(
-                "started",
-                f"reporting {name} to {transport} every {interval:g} seconds, as owner {owner}",
-            )
-            _run(running, reports)
+            events.say("started", _started(configuration, options, transport, store))
+            _run(running, host, terminal)
 
 
-class _HostReport:
-    """The reports of one host by one driver, which edits the tree or declares it."""
-
-    def __init__(
-        self,
-        reporter: DeclarativeReporter,
-        driver: Driver | DeclaringDriver,
-        name: str,
-        uuid: str | None,
-    ) -> None:
-        self._reporter = reporter
-        self._driver = driver
-        self._name = name
-        self._uuid = uuid
-        self.reads_again = False
-        """Whether the next report reads the tree from the server instead of the cache."""
-
-    def report(self) -> Report:
-        if self.reads_again:
-            self.reads_again = False
-            self._reporter.reporter.forget()
-        if isinstance(self._driver, DeclaringDriver):
-            return self._reporter.report(self._driver, self._name, self._uuid)
-        return Report(self._reporter.reporter.report(self._driver, self._name, self._uuid))
-
-    def preview(self) -> Report:
-        if isinstance(self._driver, DeclaringDriver):
-            declaration = self._driver.declare(self._name)
-            return self._reporter.preview(declaration, self._name, self._uuid)
-        return Report(self._reporter.reporter.preview(self._driver, self._name, self._uuid))
+@contextmanager
+def _opened(
+    configuration: AgentConfiguration, connection: ConnectionSettings
+) -> Iterator[RetryingTransport]:
+    """A transport; an error about its configuration names the place of the address."""
+    with ExitStack() as stack:
+        with configuration.naming("url", "cloud", "token"):
+            transport = stack.enter_context(connection.open())
+        yield transport
 
 
-def _run(running: Agent, reports: _HostReport) -> None:
+def _store(driver: Driver | DeclaringDriver, options: AgentOptions) -> FileOwnershipStore | None:
+    """The records of the owner; a driver that edits the tree itself has none."""
+    if not isinstance(driver, DeclaringDriver):
+        return None
+    return FileOwnershipStore(options.owner, options.records)
+
+
+def _declarative(
+    reporter: Reporter, store: FileOwnershipStore | None, options: AgentOptions
+) -> DeclarativeReporter | None:
+    if store is None:
+        return None
+    return DeclarativeReporter(
+        reporter,
+        options.owner,
+        store,
+        adopt=options.adopt,
+        accept_loss=options.accept_loss,
+        missing_reports=options.missing_reports,
+        missing_seconds=options.missing_minutes * 60,
+    )
+
+
+def _metrics(configuration: AgentConfiguration, options: AgentOptions) -> MetricsFile | None:
+    if options.metrics_file is None:
+        return None
+    driver = click.get_current_context().params["driver_name"]
+    labels = {"version": roost.__version__, "driver": driver, "owner": options.owner}
+    with configuration.naming("metrics_file"):
+        metrics = MetricsFile(options.metrics_file, labels)
+        metrics.check()
+    return metrics
+
+
+def _started(
+    configuration: AgentConfiguration,
+    options: AgentOptions,
+    transport: RetryingTransport,
+    store: FileOwnershipStore | None,
+) -> str:
+    parts = [f"reporting {options.name} to {transport} every {options.interval:g} seconds"]
+    if store is not None:
+        parts.append(f"as owner {options.owner}")
+    if configuration.file is not None:
+        parts.append(f"configured by {configuration.file}")
+    return ", ".join(parts)
+
+
+def _run(running: Agent, host: HostReport, terminal: ControllingTerminal) -> None:
     def stop(number: int, _frame: FrameType | None) -> None:
         # A second signal ends the agent during a report.
         signal.signal(number, signal.SIG_DFL)
         running.stop()
 
-    def report_now(_number: int, _frame: FrameType | None) -> None:
-        reports.reads_again = True
+    def hang_up(number: int, frame: FrameType | None) -> None:
+        if terminal.was_closed():
+            stop(number, frame)
+            return
+        host.reads_again = True
         running.report_now()
 
-    handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: report_now}
+    handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: hang_up}
     try:
         with _handling(handlers):
+            obey_hangups()
             running.run()
     finally:
         running.close()
@@ -215,19 +366,3 @@ def _handling(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _checked(uuid: str | None) -> str | None:
-    if uuid is None or is_uuid(uuid):
-        return uuid and canonical_uuid(uuid)
-    raise NotConfigured(f"--uuid {uuid}: that is no UUID; leave the option out for a new one")
-
-
-def _parse(options: tuple[str, ...]) -> dict[str, str]:
-    parsed = {}
-    for option in options:
-        key, equals, value = option.partition("=")
-        if not equals or not key:
-            raise NotConfigured(f"--option {option}: write it as KEY=VALUE")
-        parsed[key] = value
-    return parsed

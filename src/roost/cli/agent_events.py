@@ -50,8 +50,10 @@ class TextEvents:
         echo(f"roost: {text}", err=True)
 
     def log(self, record: logging.LogRecord) -> None:
-        """Print the message, with its traceback."""
-        echo(_FORMATTER.format(record), err=True)
+        """Print the message, with its traceback; details begin with their level."""
+        is_detail = record.levelno < logging.WARNING
+        level = f"{record.levelname.lower()}: " if is_detail else ""
+        echo(level + _FORMATTER.format(record), err=True)
 
 
 class JsonEvents:

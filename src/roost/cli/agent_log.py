@@ -17,13 +17,22 @@ REMEMBERED = 2000
 """The filter remembers at most this number of messages."""
 
 
+_LIBRARIES = ("urllib3", "requests", "keystoneauth", "openstack", "stevedore", "asyncio")
+"""The loggers of libraries whose details may have credentials; their warnings are logged."""
+
+
 @contextmanager
-def logging_to(events: Events) -> Iterator[None]:
-    """Print warnings and errors of the log as events, until the context ends."""
-    handler = _EventHandler(events)
+def logging_to(events: Events, level: int = logging.WARNING) -> Iterator[None]:
+    """Print log records of this level and above as events, until the context ends."""
+    handler = _EventHandler(events, level)
     handler.addFilter(RepeatFilter())
     root = logging.getLogger()
+    levels = {name: logging.getLogger(name).level for name in _LIBRARIES}
+    before = root.level
     root.addHandler(handler)
+    root.setLevel(min(level, logging.WARNING))
+    for name in _LIBRARIES:
+        logging.getLogger(name).setLevel(logging.WARNING)
     # Warnings of Python, such as those of unchecked certificates, are logged as well.
     logging.captureWarnings(True)
     try:
@@ -31,11 +40,14 @@ def logging_to(events: Events) -> Iterator[None]:
     finally:
         logging.captureWarnings(False)
         root.removeHandler(handler)
+        root.setLevel(before)
+        for name, earlier in levels.items():
+            logging.getLogger(name).setLevel(earlier)
 
 
 class _EventHandler(logging.Handler):
-    def __init__(self, events: Events) -> None:
-        super().__init__(logging.WARNING)
+    def __init__(self, events: Events, level: int) -> None:
+        super().__init__(level)
         self._events = events
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -49,7 +61,8 @@ class RepeatFilter(logging.Filter):
     """Drops a message that was logged within the last hour.
 
     A driver reads the host every minute, and logs the same warning about the same device each
-    time. The agent's own messages pass: its loop limits them itself.
+    time. The agent's own messages pass: its loop limits them itself. Details pass, too: an
+    operator has asked for them.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -61,7 +74,7 @@ class RepeatFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record passes."""
-        if record.name == agent.LOG.name:
+        if record.name == agent.LOG.name or record.levelno < logging.WARNING:
             return True
         error = record.exc_info[1] if record.exc_info else None
         message = (record.name, record.getMessage(), repr(error))

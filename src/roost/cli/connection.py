@@ -10,17 +10,24 @@ from typing import Any
 
 import click
 
-from roost.client.errors import PlacementAPIConnectFailure, TransportFailed
+from roost.client.errors import (
+    PlacementAPIConnectFailure,
+    PlacementError,
+    TransportFailed,
+    UnreadableAnswer,
+)
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.connecting import connect
 from roost.client.transport.http import Timeouts
+from roost.client.transport.messages import WEB_PAGE
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 from roost.model.text import with_next
 
 _CONNECT_ADVICE = (
-    "Is the server running, and is this its address? {option}, ROOST_URL, --os-cloud or OS_CLOUD "
-    "name another."
+    "Is the server running, and is this its address ({option}, ROOST_URL, --os-cloud, OS_CLOUD)?"
 )
+# A proxy or another server may send these as answers to any request.
+_STATUSES_OF_ANY_REQUEST = (401, 403, 500, 502, 503, 504)
 _THIS_MACHINE = ("://127.", "://localhost", "://[::1]")
 
 
@@ -78,10 +85,24 @@ class ConnectionSettings:
         except PlacementAPIConnectFailure as error:
             advice = _CONNECT_ADVICE.format(option=self.url_option)
             is_here = any(mark in transport.describe() for mark in _THIS_MACHINE)
-            command = "roost serve" if is_here else "roost doctor --url URL"
-            raise PlacementAPIConnectFailure(with_next(f"{error}\n{advice}", command)) from error
+            command = "roost serve" if is_here else self._doctor
+            text = with_next(f"{error}. {advice}", command)
+            raise PlacementAPIConnectFailure(text) from error
+        except TransportFailed as error:
+            raise type(error)(with_next(str(error), self._doctor)) from error
+        except PlacementError as error:
+            if _may_be_elsewhere(error):
+                error.message = f"{transport}: {error.message}"
+            raise
         finally:
             transport.close()
+
+    @property
+    def _doctor(self) -> str:
+        """The command that looks at this server."""
+        if self.url is not None:
+            return f"roost doctor --url {self.url}"
+        return f"roost doctor --os-cloud {self.cloud}" if self.cloud is not None else "roost doctor"
 
     @property
     def _timeouts(self) -> Timeouts | None:
@@ -89,6 +110,15 @@ class ConnectionSettings:
         if self.timeout is None:
             return None
         return Timeouts(min(self.timeout, Timeouts().connect), self.timeout)
+
+
+def _may_be_elsewhere(error: PlacementError) -> bool:
+    """Whether the error may come from a wrong address, so that the operator must see it."""
+    return (
+        error.status in _STATUSES_OF_ANY_REQUEST
+        or isinstance(error, UnreadableAnswer)
+        or (error.detail or "").startswith(WEB_PAGE)
+    )
 
 
 _URL = click.option(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,6 +30,7 @@ from roost.configuration.settings import (
 )
 from roost.demo.load import DemoSummary, load_demo
 from roost.demo.situation import NEARLY_FITS
+from roost.hangups import keeping_hangups
 from roost.metrics.counting import TALLY
 from roost.metrics.sampling import watch_server
 from roost.reloading import Reloader, check_policy
@@ -93,7 +92,7 @@ def serve(
 
     SIGHUP reads the policy and the options of the log again.
     """
-    with _keeping_hangups():
+    with keeping_hangups():
         status = _start(
             NetworkOptions(**network_values),
             workers=workers,
@@ -103,16 +102,6 @@ def serve(
             database_url=database_url,
         )
     sys.exit(status)
-
-
-@contextmanager
-def _keeping_hangups() -> Iterator[None]:
-    """Keep SIGHUP until the supervisor can obey it. By default it would end the process."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -15,10 +17,21 @@ def usage_status(status: int) -> type[click.Command]:
 
     class UsageStatusCommand(click.Command):
         def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
-            try:
+            with _exiting_with(status):
                 return super().make_context(*arguments, **extra)
-            except click.UsageError as error:
-                error.show()
-                raise click.exceptions.Exit(status) from error
+
+        def invoke(self, ctx: click.Context) -> Any:
+            # The command itself refuses options that contradict each other.
+            with _exiting_with(status):
+                return super().invoke(ctx)
 
     return UsageStatusCommand
+
+
+@contextmanager
+def _exiting_with(status: int) -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        error.show()
+        raise click.exceptions.Exit(status) from error

@@ -31,7 +31,8 @@ class PlacementError(OperatorError):
         if self.status is not None:
             text += f" (HTTP {self.status})"
         if self.detail:
-            text += f": {self.detail}"
+            # The reference puts line breaks and runs of spaces into its sentences.
+            text += f": {' '.join(self.detail.split())}"
         if self.request_id:
             text += f" [{self.request_id}]"
         return text

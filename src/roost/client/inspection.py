@@ -130,7 +130,11 @@ def declaration_of(
     their default value are declared as well: otherwise the declaration would not undo a later
     change of such a field by another writer.
     """
-    tree = _read(placement, root_uuid, concurrency)
+    return declaration_in(_read(placement, root_uuid, concurrency), root_uuid)
+
+
+def declaration_in(tree: ProviderTree, root_uuid: str) -> Declaration:
+    """The same of a tree in memory."""
     return Declaration(
         tuple(
             _declared(tree, tree.data(uuid)) for uuid in tree.get_provider_uuids_in_tree(root_uuid)

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from roost.hangups import ControllingTerminal, obey_hangups
 from roost.server.poller import STOP_SECONDS
 from roost.server.reload_signal import RELOAD_SIGNAL, hold_reload_signal
-from roost.server.terminal import has_terminal
 from roost.systemd import SystemdNotifier
 
 _LOG = logging.getLogger(__name__)
@@ -82,9 +82,7 @@ class Supervisor:
         self._drain_seconds = drain_seconds
         self._leave = leave
         self._notifier = notifier or SystemdNotifier()
-        # With nohup the signal is ignored at start: the service shall outlive its terminal.
-        is_detached = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        self._ends_with_terminal = has_terminal() and not is_detached
+        self._terminal = ControllingTerminal()
         self._hung_up = False
         # How many workers have not yet told of the reload, and until when the supervisor waits.
         self._reloading = 0
@@ -104,8 +102,7 @@ class Supervisor:
         for number in _STOP_SIGNALS:
             signal.signal(number, self._stop)
         signal.signal(signal.SIGHUP, self._hang_up)
-        # A signal that came during the start is obeyed now.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+        obey_hangups()
         # A worker that has just started keeps the signal until it can obey.
         hold_reload_signal()
         # By default the system ignores SIGCHLD, and the supervisor would not wake up.
@@ -133,7 +130,7 @@ class Supervisor:
         """Begin a reload if a signal asks for one, and tell systemd when it is done."""
         if self._hung_up:
             self._hung_up = False
-            if self._ends_with_terminal and not has_terminal():
+            if self._terminal.was_closed():
                 self._stopping = True
             else:
                 self._begin_reload()

@@ -174,10 +174,10 @@ def test_an_error_lists_the_problems_of_a_file() -> None:
     [
         (["--driver", "solaris"], "There is no driver 'solaris'"),
         (["--driver", "file"], "path (required)"),
-        (["--driver", "file", "--option", "path"], "--option path: write it as KEY=VALUE"),
+        (["--driver", "file", "--option", "path"], "path: write it as KEY=VALUE"),
         (["--driver", "file", "--option", "=x"], "KEY=VALUE"),
         (["--driver", "file", "--option", "path=x", "--option", "size=8"], "size"),
-        (["--driver", "linux", "--uuid", "host-1"], "--uuid host-1: that is no UUID"),
+        (["--driver", "linux", "--uuid", "host-1"], "'--uuid': host-1: that is no UUID"),
         (["--driver", "linux", "--owner", "the rack"], "'the rack' cannot be an owner"),
         (["--driver", "linux", "--url", "ftp://there"], "http://"),
         (["--driver", "linux", "--records", "file/records"], "Cannot save ownership records"),
@@ -335,3 +335,95 @@ def test_a_name_that_the_terminal_cannot_encode_has_question_marks(
     assert outcome.lines[0] == f"?? {live_providers.name('rack')}: created"
     shown = roost("tree", "show", rack, encoding="latin-1")
     assert shown.lines[0] == f"?? {live_providers.name('rack')}  {live_providers.uuid('rack')}"
+
+
+# -- details, metrics, and drivers that need no records
+
+
+@one_server
+def test_verbose_tells_what_is_read_and_what_each_report_takes(
+    live_providers: LiveProviders,
+) -> None:
+    write_tree(live_providers, 8)
+    outcome = agent(live_providers, "--once", "--uuid", live_providers.uuid("host"), "-v")
+    assert outcome.status == 0
+    host = live_providers.name("host")
+    assert "info: The configuration file is none" in outcome.err
+    assert f"info: name: {host}    # command line" in outcome.err
+    assert f"info: The driver read {host} in " in outcome.err
+    assert ": 3 changes, 0 kept, 1 provider, " in outcome.err
+    assert "GET /" not in outcome.err
+
+
+@one_server
+def test_debug_tells_each_request_and_no_token(
+    live_providers: LiveProviders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROOST_TOKEN", "admin")
+    write_tree(live_providers, 8)
+    level = logging.getLogger().level
+    outcome = agent(live_providers, "--once", "--uuid", live_providers.uuid("host"), "--debug")
+    assert outcome.status == 0
+    assert "debug: POST /resource_providers: 200 in 0." in outcome.err
+    assert "admin" not in outcome.err
+    assert logging.getLogger().level == level
+
+
+@one_server
+def test_details_are_events_of_json(live_providers: LiveProviders) -> None:
+    write_tree(live_providers, 8)
+    outcome = agent(live_providers, "--once", "--json", "--debug")
+    levels = {json.loads(line).get("level") for line in outcome.lines}
+    assert levels == {"info", "debug", None}
+
+
+@one_server
+def test_metrics_are_written_after_each_report(live_providers: LiveProviders) -> None:
+    write_tree(live_providers, 8)
+    arguments = ["--once", "--uuid", live_providers.uuid("host"), "--metrics-file", "a.prom"]
+    assert agent(live_providers, *arguments).status == 0
+    text = Path("a.prom").read_text()
+    assert "roost_agent_providers 1\n" in text
+    assert "roost_agent_changes_total 3\n" in text
+    assert 'driver="file",owner="agent"' in text
+    Path("tree.yaml").write_text("providers: nonsense")
+    assert agent(live_providers, *arguments).status == 1
+    assert 'roost_agent_reports_total{result="failure"} 1\n' in Path("a.prom").read_text()
+
+
+@one_server
+@pytest.mark.parametrize("how", ["--once", "--dry-run"])
+def test_a_driver_that_edits_the_tree_leaves_the_records_alone(
+    how: str, run_scripted: Run, state: Path
+) -> None:
+    state.write_text("a file instead of a directory, so that no record can be kept")
+    outcome, reports = run_scripted(lambda _: None, how)
+    assert (outcome.status, outcome.err, reports) == (0, "", 1)
+    assert state.is_file()
+
+
+@pytest.mark.parametrize("given", ["--owner", "--adopt", "--accept-loss"])
+@pytest.mark.parametrize("how", ["line", "variable", "file"])
+def test_options_of_owners_are_refused_for_a_driver_that_edits_the_tree(
+    given: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Driver:
+        def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None: ...
+
+    module = ModuleType("scripted")
+    vars(module)["Driver"] = Driver
+    monkeypatch.setitem(sys.modules, "scripted", module)
+    key, value = given.lstrip("-"), "rack" if given == "--owner" else "true"
+    arguments = ["agent", "--driver", "scripted:Driver", "--dry-run", "--offline"]
+    if how == "line":
+        arguments += [given, value] if given == "--owner" else [given]
+    elif how == "variable":
+        monkeypatch.setenv(f"ROOST_AGENT_{key.upper().replace('-', '_')}", value)
+    else:
+        Path("agent.yaml").write_text(f"{key}: {value}")
+        arguments += ["--config", "agent.yaml"]
+    outcome = roost(*arguments)
+    assert outcome.status == CONFIGURATION
+    assert f"{given}" in outcome.err
+    assert "scripted:Driver edits the tree itself" in outcome.err
+    assert how == "line" or "ROOST_AGENT" in outcome.err or "agent.yaml:1" in outcome.err

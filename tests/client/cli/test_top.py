@@ -102,7 +102,7 @@ def test_the_picture_is_redrawn_until_q_is_pressed(busy: LiveServer) -> None:
 def test_a_server_that_is_away_is_an_error_with_the_next_command() -> None:
     outcome = roost("top", "--once", "--url", "http://127.0.0.1:9")
     assert outcome.status == 1
-    assert len(outcome.err.strip().splitlines()) == 3
+    assert len(outcome.err.strip().splitlines()) == 2
     assert "127.0.0.1:9" in outcome.err
 
 

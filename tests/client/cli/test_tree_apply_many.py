@@ -175,7 +175,7 @@ def test_no_further_tree_begins_when_the_server_takes_the_token_no_more(roots: R
     assert not [path for path in roots.asked if path.endswith(f"in_tree={roots.uuid('c')}")]
     _, not_begun, failed, complaint = outcome.err.splitlines()
     assert (not_begun, failed) == ("1 tree not begun", "1 of 3 trees failed")
-    assert complaint.startswith("roost: Cannot read /resource_providers")
+    assert "Cannot read /resource_providers" in complaint
     assert "--token" in complaint
 
 

@@ -75,11 +75,14 @@ def test_an_odd_answer_is_an_unreadable_answer(odd: dict[str, Any]) -> None:
         Reporter(OddServer(**odd)).fetch(HOST)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_an_unauthorized_client_gets_advice_about_its_token(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [(401, "see --token, ROOST_TOKEN"), (403, "the token lacks a role for it: use another one")],
+)
+def test_an_unauthorized_client_gets_advice_about_its_token(status: int, advice: str) -> None:
     class RefusingServer(OddServer):
         def send(self, request: PlacementRequest) -> PlacementResponse:
             return PlacementResponse(status)
 
-    with pytest.raises(PlacementError, match="see --token, ROOST_TOKEN"):
+    with pytest.raises(PlacementError, match=advice):
         Reporter(RefusingServer()).fetch(HOST)

@@ -137,8 +137,8 @@ def test_a_request_counts_as_not_sent_after_a_refused_connection() -> None:
     ):
         transport.send(POST)
     assert outcome_of(caught.value) is Outcome.NOT_DONE
-    assert str(caught.value).startswith(f"POST /allocations: no connection to {url}")
-    assert "(4 attempts): [Errno 111] Connection refused" in str(caught.value)
+    assert str(caught.value).startswith(f"no connection to {url}")
+    assert "(4 attempts): Connection refused" in str(caught.value)
 
 
 def test_a_request_counts_as_not_sent_without_an_address_of_the_host() -> None:

@@ -119,7 +119,7 @@ def test_any_other_answer_is_final(status: int) -> None:
 
 def test_the_last_failure_has_the_number_of_attempts() -> None:
     transport = Scripted(*[REFUSED] * 5)
-    with pytest.raises(PlacementAPIConnectFailure, match=r"GET /usages.*4 attempts.*refused"):
+    with pytest.raises(PlacementAPIConnectFailure, match=r"4 attempts.*refused"):
         transport.send(GET)
     assert transport.attempts == 4
 

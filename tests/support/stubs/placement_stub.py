@@ -40,7 +40,10 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. With `sent`, the connection ends after so many bytes of the body."""
+    """An answer, JSON unless its body is bytes.
+
+    With `sent`, the connection ends after so many bytes of the body.
+    """
 
     status: int = 200
     body: Any = None
@@ -173,7 +176,8 @@ class PlacementStub:
             step.until.wait()
         if not isinstance(step, Reply):
             return False
-        body = b"" if step.body is None else json.dumps(step.body).encode()
+        body = step.body if isinstance(step.body, bytes) else json.dumps(step.body).encode()
+        body = b"" if step.body is None else body
         connection.sendall(step.head(len(body)) + body[: step.sent])
         return step.sent is None
 

@@ -18,6 +18,12 @@ from roost.cli.interruption import Interrupted, ending_after_steps
 from roost.cli.progress_bar import progress_bar
 from roost.cli.records_option import records_option
 from roost.cli.terminal import echo_line
+from roost.cli.tree.driver_diff import (
+    DriverDiffOptions,
+    check_diff_source,
+    diff_driver,
+    driver_diff_options,
+)
 from roost.cli.tree.file_owner import owner_of_file
 from roost.cli.tree.results import ApplyResults
 from roost.cli.usage_status import usage_status
@@ -43,7 +49,6 @@ _OPTIONS = (
         "-f",
         "--file",
         "path",
-        required=True,
         metavar="FILE",
         help="The tree file, YAML or JSON; - for standard input.",
     ),
@@ -130,6 +135,8 @@ def apply(*, connection: ConnectionSettings, dry_run: bool, **options: Any) -> N
     inventories. It removes what this owner wrote earlier and no longer declares. It keeps what
     other owners wrote on the same providers. A tree that fails holds up no other one.
     """
+    if options["path"] is None:
+        raise click.UsageError("Missing option '-f' / '--file'.")
     results = _carry_out(connection, _ApplyOptions(**options), dry_run=dry_run)
     if results.kept and not dry_run:
         sys.exit(EXIT_KEPT)
@@ -142,16 +149,29 @@ def apply(*, connection: ConnectionSettings, dry_run: bool, **options: Any) -> N
 Examples:
   roost tree diff -f rack-1.yaml
   roost tree diff -f rack-1.yaml --owner network-team --prune
+  roost tree diff --driver linux
+  roost tree diff --driver linux --offline
 
 \b
 Exit status: 0 if nothing would change, 2 if something would, 1 after an error.
 """,
 )
 @_file_options
+@driver_diff_options
 @connection_options
-def diff(*, connection: ConnectionSettings, **options: Any) -> None:
-    """Print what `roost tree apply` would change, and change nothing."""
-    if _carry_out(connection, _ApplyOptions(**options), dry_run=True).is_different:
+def diff(*, connection: ConnectionSettings, of_driver: DriverDiffOptions, **options: Any) -> None:
+    """Print what `roost tree apply` would change, and change nothing.
+
+    With --driver, print what `roost agent` would change with this driver.
+    """
+    check_diff_source(click.get_current_context(), of_driver, options["path"])
+    if of_driver.driver_name is not None:
+        kept = {name: options[name] for name in ("owner", "records", "adopt", "as_json")}
+        is_different = diff_driver(connection, of_driver, **kept)
+    else:
+        results = _carry_out(connection, _ApplyOptions(**options), dry_run=True)
+        is_different = results.is_different
+    if is_different:
         sys.exit(EXIT_DIFFERENT)
 
 

@@ -29,14 +29,16 @@ _GUIDE_WIDTH = 4
 class TreeDrawing:
     """A tree with its usage; `details` spells out all traits and aggregates.
 
-    The drawing has a width of its own: rich leaves out what does not fit into the console's.
+    The drawing has a width of its own: rich leaves out what does not fit into the console's. It
+    leaves out the uuids in `unknown_uuids`: only a server knows them.
     """
 
     inspected: InspectedTree
     details: bool = False
+    unknown_uuids: frozenset[str] = frozenset()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        painter = _Painter(self.inspected, ink_for(console), self.details)
+        painter = _Painter(self.inspected, ink_for(console), self.details, self.unknown_uuids)
         trunk, levels = painter.trunk()
         width = options.max_width if console.is_terminal else UNBROKEN_WIDTH
         width = max(width, (levels - 1) * _GUIDE_WIDTH + LABEL_WIDTH_MIN)
@@ -48,6 +50,7 @@ class _Painter:
     inspected: InspectedTree
     ink: Ink
     details: bool
+    unknown_uuids: frozenset[str]
 
     def trunk(self) -> tuple[Tree, int]:
         """The whole tree, with its sharing providers, and the number of its levels."""
@@ -72,7 +75,8 @@ class _Painter:
     def label(self, provider: ProviderData) -> Text:
         """The name and uuid of a provider, its bars, traits and aggregates."""
         label = Text(printable(provider.name), style="bold", overflow="fold")
-        label.append(f"  {printable(provider.uuid)}", style="not bold dim")
+        if provider.uuid not in self.unknown_uuids:
+            label.append(f"  {printable(provider.uuid)}", style="not bold dim")
         used = self.inspected.usages.get(provider.uuid, {})
         width = max((len(printable(name)) for name in provider.inventory), default=0)
         for name, fields in sorted(provider.inventory.items()):

@@ -20,9 +20,9 @@ from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.record import OwnershipRecord
 from roost.client.ownership.record_body import parsed_record, rendered_record
 from roost.client.ownership.record_lock import LockHolder, held_lock, lock_holder
+from roost.client.whole_file import DRAFT, replace_text
 from roost.model.identifiers import is_uuid
 
-_DRAFT = ".new"
 # Names of owners have no dot.
 _LOCK = ".lock"
 _DRAFT_SECONDS = 3600
@@ -135,7 +135,8 @@ class FileOwnershipStore:
         try:
             if record.providers:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _replace(path, json.dumps(rendered_record(record), indent=1, sort_keys=True))
+                text = json.dumps(rendered_record(record), indent=1, sort_keys=True)
+                replace_text(path, text, durable=True)
             else:
                 path.unlink(missing_ok=True)
         except OSError as error:
@@ -204,36 +205,10 @@ def _failure(error: OSError, message: str) -> PlacementError:
     return (RecordsUnavailable if _may_pass(error) else NotConfigured)(message)
 
 
-def _replace(path: Path, text: str) -> None:
-    """Replace the text of a file, in full or not at all."""
-    # The name of the draft is random, so another user cannot put a link in its place.
-    handle, draft = tempfile.mkstemp(_DRAFT, f"{path.stem}-", path.parent)
-    try:
-        with open(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError:
-        # The draft would keep a full disk full.
-        os.unlink(draft)
-        raise
-    _make_durable(path.parent)
-
-
 def _remove_old_drafts(directory: Path) -> None:
     """Remove the drafts of processes that ended while they saved a record."""
-    for draft in directory.glob(f"*{_DRAFT}"):
+    for draft in directory.glob(f"*{DRAFT}"):
         with suppress(OSError):
             # A running process may still be writing a younger draft.
             if draft.lstat().st_mtime < time.time() - _DRAFT_SECONDS:
                 draft.unlink()
-
-
-def _make_durable(directory: Path) -> None:
-    """Make the file names in a directory survive a loss of power."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

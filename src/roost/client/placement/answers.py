@@ -80,8 +80,10 @@ def require_ok(
     answer: PlacementResponse, failure: type[PlacementError], message: str, uuid: str | None = None
 ) -> None:
     """Raise `failure` if the server refused."""
-    if answer.status in (401, 403):
+    if answer.status == 401:
         message += "; see --token, ROOST_TOKEN or the credentials of the cloud"
+    if answer.status == 403:
+        message += "; the token lacks a role for it: use another one, or change the server's policy"
     if not answer.ok:
         raise refusal(failure, message, answer, uuid)
 

@@ -285,7 +285,7 @@ class Placement:
             lost = ReadLost if reads else WriteLost
             raise lost(error.message, detail=error.detail, request_id=error.request_id) from error
         if answer.status in GATEWAY_FAILURES and not reads:
-            raise refusal(WriteLost, f"A gateway lost the answer to {request}", answer)
+            raise refusal(WriteLost, f"A gateway lost the answer to {request.shown}", answer)
         return answer
 
     def _send(

@@ -138,6 +138,12 @@ def _with_environment(endpoint: _EndpointFilter, environ: Mapping[str, str]) -> 
     )
 
 
+def names_a_server(environ: Mapping[str, str]) -> bool:
+    """Whether the environment names a server, by its address or as a cloud."""
+    given = {name: value for name, value in environ.items() if value}
+    return "ROOST_URL" in given or "OS_CLOUD" in given or _describe_a_cloud(given)
+
+
 def _describe_a_cloud(environ: Mapping[str, str]) -> bool:
     return (
         "OS_AUTH_URL" in environ

@@ -25,6 +25,9 @@ from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 KEPT_CONNECTIONS = 16
 
+_PLAIN_TEXT = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+"""The reasons of OpenSSL for an answer without TLS."""
+
 IDLE_SECONDS = 1.0
 """After how many idle seconds the transport opens a new connection.
 
@@ -137,7 +140,7 @@ class HttpTransport(RetryingTransport):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return NotConfigured(
                 f"the certificate of {self} is not trusted; name the file of its certificate "
-                "authority as CA file",
+                "authority as CA file (--cacert)",
                 detail=cause.verify_message,
             )
         return PlacementAPIConnectFailure(
@@ -194,6 +197,19 @@ def _reason(error: BaseException) -> str:
         error = error.__cause__
     if isinstance(error, HTTPError) and error.args and isinstance(error.args[-1], Exception):
         error = error.args[-1]
+    return in_words(error)
+
+
+def in_words(error: BaseException) -> str:
+    """The text of an error, without its number.
+
+    >>> in_words(ConnectionRefusedError(111, "Connection refused"))
+    'Connection refused'
+    """
+    if isinstance(error, ssl.SSLError) and error.reason in _PLAIN_TEXT:
+        return "it does not speak TLS; write http:// if that is meant"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return str(error) or type(error).__name__
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,6 +11,16 @@ from typing import Any, Protocol
 from roost.client.errors import UnreadableAnswer
 
 REQUEST_ID = "x-openstack-request-id"
+
+WEB_PAGE = "a web page of a proxy or another server"
+"""The beginning of the detail of an answer that is HTML."""
+
+_PAGE_LENGTH_MAX = 10_000
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+
+SHOWN_PATH_MAX = 80
+"""How many characters of a path a message has. Lists of traits have hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,18 @@ class PlacementRequest:
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
+
+    @property
+    def shown(self) -> str:
+        """The request for messages, in which a long query is cut.
+
+        >>> PlacementRequest("GET", "/traits?name=in:" + ",".join(["HW_CPU_X86_AVX"] * 40)).shown
+        'GET /traits?name=in:HW_CPU_X86_AVX,HW_CPU_X86_AVX,HW_CPU_X86... (615 characters)'
+        """
+        if len(self.path) <= SHOWN_PATH_MAX:
+            return str(self)
+        shown = self.path[: SHOWN_PATH_MAX - 20]
+        return f"{self.method} {shown}... ({len(self.path)} characters)"
 
     def headers(self) -> dict[str, str]:
         """The headers of the request itself; the transport adds the credentials."""
@@ -82,7 +105,7 @@ class PlacementResponse:
     @property
     def detail(self) -> str:
         """The detail of an error; the beginning of the body if it has no detail."""
-        return self._error().get("detail") or self.content[:500].decode(errors="replace").strip()
+        return self._error().get("detail") or _shown(self.content, 500)
 
     def _error(self) -> dict[str, str]:
         try:
@@ -95,9 +118,23 @@ class PlacementResponse:
         return UnreadableAnswer(
             "The answer is not what a placement server sends; is the address right?",
             status=self.status,
-            detail=self.content[:200].decode(errors="replace").strip(),
+            detail=_shown(self.content, 200),
             request_id=self.request_id,
         )
+
+
+def _shown(content: bytes, length: int) -> str:
+    """The beginning of a body for messages; of a web page, its title or its text.
+
+    >>> _shown(b"<html><title>502 Bad Gateway</title><body>nginx</body></html>", 500)
+    'a web page of a proxy or another server: 502 Bad Gateway'
+    """
+    text = content[:_PAGE_LENGTH_MAX].decode(errors="replace").strip()
+    if not text.startswith("<"):
+        return text[:length].strip()
+    title = _TITLE.search(text)
+    words = title[1] if title else _TAG.sub(" ", text)
+    return f"{WEB_PAGE}: {' '.join(words.split())[:length]}"
 
 
 class RequestSender(Protocol):

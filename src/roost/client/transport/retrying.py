@@ -13,7 +13,12 @@ from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self
 
-from roost.client.errors import AnswerLost, NotConfigured, TransportFailed
+from roost.client.errors import (
+    AnswerLost,
+    NotConfigured,
+    PlacementAPIConnectFailure,
+    TransportFailed,
+)
 from roost.client.outcome import Outcome, outcome_of
 from roost.client.transport.messages import PlacementRequest, PlacementResponse
 from roost.model.identifiers import is_uuid
@@ -190,7 +195,7 @@ class RetryingTransport(ABC):
         if response.status in REDIRECT_STATUSES:
             target = response.headers.get("location", "an address that the answer does not name")
             raise NotConfigured(
-                f"{request}: {self} is not the server but redirects to {target}; "
+                f"{request.shown}: {self} is not the server but redirects to {target}; "
                 "configure the address of the server itself",
                 status=response.status,
                 request_id=response.request_id,
@@ -214,8 +219,10 @@ class RetryingTransport(ABC):
         if earlier_maybe_done and outcome_of(last) is Outcome.NOT_DONE:
             kind = AnswerLost
             count += ", the server may have carried out an earlier one"
+        # Without a connection nothing was sent, so the request does not matter.
+        what = "" if kind is PlacementAPIConnectFailure else f"{request.shown}: "
         return kind(
-            f"{request}: {last.message} ({count})",
+            f"{what}{last.message} ({count})",
             detail=last.detail,
             request_id=last.request_id or self._global_request_id,
         )

@@ -20,7 +20,7 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.transport.http import Timeouts, http_address, without_user
+from roost.client.transport.http import Timeouts, http_address, in_words, without_user
 from roost.client.transport.messages import PlacementRequest, PlacementResponse
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
@@ -219,7 +219,7 @@ def _any(causes: list[BaseException], *kinds: type[BaseException]) -> bool:
 
 def _innermost(causes: list[BaseException]) -> str:
     """The text of the first cause; the later errors name objects of libraries."""
-    return str(causes[-1]) or type(causes[-1]).__name__
+    return in_words(causes[-1])
 
 
 def _request_id(error: keystone.ClientException) -> str | None:

@@ -20,6 +20,7 @@ from roost.client.tree_file.yaml_lines import (
     FileProblem,
     Located,
     UnreadableYaml,
+    decoded,
     locate,
     take_json_numbers,
 )
@@ -66,19 +67,10 @@ def read_tree_file(path: str | Path) -> TreeFile:
         content = sys.stdin.buffer.read() if from_standard_input else Path(path).read_bytes()
     except OSError as error:
         raise TreeFileError([f"{name}: cannot be read: {error.strerror}"]) from None
-    return parse_tree_file(_decoded(content, name), name)
-
-
-def _decoded(content: bytes, name: str) -> str:
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line_start = content.rfind(b"\n", 0, error.start) + 1
-        line = content.count(b"\n", 0, line_start) + 1
-        problem = FileProblem(
-            line, error.start - line_start + 1, "this is not UTF-8: save the file as UTF-8"
-        )
-        raise TreeFileError([problem.in_file(name)]) from None
+        return parse_tree_file(decoded(content), name)
+    except UnreadableYaml as error:
+        raise TreeFileError([error.problem.in_file(name)]) from None
 
 
 def parse_tree_file(text: str, name: str) -> TreeFile:

@@ -1,25 +1,20 @@
-"""The JSON schemas of a tree file, and a sentence for each violation."""
+"""The JSON schemas of a tree file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
-
-from jsonschema import Draft202012Validator, FormatChecker, ValidationError
+from collections.abc import Iterator
 
 from roost.client.ownership.owner_names import OWNER_LENGTH_MAX
 from roost.client.tree_file.names import (
-    closest,
     is_resource_class,
     is_trait,
     suggested_resource_class,
     suggested_trait,
 )
+from roost.client.tree_file.violations import JsonSchema, TextFormat, WordedSchema
 from roost.client.tree_file.yaml_lines import FileProblem, Located
 from roost.model.identifiers import is_uuid
 from roost.model.inventory import INTEGER_MAX
-
-JsonSchema = dict[str, Any]
 
 PROVIDER_NAME_LENGTH_MAX = 200
 
@@ -87,13 +82,6 @@ _FILE = _OUTERMOST | {
 }
 
 
-class _Format(NamedTuple):
-    """The format of a text: its check, and the sentence about a text that fails it."""
-
-    accepts: Callable[[str], bool]
-    refusal: Callable[[str], str]
-
-
 def _wrong_uuid(word: str) -> str:
     return f"`{word}` is not a UUID: write it like 5a1cbbc0-7f0e-4b6c-9a53-3a3f0d1f2b11"
 
@@ -113,148 +101,21 @@ def _wrong_resource_class(word: str) -> str:
 
 
 _FORMATS = {
-    "uuid": _Format(is_uuid, _wrong_uuid),
-    "trait": _Format(is_trait, _wrong_trait),
-    "resource class": _Format(is_resource_class, _wrong_resource_class),
+    "uuid": TextFormat(is_uuid, _wrong_uuid),
+    "trait": TextFormat(is_trait, _wrong_trait),
+    "resource class": TextFormat(is_resource_class, _wrong_resource_class),
 }
 
 
-def _validator(schema: JsonSchema) -> Draft202012Validator:
-    checker = FormatChecker(formats=())
-    for name, format_ in _FORMATS.items():
-        checker.checks(name)(_if_text(format_.accepts))
-    return Draft202012Validator(schema, format_checker=checker)
-
-
-def _if_text(accepts: Callable[[str], bool]) -> Callable[[object], bool]:
-    return lambda value: not isinstance(value, str) or accepts(value)
-
-
-_OF_FILE = _validator(_FILE)
-_OF_PROVIDER = _validator(_PROVIDER)
+_OF_FILE = WordedSchema(_FILE, _FORMATS)
+_OF_PROVIDER = WordedSchema(_PROVIDER, _FORMATS)
 
 
 def file_problems(document: Located) -> Iterator[FileProblem]:
     """The problems of the outermost level of a file."""
-    return (_worded(error, document) for error in _OF_FILE.iter_errors(document.value))
+    return _OF_FILE.problems(document)
 
 
 def provider_problems(provider: Located) -> Iterator[FileProblem]:
     """The problems of one provider by itself."""
-    return (_worded(error, provider) for error in _OF_PROVIDER.iter_errors(provider.value))
-
-
-class _Violation(NamedTuple):
-    """A value, its place, and the rule of the schema that it breaks."""
-
-    place: Located
-    label: str
-    found: Any
-    rule: Any
-
-
-def _worded(error: ValidationError, document: Located) -> FileProblem:
-    place = document
-    label = ""
-    for step in error.absolute_path:
-        place = place.items[step]
-        label += f"[{step}]" if isinstance(step, int) else f".{step}"
-    found: Any = error.instance
-    if "propertyNames" in error.absolute_schema_path:
-        place = place.keys[found]
-    label = f"`{label.lstrip('.')}`" if label else "this"
-    violation = _Violation(place, label, found, error.validator_value)
-    return place.problem(_WORDINGS[str(error.validator)](violation))
-
-
-def _unknown_key(violation: _Violation) -> str:
-    key, known = violation.found, violation.rule
-    suggestion = closest(key, known)
-    fix = f"did you mean `{suggestion}`?" if suggestion else f"there are {', '.join(known)}"
-    return f"unknown key `{key}`: {fix}"
-
-
-_MISSING = {
-    "name": "every provider has one, such as `name: compute-1`",
-    "providers": "write `providers: []` to declare that there are none",
-    "total": "write the amount, such as `total: 16`",
-}
-
-
-def _missing(violation: _Violation) -> str:
-    (missing,) = violation.rule
-    return f"`{missing}` is missing: {_MISSING[missing]}"
-
-
-_KINDS = {
-    "array": "a list",
-    "integer": "a whole number",
-    "number": "a number",
-    "object": "a mapping",
-    "string": "text",
-}
-_KINDS_OF_VALUES: dict[type, str] = {
-    bool: "a boolean",
-    dict: "a mapping",
-    float: "a decimal number",
-    int: "a number",
-    list: "a list",
-    str: "text",
-    type(None): "null",
-}
-
-
-def _wrong_type(violation: _Violation) -> str:
-    kinds = [violation.rule] if isinstance(violation.rule, str) else violation.rule
-    wanted = " or ".join(_KINDS[kind] for kind in kinds)
-    found = _KINDS_OF_VALUES[type(violation.found)]
-    spelling = violation.place.spelling
-    but = f"but YAML reads `{spelling}` as {found}" if spelling else f"not {found}"
-    return f"{violation.label} must be {wanted}, {but}: {_type_fix(kinds[0], violation)}"
-
-
-def _type_fix(expected: str, violation: _Violation) -> str:
-    spelling = violation.place.spelling
-    if expected == "array":
-        return f"write [{spelling}]" if spelling else "write [] if there are none"
-    if violation.found is None:
-        return "write a value, or leave the key out; the word null needs quotes"
-    if expected == "string":
-        return f'write "{spelling}" in quotes' if spelling else "text with { or [ needs quotes"
-    if expected == "object":
-        return "write `key: value` lines"
-    return f"write {_KINDS[expected]}, without quotes"
-
-
-def _wrong_format(violation: _Violation) -> str:
-    return _FORMATS[violation.rule].refusal(violation.found)
-
-
-def _too_small(violation: _Violation) -> str:
-    return f"{violation.label} is {violation.found}: write {violation.rule} or more"
-
-
-def _too_large(violation: _Violation) -> str:
-    return f"{violation.label} is {violation.found}: write {violation.rule} or less"
-
-
-def _too_short(violation: _Violation) -> str:
-    return f"{violation.label} is empty: write at least one character"
-
-
-def _too_long(violation: _Violation) -> str:
-    length, most = len(violation.found), violation.rule
-    return f"{violation.label} has {length} characters: {most} are the most"
-
-
-# The sentences by the keyword of the schema. Each keyword of the schemas above has one.
-_WORDINGS: dict[str, Callable[[_Violation], str]] = {
-    "enum": _unknown_key,
-    "format": _wrong_format,
-    "maxLength": _too_long,
-    "maximum": _too_large,
-    "minLength": _too_short,
-    "minimum": _too_small,
-    "required": _missing,
-    "type": _wrong_type,
-}
+    return _OF_PROVIDER.problems(provider)

@@ -131,6 +131,18 @@ class Located:
             yield from held.items.values()
 
 
+def decoded(content: bytes) -> str:
+    """The text of a file; what is not UTF-8 raises `UnreadableYaml`."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line_start = content.rfind(b"\n", 0, error.start) + 1
+        line = content.count(b"\n", 0, line_start) + 1
+        what = "this is not UTF-8: save the file as UTF-8"
+        problem = FileProblem(line, error.start - line_start + 1, what)
+        raise UnreadableYaml(problem) from None
+
+
 def locate(text: str) -> tuple[Located | None, list[FileProblem]]:
     """The one document of a text, `None` if the text is empty, and the problems of its parts.
 

@@ -1,0 +1,71 @@
+"""The server of a configured command: an address beats what lower places say of another one.
+
+An address is a URL or a cloud. The places are the command line, the command's own variables, the
+variables of all clients (`ROOST_URL`, `OS_CLOUD`, ...) and the file, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from enum import IntEnum
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from roost.cli.connection import ConnectionSettings
+from roost.client.transport.connecting import names_a_server
+
+
+class OptionPlace(IntEnum):
+    """Where an option may stand; the lowest number takes precedence."""
+
+    COMMAND_LINE = 0
+    OWN_VARIABLE = 1
+    CLIENT_VARIABLE = 2
+    FILE = 3
+    NOWHERE = 4
+
+
+_PLACES = {
+    ParameterSource.COMMANDLINE: OptionPlace.COMMAND_LINE,
+    ParameterSource.ENVIRONMENT: OptionPlace.OWN_VARIABLE,
+    ParameterSource.DEFAULT_MAP: OptionPlace.FILE,
+}
+_ADDRESSES = ("url", "cloud")
+# A token and a region belong to an address.
+_BELONGING = ("token", "region")
+
+
+def options_out_of_force(ctx: click.Context, environ: Mapping[str, str]) -> list[str]:
+    """The options about the server that an address in a place above theirs puts out of force."""
+    places = {
+        name: _PLACES.get(source, OptionPlace.NOWHERE)
+        for name in (*_ADDRESSES, *_BELONGING)
+        if (source := ctx.get_parameter_source(name)) is not None
+    }
+    return out_of_force(places, environ)
+
+
+def without(connection: ConnectionSettings, names: Iterable[str]) -> ConnectionSettings:
+    """The connection without these options, which leaves them to the variables of clients."""
+    dropped: dict[str, Any] = dict.fromkeys(names)
+    return replace(connection, **dropped)
+
+
+def out_of_force(places: Mapping[str, OptionPlace], environ: Mapping[str, str]) -> list[str]:
+    """The options that a place above theirs puts out of force.
+
+    >>> out_of_force({"url": OptionPlace.COMMAND_LINE, "token": OptionPlace.FILE}, {})
+    ['token']
+    >>> out_of_force({"url": OptionPlace.FILE, "token": OptionPlace.OWN_VARIABLE}, {})
+    []
+    """
+    address = min(places.get(name, OptionPlace.NOWHERE) for name in _ADDRESSES)
+    if names_a_server(environ):
+        address = min(address, OptionPlace.CLIENT_VARIABLE)
+    dropped = [name for name, place in places.items() if OptionPlace.NOWHERE > place > address]
+    if environ.get("ROOST_TOKEN") and places.get("token") is OptionPlace.FILE:
+        dropped.append("token")
+    return list(dict.fromkeys(dropped))

@@ -1,0 +1,35 @@
+"""The requests of the agent: a number, and a line in the log for each of them."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+
+LOG = logging.getLogger(__name__)
+
+
+class LoggedTransport:
+    """Counts requests, and logs each with its status and its time. Headers are not logged."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.requests = 0
+        """How many requests were sent; repeats within the transport count once."""
+
+    def send(self, request: PlacementRequest) -> PlacementResponse:
+        """Send one request; returns the server's answer."""
+        self.requests += 1
+        began = time.monotonic()
+        try:
+            answer = self._inner.send(request)
+        except Exception as error:
+            LOG.debug("%s failed after %.3f s: %s", request.shown, time.monotonic() - began, error)
+            raise
+        LOG.debug("%s: %d in %.3f s", request.shown, answer.status, time.monotonic() - began)
+        return answer
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
