@@ -106,7 +106,7 @@ def _usual_applications(
             settings = settings_for(database, tmp_path_factory.mktemp("settings"))
             known[url] = settings, Policy(settings.oslo)
         settings, policy = known[url]
-        with patch("roost.api.application.Policy", return_value=policy):
+        with patch("roost.api.application.Policy", new=lambda _: policy):
             return Application(settings, database)
 
     return make
