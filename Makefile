@@ -23,6 +23,10 @@ help: ## Show what there is to make
 run: $(VENV)/.serves ## Serve a demo cloud at http://127.0.0.1:8778 (SERVE='...' for other options)
 	$(VENV)/bin/roost serve $(SERVE)
 
+# Each process of a test run imports a thousand modules. Most of that time goes to compilation, which
+# the next run saves if the environment lets Python keep the result.
+test test-long: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run all tests, on every database that this machine has
 	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST)
 

@@ -25,6 +25,8 @@ from support.store.setup_cache import Made, SetupCache
 from support.store.table_cleaning import clean_tables
 
 register_profiles()
+# All objects of a collection stay, so a search for garbage among them is in vain.
+gc.disable()
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +106,7 @@ def _usual_applications(
             settings = settings_for(database, tmp_path_factory.mktemp("settings"))
             known[url] = settings, Policy(settings.oslo)
         settings, policy = known[url]
-        with patch("roost.api.application.Policy", return_value=policy):
+        with patch("roost.api.application.Policy", new=lambda _: policy):
             return Application(settings, database)
 
     return make
@@ -136,6 +138,7 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from visiting all modules and tests again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,12 @@ import pytest
 from support.prose import PROJECT, remarks_on
 
 SOURCES = sorted((PROJECT / "src").rglob("*.py"))
-ROOMS = sorted(path for path in (PROJECT / "src" / "roost").iterdir() if path.is_dir())
-TEST_ROOMS = sorted(path for path in (PROJECT / "tests").iterdir() if path.is_dir())
+ROOMS = sorted(
+    path
+    for house in (PROJECT / "src" / "roost", PROJECT / "tests")
+    for path in house.iterdir()
+    if path.is_dir() and path.name != "__pycache__"
+)
 MODULES = [
     f"/{path.relative_to(PROJECT)}"
     for folder in ("src", "tests", "conformance", "differential", "bench")
@@ -35,12 +40,17 @@ def _name(path: Path) -> str:
     return str(path.relative_to(PROJECT))
 
 
+@cache
+def _parsed_sources() -> Sequence[tuple[str, ast.Module]]:
+    return [(_name(path), ast.parse(path.read_text())) for path in SOURCES]
+
+
 def test_no_two_classes_have_one_name() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+    for name, module in _parsed_sources():
+        for node in ast.walk(module):
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(_name(path))
+                places[node.name].append(name)
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
@@ -54,15 +64,15 @@ def test_the_glossary_of_the_search_has_at_most_twenty_words() -> None:
 
 def test_no_alias_has_the_name_of_another_alias_or_class() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for path in SOURCES:
-        for node in ast.parse(path.read_text()).body:
+    for name, module in _parsed_sources():
+        for node in module.body:
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(_name(path))
+                places[node.name].append(name)
             elif isinstance(node, (ast.Assign, ast.AnnAssign)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 for target in targets:
                     if isinstance(target, ast.Name) and _is_type_name(target.id):
-                        places[target.id].append(_name(path))
+                        places[target.id].append(name)
     assert "Solution" in places
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
@@ -93,7 +103,7 @@ def _exceptions_without_reason(lines: list[str]) -> Iterator[int]:
             yield number
 
 
-@pytest.mark.parametrize("room", [*ROOMS, *TEST_ROOMS], ids=_name)
+@pytest.mark.parametrize("room", ROOMS, ids=_name)
 def test_sentences_in_the_code_have_a_named_subject(room: Path) -> None:
     remarks = [str(remark) for path in sorted(room.rglob("*.py")) for remark in remarks_on(path)]
     assert not remarks, "\n" + "\n".join(remarks)

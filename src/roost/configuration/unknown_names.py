@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
 
@@ -77,10 +78,23 @@ def all_options() -> Iterator[tuple[str, Sequence[cfg.Opt]]]:
     """Each group with its options, those of the libraries included."""
     yield from options.GROUPS.items()
     yield from options.WITHOUT_EFFECT.items()
-    for library in _LIBRARIES:
-        for entry in entry_points(group="oslo.config.opts", name=library):
-            for group, members in entry.load()():
-                yield str(group or _DEFAULT), members
+    for list_options in _listings_of_libraries():
+        for group, members in list_options():
+            yield str(group or _DEFAULT), members
+
+
+@cache
+def _listings_of_libraries() -> Sequence[Callable[[], Sequence[tuple[object, Sequence[cfg.Opt]]]]]:
+    """The functions that list the options of the libraries.
+
+    To find them takes longer than all other work on a configuration: it reads a file of each
+    installed package.
+    """
+    return [
+        entry.load()
+        for library in _LIBRARIES
+        for entry in entry_points(group="oslo.config.opts", name=library)
+    ]
 
 
 def _of_file(file: ConfigFile, known: Known) -> Iterator[str]:
