@@ -167,9 +167,10 @@ def test_every_repeated_answer_is_that_of_a_search_from_scratch(
     database: Database, tmp_path: Path, uses: Counter[str]
 ) -> None:
     tell_to_caches(database, settings_for(database, tmp_path))
-    # Stories that use no kept work would prove nothing.
-    assert uses["answers"] > 10 * EXAMPLES
-    assert uses["parts"] > 3 * EXAMPLES
+    # Stories that use no kept work would prove nothing. Hypothesis takes constants from the modules
+    # of a run, so the stories of two runs differ.
+    assert uses["answers"] > 5 * EXAMPLES
+    assert uses["parts"] > EXAMPLES
     assert uses["looks"] > uses["scans"] * 3 // 2
 
 
