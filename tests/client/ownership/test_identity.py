@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
 
+from roost.client.errors import PlacementError
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import InMemoryOwnershipStore
 from roost.client.reporting.reporter import Reporter
+from roost.client.testing import FakePlacement, error_answer
 from roost.client.transport import PlacementResponse
 from support.client.declarations import HostOwner, declaration, declared, kept_providers
 from support.client.operator_edits import Operator
@@ -260,3 +263,30 @@ def test_the_records_of_two_trees_that_became_one_are_merged(
     assert store.trees() == [root]
     reporter.declare(declaration(declared(rack), declared(host, rack)), rack, root)
     assert operator.names(rack) == {rack, host}
+
+
+# -- creations of unknown outcome
+
+
+@pytest.mark.parametrize("refused", [None, error_answer(401)], ids=["down", "refused"])
+def test_a_creation_that_cannot_be_looked_up_stays_in_the_record(
+    refused: PlacementResponse | None,
+) -> None:
+    """The answer is lost, the repeat conflicts, and then the server does not show the provider."""
+    server = FakePlacement()
+    server.add_provider("host")
+    store = InMemoryOwnershipStore()
+    server.faults.lose_answer("POST /resource_providers")
+    look_up = f"GET /resource_providers/{'?' * 36}"
+    if refused is None:
+        server.faults.unreachable(look_up, times=4)
+    else:
+        server.faults.answer(look_up, refused)
+    with suppress(PlacementError):
+        HostOwner(server, "host", store=store).declare(
+            declared("host"), declared("host_card", "host")
+        )
+    assert server.faults.left == []
+    HostOwner(server, "host", store=store).declare(declared("host"))
+    with pytest.raises(LookupError):
+        server.uuid("host_card")
