@@ -108,6 +108,7 @@ def test_the_records_stay_untouched(state: Path) -> None:
         (["tree", "diff", "-f", "x", "--offline"], 1, "--offline belongs to --driver"),
         (["tree", "diff", "-f", "x", "--name", "y"], 1, "--name belongs to --driver"),
         (["tree", "diff", "--driver", "linux", "--prune"], 1, "--prune belongs to -f"),
+        (["tree", "diff", "--driver", "linux", "--jobs", "2"], 1, "--jobs belongs to -f"),
         (["tree", "diff", "--driver", "linux", "-o", "yaml"], 1, "with --offline"),
         (["tree", "diff", "--driver", "linux"], 1, "nonsense://"),
         (["tree", "apply"], 2, "--file"),
@@ -135,6 +136,7 @@ def test_diff_compares_a_driver_with_the_server(live_providers: LiveProviders) -
     planned = roost("tree", "diff", *driver, "--json").json
     assert planned["owner"] == "agent"
     assert planned["trees"][0]["tree"] == host
+    assert (planned["failures"], planned["not_begun"]) == ([], 0)
     assert roost("agent", *driver, "--once").status == 0
     after = roost("tree", "diff", *driver)
     assert (after.status, after.out, after.err) == (
