@@ -37,20 +37,27 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOST_URL", "nonsense://")
 
 
+NovasReshapeNeeded = type("ReshapeNeeded", (Exception,), {})
+"""A driver that Nova has too raises Nova's own exception."""
+
+
 class EditingDriver:
     """Adds a card; it wants the allocations first."""
+
+    asks_with: type[Exception] = ReshapeNeeded
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: object = None
     ) -> None:
         if allocations is None:
-            raise ReshapeNeeded
+            raise self.asks_with
         provider_tree.update_inventory(nodename, {"VCPU": {"total": 4}})
         provider_tree.new_child("card", nodename)
 
 
-@pytest.fixture
-def editing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+@pytest.fixture(params=[ReshapeNeeded, NovasReshapeNeeded], ids=["roost", "nova"])
+def editing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(EditingDriver, "asks_with", request.param)
     module = ModuleType("editing")
     vars(module)["Driver"] = EditingDriver
     monkeypatch.setitem(sys.modules, "editing", module)
