@@ -33,7 +33,8 @@ class DeclaringDriver(Protocol):
     """A driver that declares the providers of the host.
 
     The caller compares the declaration with the server, and decides what of the difference its
-    owner may write and remove.
+    owner may write and remove. A driver that declares the wish of an operator has the attribute
+    `declares_intent = True`: what it no longer declares is removed at once.
     """
 
     def declare(self, nodename: str) -> Declaration:
