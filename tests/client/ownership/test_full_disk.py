@@ -182,3 +182,16 @@ def test_a_tree_that_was_put_below_another_is_reported_while_the_disk_is_full(
     tree = operator.tree(rack)
     assert (set(tree), tree[host].inventories, tree[host].traits) == ({rack, host}, {}, frozenset())
     assert store.trees() == []
+
+
+def test_a_new_host_waits_until_the_disk_has_room(
+    transport: CountingTransport, operator: Operator, disk: FullDisk, host: str, tmp_path: Path
+) -> None:
+    owner = HostOwner(transport, host, store=FileOwnershipStore("agent", tmp_path))
+    wanted = (declared(host), declared(f"{host}_card", host))
+    disk.fill()
+    assert kept_providers(owner.declare(*wanted)) == [host, f"{host}_card"]
+    assert operator.uuid(host) is None
+    disk.make_room()
+    assert not owner.declare(*wanted).kept
+    assert operator.names(host) == {host, f"{host}_card"}
