@@ -23,6 +23,25 @@ from support.transports.tampering import TamperingTransport, one_server
 MARK = "CUSTOM_ROOST_OWNER_AGENT"
 
 
+# -- uuids in a declaration
+
+
+@one_server
+def test_uuids_in_capitals_are_those_of_the_server(
+    transport: CountingTransport, operator: Operator, host: str
+) -> None:
+    root, card, rack = str(uuid4()), str(uuid4()), str(uuid4())
+    tree = (
+        declared(host, uuid=root.upper(), aggregates=[rack.upper()]),
+        declared(f"{host}_card", host, uuid=card.upper()),
+    )
+    owner = HostOwner(transport, host)
+    owner.declare(*tree)
+    assert (operator.uuid(host), operator.uuid(f"{host}_card")) == (root, card)
+    again = HostOwner(transport, host, store=owner.store).declare(*tree)
+    assert (again.difference.lines(), again.kept) == ([], ())
+
+
 # -- uuids of children
 
 
