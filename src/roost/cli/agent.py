@@ -34,7 +34,7 @@ from roost.cli.terminal import plain
 from roost.cli.tree.declared import form_of, form_option, print_declaration
 from roost.client.agent.agent import Agent
 from roost.client.agent.host_report import HostReport
-from roost.client.agent.measured_reports import MeasuredReports
+from roost.client.agent.measured_reports import MeasuredReports, ReportCounts
 from roost.client.agent.metrics_file import MetricsFile
 from roost.client.agent.request_log import LoggedTransport
 from roost.client.agent.watchdog import WatchdogTransport
@@ -252,26 +252,28 @@ def _report(
         if options.dry_run:
             events.report("would change", host.preview())
             return
-        metrics = _metrics(configuration, options)
         measured = MeasuredReports(
-            host,
-            lambda: requests.requests,
-            metrics.write if metrics is not None else lambda _: None,
+            host, lambda: requests.requests, _publisher(configuration, options)
         )
         with store.held() if store is not None else nullcontext():
             if options.once:
                 events.report("changed", measured.report())
                 return
-            running = Agent(
-                measured.report,
-                interval=options.interval,
-                notifier=notifier,
-                changed=lambda report: events.report("changed", report),
-                failed=lambda text: events.say("failed", text),
-                recovered=lambda text: events.say("recovered", text),
-            )
             events.say("started", _started(configuration, options, transport, store))
-            _run(running, host, terminal)
+            _run(_agent(measured, options, events, notifier), host, terminal)
+
+
+def _agent(
+    measured: MeasuredReports, options: AgentOptions, events: Events, notifier: SystemdNotifier
+) -> Agent:
+    return Agent(
+        measured.report,
+        interval=options.interval,
+        notifier=notifier,
+        changed=lambda report: events.report("changed", report),
+        failed=lambda text: events.say("failed", text),
+        recovered=lambda text: events.say("recovered", text),
+    )
 
 
 @contextmanager
@@ -308,15 +310,18 @@ def _declarative(
     )
 
 
-def _metrics(configuration: AgentConfiguration, options: AgentOptions) -> MetricsFile | None:
+def _publisher(
+    configuration: AgentConfiguration, options: AgentOptions
+) -> Callable[[ReportCounts], None]:
+    """What takes the counts after each report: the metrics file, if there is one."""
     if options.metrics_file is None:
-        return None
+        return lambda _: None
     driver = click.get_current_context().params["driver_name"]
     labels = {"version": roost.__version__, "driver": driver, "owner": options.owner}
     with configuration.naming("metrics_file"):
         metrics = MetricsFile(options.metrics_file, labels)
         metrics.check()
-    return metrics
+    return metrics.write
 
 
 def _started(

@@ -30,7 +30,8 @@ from roost.model.text import without_user_info
 
 DEFAULT_FILE = Path("/etc/roost/agent.yaml")
 
-_HIDDEN = "***"
+HIDDEN = "***"
+"""Stands for a secret."""
 _SECRETS = ("token", "password", "secret")
 # Text that YAML takes for text without quotes.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./:@-]*[A-Za-z0-9_/]")
@@ -180,7 +181,7 @@ def _setting(option: GivenOption) -> AgentSetting:
 
 def _shown(name: str, value: Any) -> Any:
     if value is not None and any(word in name.lower() for word in _SECRETS):
-        return _HIDDEN
+        return HIDDEN
     if isinstance(value, Path):
         return str(value)
     return without_user_info(value) if isinstance(value, str) else value
@@ -188,18 +189,27 @@ def _shown(name: str, value: Any) -> Any:
 
 def setting_lines(settings: list[AgentSetting]) -> Iterator[tuple[str, bool]]:
     """The lines of a file with these options, and whether each line has a default."""
-    group = ""
+    groups = {_group(one) for one in settings if _has_effect(one)}
+    before = ""
     for one in settings:
-        first, _, rest = one.name.rpartition(".")
-        if first and first != group:
-            yield f"{first}:", False
-        group = first
-        # An option without a value has none in a file, either.
-        has_effect = one.value is not None and one.in_force
-        key = f"  {rest}" if first else rest if has_effect else f"# {rest}"
-        line = f"{key}: {_yaml(one.value)}".rstrip()
+        group = _group(one)
+        if group and group != before:
+            yield f"{'' if group in groups else '# '}{group}:", False
+        before = group
+        key = one.name.removeprefix(f"{group}.")
+        line = f"{'  ' if group else ''}{'' if _has_effect(one) else '# '}{key}: {_yaml(one.value)}"
         remark = one.origin if one.in_force else f"{one.origin}, not in force"
-        yield f"{line}    # {remark}", one.origin == DEFAULT
+        yield f"{line.rstrip()}    # {remark}", one.origin == DEFAULT
+
+
+def _group(setting: AgentSetting) -> str:
+    """The key that has the option in a file; empty if the option has a key of its own."""
+    return setting.name.rpartition(".")[0]
+
+
+def _has_effect(setting: AgentSetting) -> bool:
+    """Whether a file with the option says the same. A hidden secret is no secret."""
+    return setting.in_force and setting.value not in (None, HIDDEN)
 
 
 def _yaml(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from roost.cli.option_file import KEY_VALUE
+from roost.client.ownership.owner_names import DEFAULT_OWNER
 from roost.model.identifiers import canonical_uuid, is_uuid
 
 
@@ -58,7 +59,7 @@ _OPTIONS = (
 owner_option = click.option(
     "--owner",
     metavar="NAME",
-    default="agent",
+    default=DEFAULT_OWNER,
     show_default=True,
     help="Name to write under. The agent leaves alone what other owners wrote.",
 )

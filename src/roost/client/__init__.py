@@ -1,7 +1,7 @@
 """The client of a placement service: reports hosts, and claims resources. Talks HTTP only."""
 
 from roost.client.claims import CandidateAnswer, Claims
-from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.declaration import Declaration, DeclaredProvider, UnreadProviders
 from roost.client.errors import PlacementError, ReshapeNeeded
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.store import FileOwnershipStore
@@ -22,5 +22,6 @@ __all__ = [
     "ProviderTree",
     "Reporter",
     "ReshapeNeeded",
+    "UnreadProviders",
     "connect",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -70,6 +71,28 @@ def test_once_makes_one_report(live_providers: LiveProviders) -> None:
     assert agent(live_providers, "--once") == Outcome(0, "", "")
     write_tree(live_providers, 9)
     assert agent(live_providers, "--once").lines == [f"{host}: inventory VCPU total 8 -> 9"]
+
+
+@one_server
+def test_a_full_disk_is_no_wrong_configuration(
+    live_providers: LiveProviders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 78 would keep systemd from starting the agent again."""
+
+    def refuse(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    write_tree(live_providers, 8)
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", refuse)
+        waiting = agent(live_providers, "--once")
+    host = live_providers.name("host")
+    assert waiting.status == 0
+    assert waiting.lines == [
+        f"kept: {host}: not created yet, the ownership records cannot be saved"
+    ]
+    assert "No space left on device; make room there" in waiting.err
+    assert agent(live_providers, "--once").lines[0] == f"{host}: created"
 
 
 @one_server

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 
 from roost.cli import agent_configuration
 from roost.cli.agent import agent
@@ -216,11 +217,17 @@ def test_an_empty_file_says_nothing() -> None:
 
 def test_what_is_shown_is_a_file_that_says_the_same() -> None:
     arguments = ["--driver", "linux", "--option", "disks=*,!sda", "--name", "a b", "--adopt"]
+    arguments += ["--url", "http://host", "--token", "hush"]
     Path("shown.yaml").write_text(roost("agent", *arguments, "--show-config").out)
     again = roost("agent", "--config", "shown.yaml", "--show-config", "--json")
     assert in_force(again)["options.disks"][0] == "*,!sda"
     assert in_force(again)["name"][0] == "a b"
     assert in_force(again)["adopt"][0] is True
+    # The hidden token must not become a token.
+    assert "token" not in in_force(again)
+    hidden = roost("agent", "--driver", "linux", "--option", "token=hush", "--show-config").out
+    assert yaml.safe_load(hidden)["driver"] == "linux"
+    assert "options" not in yaml.safe_load(hidden)
 
 
 # -- what is wrong

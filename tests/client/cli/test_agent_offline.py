@@ -37,20 +37,27 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOST_URL", "nonsense://")
 
 
+NovasReshapeNeeded = type("ReshapeNeeded", (Exception,), {})
+"""A driver that Nova has too raises Nova's own exception."""
+
+
 class EditingDriver:
     """Adds a card; it wants the allocations first."""
+
+    asks_with: type[Exception] = ReshapeNeeded
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: object = None
     ) -> None:
         if allocations is None:
-            raise ReshapeNeeded
+            raise self.asks_with
         provider_tree.update_inventory(nodename, {"VCPU": {"total": 4}})
         provider_tree.new_child("card", nodename)
 
 
-@pytest.fixture
-def editing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+@pytest.fixture(params=[ReshapeNeeded, NovasReshapeNeeded], ids=["roost", "nova"])
+def editing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(EditingDriver, "asks_with", request.param)
     module = ModuleType("editing")
     vars(module)["Driver"] = EditingDriver
     monkeypatch.setitem(sys.modules, "editing", module)
@@ -108,6 +115,7 @@ def test_the_records_stay_untouched(state: Path) -> None:
         (["tree", "diff", "-f", "x", "--offline"], 1, "--offline belongs to --driver"),
         (["tree", "diff", "-f", "x", "--name", "y"], 1, "--name belongs to --driver"),
         (["tree", "diff", "--driver", "linux", "--prune"], 1, "--prune belongs to -f"),
+        (["tree", "diff", "--driver", "linux", "--jobs", "2"], 1, "--jobs belongs to -f"),
         (["tree", "diff", "--driver", "linux", "-o", "yaml"], 1, "with --offline"),
         (["tree", "diff", "--driver", "linux"], 1, "nonsense://"),
         (["tree", "apply"], 2, "--file"),
@@ -135,6 +143,7 @@ def test_diff_compares_a_driver_with_the_server(live_providers: LiveProviders) -
     planned = roost("tree", "diff", *driver, "--json").json
     assert planned["owner"] == "agent"
     assert planned["trees"][0]["tree"] == host
+    assert (planned["failures"], planned["not_begun"]) == ([], 0)
     assert roost("agent", *driver, "--once").status == 0
     after = roost("tree", "diff", *driver)
     assert (after.status, after.out, after.err) == (

@@ -9,6 +9,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -187,6 +188,12 @@ def test_a_provider_that_its_driver_no_longer_finds_is_told(
     (tree,) = roost("owner", "show", "nova", "--json").json["trees"]
     assert tree["providers"][1]["missing"]["reports"] == 2
     assert tree["providers"][1]["missing"]["since"].startswith("2023-11-1")
+
+
+def test_an_owner_has_several_spellings_and_an_empty_record_is_no_error(rack: Path) -> None:
+    (rack / "rack" / f"{uuid4()}.json").write_text('{"providers": {}}')
+    shown = roost("owner", "show", "RACK", "--json")
+    assert (shown.status, shown.json["owner"]) == (0, "rack")
 
 
 def test_an_unknown_owner_gets_the_names_near_it(rack: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from roost.client.drivers.linux.captures import parse_capture
 from roost.client.drivers.linux.disk_use import is_in_use, multipath_ids
 from roost.client.drivers.linux.mounts import read_mounted
+from roost.client.drivers.machine.values import MachineUnreadable
 
 LINK = "../../devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda"
 MOUNTS = "/proc/self/mountinfo = 27 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
@@ -57,6 +58,13 @@ def test_the_mounts_of_the_host_count_beside_those_of_a_container() -> None:
     host = MOUNTS.replace("self", "1")
     assert in_use(host + EMPTY + "/sys/block/sda/sda2/\n")
     assert in_use("/proc/1/mountinfo ! Permission denied\n" + MOUNTS + "/sys/block/sda/sda2/\n")
+
+
+def test_mounts_that_a_fault_hides_leave_all_disks_unread() -> None:
+    """Without them a disk of the host would be offered."""
+    for broken in ("/proc/1/mountinfo", "/proc/swaps"):
+        with pytest.raises(MachineUnreadable):
+            in_use(f"{broken} ! Input/output error\n" + MOUNTS)
 
 
 def test_a_mount_of_a_device_that_is_gone_is_no_error() -> None:

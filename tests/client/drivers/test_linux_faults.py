@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 import pytest
@@ -57,6 +58,16 @@ def dropped(whole: Declaration, declared: Declaration) -> list[str]:
     ]
 
 
+def altered(whole: Declaration, declared: Declaration) -> list[str]:
+    """The providers that offer something else than before."""
+    before = {provider.name: provider.inventories for provider in whole.providers}
+    return [
+        provider.name
+        for provider in declared.providers
+        if provider.inventories != before.get(provider.name, provider.inventories)
+    ]
+
+
 def sampled(cases: list[T]) -> list[T]:
     """All cases in a long run, otherwise every third one."""
     return cases[:: 1 if is_long_run() else 3]
@@ -74,13 +85,19 @@ def test_each_single_file_may_vanish_or_be_unreadable(name: str) -> None:
         except MachineUnreadable:
             continue
         assert not dropped(WHOLE[name], declared), fault
+        # A disk that the host uses would be offered, for instance.
+        assert not altered(WHOLE[name], declared), fault
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_each_single_file_may_be_missing(name: str) -> None:
     """As in the moment in which another process replaces it: no provider has another name."""
     capture = MACHINES[name]
-    paths = [path for path, entry in capture.entries.items() if entry.kind == "="]
+    paths = [
+        path
+        for path, entry in capture.entries.items()
+        if entry.kind == "=" or fnmatchcase(path, "/sys/block/*/device")
+    ]
     for path in sampled(paths):
         rest = {other: entry for other, entry in capture.entries.items() if other != path}
         try:
@@ -110,6 +127,7 @@ def test_any_files_may_vanish_or_be_unreadable(data: st.DataObject) -> None:
     except MachineUnreadable:
         return
     assert not dropped(WHOLE[name], declared)
+    assert not altered(WHOLE[name], declared)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from roost.client.ownership.store import FileOwnershipStore
 from support.client.declarations import HostOwner, declared, kept_providers
 from support.client.operator_edits import Operator
 from support.transports.counting import CountingTransport
-from support.transports.tampering import one_server
+from support.transports.tampering import TamperingTransport, one_server
 
 pytestmark = one_server
 
@@ -141,3 +141,57 @@ def test_an_owner_without_a_record_removes_nothing_that_it_declares(
             declared(f"{host}_card", host, inventories={"CUSTOM_CARD": {"total": 1}}),
         )
         assert operator.tree(host) == before
+
+
+def test_a_conflict_with_another_writer_hides_no_line_about_what_waits(
+    owner: HostOwner, disk: FullDisk, transport: CountingTransport
+) -> None:
+    host = owner.host
+    tampering = TamperingTransport(transport)
+    tampering.conflict("PUT */inventories")
+    disk.fill()
+    report = HostOwner(tampering, host, store=owner.store).declare(
+        declared(host, inventories={"VCPU": {"total": 16}}, traits=["CUSTOM_FAST"]),
+        declared(f"{host}_card", host, inventories={"CUSTOM_CARD": {"total": 1}}),
+        declared(f"{host}_disk", host),
+    )
+    assert tampering.left == []
+    assert kept_providers(report) == [f"{host}_disk"]
+
+
+def test_a_tree_that_was_put_below_another_is_reported_while_the_disk_is_full(
+    owner: HostOwner,
+    operator: Operator,
+    disk: FullDisk,
+    transport: CountingTransport,
+    tmp_path: Path,
+) -> None:
+    host, rack = owner.host, f"rack-of-{owner.host}"
+    root, member = operator.create(rack), operator.uuid(host)
+    operator.api.put(f"/resource_providers/{member}", {"name": host, "parent_provider_uuid": root})
+    disk.fill()
+    HostOwner(transport, rack, store=owner.store).declare(
+        declared(rack),
+        declared(host, rack, inventories={"VCPU": {"total": 16}}, traits=["CUSTOM_FAST"]),
+        declared(f"{host}_card", host, inventories={"CUSTOM_CARD": {"total": 1}}),
+    )
+    assert operator.inventories(host)["VCPU"]["total"] == 16
+    disk.make_room()
+    store = FileOwnershipStore("agent", tmp_path)
+    HostOwner(transport, rack, store=store).declare(declared(rack), declared(host, rack))
+    tree = operator.tree(rack)
+    assert (set(tree), tree[host].inventories, tree[host].traits) == ({rack, host}, {}, frozenset())
+    assert store.trees() == []
+
+
+def test_a_new_host_waits_until_the_disk_has_room(
+    transport: CountingTransport, operator: Operator, disk: FullDisk, host: str, tmp_path: Path
+) -> None:
+    owner = HostOwner(transport, host, store=FileOwnershipStore("agent", tmp_path))
+    wanted = (declared(host), declared(f"{host}_card", host))
+    disk.fill()
+    assert kept_providers(owner.declare(*wanted)) == [host, f"{host}_card"]
+    assert operator.uuid(host) is None
+    disk.make_room()
+    assert not owner.declare(*wanted).kept
+    assert operator.names(host) == {host, f"{host}_card"}

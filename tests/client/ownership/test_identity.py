@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
 
+from roost.client.errors import PlacementError
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import InMemoryOwnershipStore
 from roost.client.reporting.reporter import Reporter
+from roost.client.testing import FakePlacement, error_answer
 from roost.client.transport import PlacementResponse
 from support.client.declarations import HostOwner, declaration, declared, kept_providers
 from support.client.operator_edits import Operator
@@ -18,6 +21,25 @@ from support.transports.counting import CountingTransport
 from support.transports.tampering import TamperingTransport, one_server
 
 MARK = "CUSTOM_ROOST_OWNER_AGENT"
+
+
+# -- uuids in a declaration
+
+
+@one_server
+def test_uuids_in_capitals_are_those_of_the_server(
+    transport: CountingTransport, operator: Operator, host: str
+) -> None:
+    root, card, rack = str(uuid4()), str(uuid4()), str(uuid4())
+    tree = (
+        declared(host, uuid=root.upper(), aggregates=[rack.upper()]),
+        declared(f"{host}_card", host, uuid=card.upper()),
+    )
+    owner = HostOwner(transport, host)
+    owner.declare(*tree)
+    assert (operator.uuid(host), operator.uuid(f"{host}_card")) == (root, card)
+    again = HostOwner(transport, host, store=owner.store).declare(*tree)
+    assert (again.difference.lines(), again.kept) == ([], ())
 
 
 # -- uuids of children
@@ -260,3 +282,30 @@ def test_the_records_of_two_trees_that_became_one_are_merged(
     assert store.trees() == [root]
     reporter.declare(declaration(declared(rack), declared(host, rack)), rack, root)
     assert operator.names(rack) == {rack, host}
+
+
+# -- creations of unknown outcome
+
+
+@pytest.mark.parametrize("refused", [None, error_answer(401)], ids=["down", "refused"])
+def test_a_creation_that_cannot_be_looked_up_stays_in_the_record(
+    refused: PlacementResponse | None,
+) -> None:
+    """The answer is lost, the repeat conflicts, and then the server does not show the provider."""
+    server = FakePlacement()
+    server.add_provider("host")
+    store = InMemoryOwnershipStore()
+    server.faults.lose_answer("POST /resource_providers")
+    look_up = f"GET /resource_providers/{'?' * 36}"
+    if refused is None:
+        server.faults.unreachable(look_up, times=4)
+    else:
+        server.faults.answer(look_up, refused)
+    with suppress(PlacementError):
+        HostOwner(server, "host", store=store).declare(
+            declared("host"), declared("host_card", "host")
+        )
+    assert server.faults.left == []
+    HostOwner(server, "host", store=store).declare(declared("host"))
+    with pytest.raises(LookupError):
+        server.uuid("host_card")

@@ -7,8 +7,9 @@ import pytest
 from roost.client import provider_finder
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
+from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import InMemoryOwnershipStore
-from roost.client.ownership.tree_declaration import tree_declarations
+from roost.client.ownership.tree_declaration import tree_declarations, withdrawals
 from roost.client.placement import Placement
 from roost.client.reporting.reporter import Reporter
 from support.client.live_providers import LiveProviders
@@ -81,3 +82,20 @@ def test_an_applied_tree_is_read_again_the_next_time(transport: CountingTranspor
         transport.forget()
         tree.apply(reporter, dry_run=dry_run)
         assert any("in_tree=" in request.path for request in transport.requests)
+
+
+@one_server
+def test_two_recorded_trees_that_became_one_are_withdrawn_together(
+    transport: CountingTransport,
+) -> None:
+    live_providers = LiveProviders(transport)
+    live_providers.add("rack")
+    live_providers.add("host", "rack")
+    store = InMemoryOwnershipStore()
+    for short in ("rack", "host"):
+        owned = OwnedProvider(live_providers.name(short), traits=frozenset({"CUSTOM_GOLD"}))
+        store.save(live_providers.uuid(short), OwnershipRecord({live_providers.uuid(short): owned}))
+    (found,) = withdrawals(Placement(transport), store, [])
+    assert found.root_uuid == live_providers.uuid("rack")
+    found.apply(DeclarativeReporter(Reporter(transport), "me", store), dry_run=False)
+    assert store.trees() == []

@@ -12,6 +12,7 @@ import click
 from roost.cli.connection import ConnectionSettings
 from roost.cli.terminal import complain
 from roost.client.errors import NotConfigured
+from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.recorded_owners import RecordedOwner, owners_in, read_owner
 from roost.client.ownership.store import default_directory
 from roost.client.placement import Placement
@@ -33,7 +34,8 @@ def all_owners(directory: Path | None) -> list[RecordedOwner]:
 
 
 def one_owner(name: str, directory: Path | None) -> RecordedOwner:
-    """The owner of this name; an error has the names near it."""
+    """The owner of this name, in any spelling; an error has the names near it."""
+    name = owner_name(name)
     place = directory or default_directory()
     known = owners_in(place)
     if name in known:

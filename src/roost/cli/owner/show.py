@@ -95,11 +95,13 @@ def _output(owner: RecordedOwner, gone: frozenset[str] | None) -> Output:
 
 
 def _trees(owner: RecordedOwner) -> list[tuple[str, OwnershipRecord]]:
-    """The trees by the name of their first provider."""
-    return sorted(
-        owner.trees.items(),
-        key=lambda item: (min(provider.name for provider in item[1].providers.values()), item[0]),
-    )
+    """The trees by the name of their first provider. A record that a user wrote may have none."""
+
+    def place(item: tuple[str, OwnershipRecord]) -> tuple[str, str]:
+        root_uuid, record = item
+        return min((owned.name for owned in record.providers.values()), default=""), root_uuid
+
+    return sorted(owner.trees.items(), key=place)
 
 
 def _sorted(record: OwnershipRecord, root_uuid: str) -> list[tuple[str, OwnedProvider]]:

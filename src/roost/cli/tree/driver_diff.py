@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,18 @@ from click.core import ParameterSource
 
 from roost.cli.connection import ConnectionSettings
 from roost.cli.driver_options import driver_options
-from roost.cli.terminal import echo_line
 from roost.cli.tree.declared import form_of, form_option, print_declaration
+from roost.cli.tree.results import ApplyResults
 from roost.client.agent.host_report import HostReport
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.loading import load_driver
 from roost.client.drivers.offline import declared_offline
-from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.declarative_reporter import DeclarativeReporter
+from roost.client.ownership.owner_names import DEFAULT_OWNER
 from roost.client.ownership.store import FileOwnershipStore
 from roost.client.reporting.reporter import Reporter
-from roost.model.text import counted
 
-AGENT = "agent"
-"""The owner that `roost agent` writes under, if it is given no other."""
-
-
-_OF_FILES = {"prune": "--prune"}
+_OF_FILES = {"prune": "--prune", "jobs": "--jobs"}
 _OF_DRIVERS = {
     "driver_options": "--option",
     "name": "--name",
@@ -53,14 +49,11 @@ def driver_diff_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a driver to a command, which gets them as one argument `of_driver`."""
     names = DriverDiffOptions.__dataclass_fields__.keys()
 
+    @wraps(command)
     def with_driver(**arguments: Any) -> Any:
         values = {name: arguments.pop(name) for name in names}
         return command(of_driver=DriverDiffOptions(**values), **arguments)
 
-    with_driver.__doc__ = command.__doc__
-    with_driver.__name__ = command.__name__
-    # The options that decorators below this one have added.
-    vars(with_driver).update(vars(command))
     offline = click.option(
         "--offline",
         is_flag=True,
@@ -100,7 +93,7 @@ def diff_driver(
             f"--owner and --adopt are for drivers that declare, and {options.driver_name} edits "
             "the tree itself. Leave them out."
         )
-    writer = (owner or AGENT) if declares else None
+    writer = (owner or DEFAULT_OWNER) if declares else None
     if options.offline:
         declaration = declared_offline(driver, options.name, options.uuid)
         print_declaration(declaration, form_of(options.output, as_json=as_json), writer)
@@ -112,21 +105,7 @@ def diff_driver(
         )
         host = HostReport(driver, options.name, options.uuid, reporter, declarative or None)
         report = host.preview()
-    _print(options.name, writer, report, as_json=as_json)
-    return bool(report.difference)
-
-
-def _print(name: str, owner: str | None, report: Report, *, as_json: bool) -> None:
-    if as_json:
-        tree = {
-            "tree": name,
-            "difference": report.difference.as_json(),
-            "kept": list(report.kept),
-        }
-        click.echo(json.dumps({"owner": owner, "dry_run": True, "trees": [tree]}, indent=2))
-        return
-    lines = report.difference.lines()
-    for line in (*lines, *(f"kept: {line}" for line in report.kept)):
-        echo_line(line)
-    by = "" if owner is None else f", as owner {owner}"
-    echo_line(f"{counted(len(lines), 'change')} would be made{by}", err=True)
+    results = ApplyResults(writer, 1, dry_run=True, as_json=as_json)
+    results.take_report(options.name, report)
+    results.finish()
+    return results.is_different

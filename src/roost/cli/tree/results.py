@@ -18,9 +18,12 @@ _AGAIN = "the server may have carried it out. Apply the file again to find out"
 
 @dataclass(slots=True)
 class ApplyResults:
-    """Prints each tree as it comes, or all trees at the end as one JSON value; counts them."""
+    """Prints each tree as it comes, or all trees at the end as one JSON value; counts them.
 
-    owner: str
+    A driver that edits the tree itself has no owner.
+    """
+
+    owner: str | None
     total: int
     dry_run: bool
     as_json: bool
@@ -41,8 +44,12 @@ class ApplyResults:
         if applied.report is None:
             self.failed.append(applied)
             return
+        self.take_report(applied.tree.name, applied.report)
+
+    def take_report(self, name: str, report: Report) -> None:
+        """Count the tree of this name, and print what was reported of it."""
         self.done += 1
-        self._print(applied.tree.name, applied.report)
+        self._print(name, report)
 
     def finish(self) -> None:
         """Print the JSON value, the failures and the sums."""
@@ -50,7 +57,8 @@ class ApplyResults:
             click.echo(json.dumps(self._as_json(), indent=2))
         else:
             verb = "would be made" if self.dry_run else "made"
-            echo_line(f"{counted(self.changes, 'change')} {verb}, as owner {self.owner}", err=True)
+            by = "" if self.owner is None else f", as owner {self.owner}"
+            echo_line(f"{counted(self.changes, 'change')} {verb}{by}", err=True)
         if self.kept:
             what = counted(self.kept, "part")
             echo_line(f"{what} of the declaration cannot be made true: see `kept`", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from threading import Lock
 
 from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 
@@ -17,10 +18,13 @@ class LoggedTransport:
         self._inner = inner
         self.requests = 0
         """How many requests were sent; repeats within the transport count once."""
+        # A reporter reads a tree with several threads.
+        self._lock = Lock()
 
     def send(self, request: PlacementRequest) -> PlacementResponse:
         """Send one request; returns the server's answer."""
-        self.requests += 1
+        with self._lock:
+            self.requests += 1
         began = time.monotonic()
         try:
             answer = self._inner.send(request)

@@ -117,12 +117,14 @@ class Claims:
 
         Raises `QuestionRefused` with the reason of the server, for instance a misspelt name.
         """
-        answer = self._placement.send(candidates_request(query, self.version, explain=explain))
+        version = self.version
+        answer = self._placement.send(candidates_request(query, version, explain=explain))
         if answer.status == _NOT_ACCEPTABLE:
             # An older server has taken over since, for instance in the middle of an upgrade.
-            del self.version
-            answer = self._placement.send(candidates_request(query, self.version, explain=explain))
-        return candidate_answer(answer, self.version)
+            self.__dict__.pop("version", None)
+            version = self.version
+            answer = self._placement.send(candidates_request(query, version, explain=explain))
+        return candidate_answer(answer, version)
 
     def claim(
         self,

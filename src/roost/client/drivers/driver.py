@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from roost.client.declaration import Declaration
+from roost.client.errors import ReshapeNeeded
 from roost.client.provider_tree import ProviderTree
 
 Allocations = dict[str, dict[str, Any]]
@@ -32,9 +33,17 @@ class DeclaringDriver(Protocol):
     """A driver that declares the providers of the host.
 
     The caller compares the declaration with the server, and decides what of the difference its
-    owner may write and remove.
+    owner may write and remove. A driver that declares the wish of an operator has the attribute
+    `declares_intent = True`: what it no longer declares is removed at once.
     """
 
     def declare(self, nodename: str) -> Declaration:
         """All providers of the host, its root (named `nodename`) first."""
         ...
+
+
+def asks_for_reshape(error: BaseException) -> bool:
+    """Whether this is a `ReshapeNeeded`: the client's, or Nova's in a driver that Nova has too."""
+    return isinstance(error, ReshapeNeeded) or any(
+        kind.__name__ == ReshapeNeeded.__name__ for kind in type(error).__mro__
+    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roost.client.declaration import Declaration, DeclaredProvider
-from roost.client.drivers.driver import DeclaringDriver, Driver
-from roost.client.errors import ReshapeNeeded
+from roost.client.drivers.driver import DeclaringDriver, Driver, asks_for_reshape
 from roost.client.inspection import InspectedTree, declaration_in
 from roost.client.provider_tree import ProviderTree
 from roost.model.identifiers import new_uuid
@@ -23,7 +22,9 @@ def declared_offline(
     tree = _new_host(name, root_uuid)
     try:
         driver.update_provider_tree(tree, name)
-    except ReshapeNeeded:
+    except Exception as error:
+        if not asks_for_reshape(error):
+            raise
         tree = _new_host(name, root_uuid)
         driver.update_provider_tree(tree, name, allocations={})
     return _without_uuids(declaration_in(tree, root_uuid), name, uuid)

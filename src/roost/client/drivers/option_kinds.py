@@ -1,7 +1,7 @@
 """How the values of a driver's options are given, by the type of the parameter. Pure.
 
-A value is text, as `--option` gives it, or a native value of YAML. A value that a type takes in
-two ways, or only by a guess, is refused.
+A value is text, as `--option` and the agent's file give it, or a native value of a program. A value
+that a type takes in two ways, or only by a guess, is refused.
 """
 
 from __future__ import annotations

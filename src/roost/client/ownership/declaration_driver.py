@@ -48,6 +48,8 @@ class DeclarationDriver:
         may_add: bool = True,
     ) -> None:
         self.uuid = uuid
+        self._given = declaration
+        # What the driver may write of it; each attempt of a report decides anew.
         self._declaration = declaration
         self._ownership = ownership
         self._placement = placement
@@ -76,10 +78,10 @@ class DeclarationDriver:
                 "renamed: give the name that it has, or another uuid"
             )
         root_uuid = provider_tree.get_provider_uuids_in_tree(self.uuid)[0]
-        self._before = self._ownership.load(provider_tree, root_uuid, self._declaration)
+        self._before = self._ownership.load(provider_tree, root_uuid, self._given)
         if not self.may_add:
             self._declaration, self._waiting = without_additions(
-                self._declaration, provider_tree, self._before
+                self._given, provider_tree, self._before
             )
         # Most reports move nothing, and need not ask the server for its versions.
         self._may_move = not wants_move(provider_tree, self._declaration) or self._server_moves()

@@ -6,6 +6,9 @@ import re
 
 from roost.client.errors import NotConfigured
 
+DEFAULT_OWNER = "agent"
+"""The owner that `roost agent` writes under, if it is given no other."""
+
 OWNER_LENGTH_MAX = 100
 
 

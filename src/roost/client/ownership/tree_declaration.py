@@ -65,11 +65,14 @@ def withdrawals(
     trees = {tree.root_uuid for tree in declared}
     recorded = [root_uuid for root_uuid in store.trees() if root_uuid not in trees]
     finder = ProviderFinder(placement, len(recorded))
-    for root_uuid in recorded:
-        provider = finder.with_uuid(root_uuid)
-        # A root that was moved below a declared tree belongs to that tree.
+    for uuid in recorded:
+        provider = finder.with_uuid(uuid)
+        # A root that was moved below another tree belongs to that tree. Two threads that write one
+        # tree would lose a part of its record.
         if provider is not None and provider["root_provider_uuid"] not in trees:
-            yield TreeDeclaration(provider["name"], root_uuid, root_uuid, Declaration(()))
+            root_uuid = provider["root_provider_uuid"]
+            trees.add(root_uuid)
+            yield TreeDeclaration(provider["name"], uuid, root_uuid, Declaration(()))
 
 
 def _locate(finder: ProviderFinder, provider: DeclaredProvider) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from roost.client.declaration import Declaration
 from roost.client.errors import RecordsUnavailable
 from roost.client.ownership.owner_names import older_traits_of_owner, trait_of_owner
@@ -65,7 +67,9 @@ class TreeOwnership:
         for record in former.values():
             merged = merged.united(record)
         if not self._read_only:
-            self._store.save(self._root_uuid, merged)
-            for uuid in former:
-                self._store.save(uuid, OwnershipRecord())
+            # What cannot be saved at present is merged again by the next report.
+            with suppress(RecordsUnavailable):
+                self._store.save(self._root_uuid, merged)
+                for uuid in former:
+                    self._store.save(uuid, OwnershipRecord())
         return merged

@@ -25,7 +25,8 @@ def without_additions(
     waiting: list[str] = []
     for provider in declaration.providers:
         address = provider.uuid or provider.name
-        if not tree.exists(address):
+        # A new tree has its root already, without a generation.
+        if not tree.exists(address) or tree.data(address).generation is None:
             waiting.append(f"{provider.name}: not created yet, {_REASON}")
         elif provider.parent is not None and provider.parent not in kept:
             # Its declared parent does not exist yet.

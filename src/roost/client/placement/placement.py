@@ -130,13 +130,30 @@ class Placement:
             answer, ResourceProviderUpdateFailed, f"Cannot move provider {name} ({uuid})", uuid
         )
 
+    def existing_provider(self, uuid: str) -> ProviderBody | None:
+        """The provider of a creation that the server refused; `None` if it does not exist.
+
+        An earlier copy of the request may have made the provider. So the outcome of the creation
+        is unknown if the provider cannot be read, and `WriteLost` is raised.
+        """
+        try:
+            return self.provider(uuid)
+        except PlacementError as error:
+            raise WriteLost(
+                f"The server may have created provider {uuid} or not: {error.message}",
+                status=error.status,
+                detail=error.detail,
+                request_id=error.request_id,
+                provider_uuid=uuid,
+            ) from error
+
     def _is_known(self, uuid: str, conflict: PlacementResponse) -> bool:
         """Whether a refused creation conflicts with a provider of the same uuid.
 
         A server may complain about the name first, although an earlier copy of the same request
         made the provider. So the uuid decides, not the sentence.
         """
-        return NAME_TAKEN not in conflict.detail or self.provider(uuid) is not None
+        return NAME_TAKEN not in conflict.detail or self.existing_provider(uuid) is not None
 
     def delete_provider(self, uuid: str) -> None:
         """Delete a provider; a provider that does not exist is no error."""

@@ -121,7 +121,7 @@ class StepwiseWriter:
     def _existing(self, creation: ProviderCreation, error: ProviderExists) -> ProviderBody:
         """The existing provider with the uuid of a creation, if its parent is the wanted one."""
         uuid, parent_uuid = creation.uuid, creation.parent_uuid
-        found = self._placement.provider(uuid)
+        found = self._placement.existing_provider(uuid)
         if found is None:
             # Another writer has deleted the provider since.
             raise _conflict(uuid) from error

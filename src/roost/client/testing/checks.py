@@ -8,15 +8,13 @@ from collections.abc import Callable
 
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
+from roost.client.ownership.owner_names import DEFAULT_OWNER
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.client.testing.drawings import drawing
 from roost.client.testing.fake_placement import FakePlacement
 from roost.client.testing.faults import Faults
-
-OWNER = "agent"
-"""The owner in whose name declaring drivers are reported, as `roost agent` does."""
 
 _WITH_GENERATION = "PUT /resource_providers/*/*"
 _ANY_WRITE = "P*"
@@ -112,7 +110,7 @@ def _report(driver: AnyDriver, nodename: str, server: FakePlacement) -> Differen
     reporter = Reporter(server)
     if not isinstance(driver, DeclaringDriver):
         return reporter.report(driver, nodename)
-    report = DeclarativeReporter(reporter, OWNER, server.records).report(driver, nodename)
+    report = DeclarativeReporter(reporter, DEFAULT_OWNER, server.records).report(driver, nodename)
     if report.kept:
         raise AssertionError("not made true: " + "; ".join(report.kept))
     return report.difference

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.client.drivers.linux.files import Files, unexpected
+from roost.client.drivers.linux.files import Files, read_whole, unexpected
 from roost.client.drivers.machine.values import Cpu, MachineUnreadable
 
 CPUINFO = "/proc/cpuinfo"
@@ -39,7 +39,7 @@ def parse_cpu_list(text: str, path: str) -> frozenset[int]:
 
 def read_cpu_list(files: Files, path: str) -> frozenset[int] | None:
     """The CPUs in a list file; `None` if the file does not exist."""
-    text = files.text(path)
+    text = read_whole(files, path)
     return None if text is None else parse_cpu_list(text, path)
 
 

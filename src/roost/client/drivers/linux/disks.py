@@ -84,10 +84,19 @@ def _is_fixed(files: Files, name: str) -> bool:
     """
     return (
         not _PART.fullmatch(name)
-        and read_link(files, f"{BLOCK}/{name}/device") is not None
+        and _has_device(files, name)
         and required_number(files, f"{BLOCK}/{name}/removable") != 1
         and read_number(files, f"{BLOCK}/{name}/hidden") != 1
     )
+
+
+def _has_device(files: Files, name: str) -> bool:
+    link = f"{BLOCK}/{name}/device"
+    if read_link(files, link) is not None:
+        return True
+    if any(names.fullmatch(name) for names in _ID_FILES):
+        raise MachineUnreadable(f"{link} is missing.")
+    return False
 
 
 def _read_disk(files: Files, name: str, multipath: str | None, mounted: frozenset[str]) -> Disk:

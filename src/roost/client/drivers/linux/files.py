@@ -55,11 +55,14 @@ class Files(ABC):
         return tuple(dict.fromkeys(line.strip() for line in wanted))
 
     def column(self, path: str, index: int, pattern: str) -> tuple[str, ...]:
-        """The distinct words in one column of a file that match.
+        """The distinct words in one column of a file that exists, if they match.
 
         `/proc/self/mountinfo` has names of hosts and users in its remaining columns.
         """
-        rows = [line.split() for line in (self.text(path) or "").splitlines()]
+        text = self.text(path)
+        if text is None:
+            raise _vanished(path)
+        rows = [line.split() for line in text.splitlines()]
         words = (row[index] for row in rows if len(row) > index)
         return tuple(dict.fromkeys(word for word in words if fnmatchcase(word, pattern)))
 
@@ -127,8 +130,8 @@ class WithoutSysfs(Files):
         return path.startswith("/sys/")
 
 
-def read_text(files: Files, path: str) -> str | None:
-    """The text of a file; `None` if the file does not exist, or if it is empty.
+def read_whole(files: Files, path: str) -> str | None:
+    """The text of a file, which may be empty; `None` if the file does not exist.
 
     A file that vanishes meanwhile is an error, because its absence decides nothing.
     """
@@ -137,7 +140,12 @@ def read_text(files: Files, path: str) -> str | None:
     text = files.text(path)
     if text is None:
         raise _vanished(path)
-    return text or None
+    return text
+
+
+def read_text(files: Files, path: str) -> str | None:
+    """The same; an empty file counts as missing."""
+    return read_whole(files, path) or None
 
 
 def read_value(files: Files, path: str) -> str | None:
@@ -171,11 +179,9 @@ def last_part(path: str) -> str:
 
 def read_number(files: Files, path: str, *, base: int = 10, minimum: int = 0) -> int | None:
     """The number in a file; `None` if the file does not exist."""
-    if not files.has(path):
-        return None
-    text = files.text(path)
+    text = read_whole(files, path)
     if text is None:
-        raise _vanished(path)
+        return None
     try:
         number = int(text, base)
     except ValueError:

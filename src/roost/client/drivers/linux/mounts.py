@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from os import strerror
+
 from roost.client.drivers.linux.files import Files, FileUnreadable, last_part, read_link
 from roost.client.drivers.machine.values import MachineUnreadable
 
@@ -10,12 +13,15 @@ _MOUNTS = ("/proc/1/mountinfo", "/proc/self/mountinfo")
 _DEVICE_COLUMN = 2
 _SWAPS = "/proc/swaps"
 _BTRFS = "/sys/fs/btrfs"
+# Only root may read the mounts of another process.
+_FORBIDDEN = frozenset(strerror(code) for code in (errno.EACCES, errno.EPERM))
 
 
 def read_mounted(files: Files) -> frozenset[str]:
     """The mounted devices, the members of mounted btrfs file systems, and swap."""
     links = (read_link(files, f"/sys/dev/block/{numbers}") for numbers in _mounted_numbers(files))
-    swaps = files.column(_SWAPS, 0, "/dev/*")
+    # A kernel without swap has no such file.
+    swaps = files.column(_SWAPS, 0, "/dev/*") if files.has(_SWAPS) else ()
     return frozenset(
         {last_part(link) for link in links if link is not None}
         | {last_part(path) for path in swaps}
@@ -32,9 +38,9 @@ def _mounted_numbers(files: Files) -> set[str]:
             if files.has(path):
                 found.update(files.column(path, _DEVICE_COLUMN, "[1-9]*:*"))
                 readable += 1
-        except FileUnreadable:
-            # Only root may read the mounts of another process.
-            continue
+        except FileUnreadable as error:
+            if error.reason not in _FORBIDDEN:
+                raise
     if not readable:
         raise MachineUnreadable(f"None of {', '.join(_MOUNTS)} is readable; mount procfs.")
     return found
