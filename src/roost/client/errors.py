@@ -74,6 +74,10 @@ class RecordsUnavailable(PlacementError):
     """Ownership records cannot be read or saved at present; the disk may be full."""
 
 
+class DriverFailed(PlacementError):
+    """The code of a driver raised an unexpected error, or did not declare its host."""
+
+
 class SuddenLoss(PlacementError):
     """A driver finds less than half of what it found before, so nothing is reported."""
 
