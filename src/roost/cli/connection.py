@@ -22,7 +22,7 @@ from roost.client.transport.connecting import connect
 from roost.client.transport.http import NO_TLS, Timeouts
 from roost.client.transport.messages import WEB_PAGE
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
-from roost.model.text import has_next, with_next
+from roost.model.text import with_next
 
 _CONNECT_ADVICE = (
     "Is the server running, and is this its address ({option}, ROOST_URL, --os-cloud, OS_CLOUD)?"
@@ -93,7 +93,8 @@ class ConnectionSettings:
         except PlacementError as error:
             if _may_be_elsewhere(error):
                 error.message = f"{transport}: {error.message}"
-                if not has_next(str(error)):
+                # An error of several lines has its own advice.
+                if "\n" not in str(error):
                     error.next_command = self._doctor_after(error, transport)
             raise
         finally:
