@@ -40,6 +40,7 @@ from roost.client.agent.request_log import LoggedTransport
 from roost.client.agent.watchdog import WatchdogTransport
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.offline import declared_offline
+from roost.client.errors import DriverFailed
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.store import FileOwnershipStore
 from roost.client.ownership.withdrawal import REPORTS, SECONDS
@@ -165,7 +166,7 @@ def agent(
         return
     _refuse_contradictions(options)
     events = JsonEvents() if options.as_json else TextEvents()
-    with logging_to(events, _log_level(options)):
+    with logging_to(events, _log_level(options)), _driver_failures_in_log():
         _log_start(configuration)
         if options.offline:
             _print_offline(configuration, options)
@@ -274,6 +275,17 @@ def _agent(
         failed=lambda text: events.say("failed", text),
         recovered=lambda text: events.say("recovered", text),
     )
+
+
+@contextmanager
+def _driver_failures_in_log() -> Iterator[None]:
+    """Log the traceback of a driver; the error itself has only its last line."""
+    try:
+        yield
+    except DriverFailed as error:
+        if error.__cause__ is not None:
+            LOG.debug("The driver failed with an unexpected error", exc_info=error.__cause__)
+        raise
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from roost.client.errors import (
 )
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.connecting import connect
-from roost.client.transport.http import Timeouts
+from roost.client.transport.http import NO_TLS, Timeouts
 from roost.client.transport.messages import WEB_PAGE
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 from roost.model.text import with_next
@@ -28,7 +29,10 @@ _CONNECT_ADVICE = (
 )
 # A proxy or another server may send these as answers to any request.
 _STATUSES_OF_ANY_REQUEST = (401, 403, 500, 502, 503, 504)
-_THIS_MACHINE = ("://127.", "://localhost", "://[::1]")
+# A placement server says more about a provider or a trait that it does not have.
+_NO_SUCH_PATH = "The resource could not be found."
+_THIS_MACHINE = re.compile(r"://(?:127\.[0-9.]+|localhost|\[::1\])(?::([0-9]+))?")
+_DEFAULT_PORT = "8778"
 
 
 class CommandRetryPolicy(RetryPolicy):
@@ -83,19 +87,36 @@ class ConnectionSettings:
         try:
             yield transport
         except PlacementAPIConnectFailure as error:
-            advice = _CONNECT_ADVICE.format(option=self.url_option)
-            is_here = any(mark in transport.describe() for mark in _THIS_MACHINE)
-            command = "roost serve" if is_here else self._doctor
-            text = with_next(f"{error}. {advice}", command)
-            raise PlacementAPIConnectFailure(text) from error
+            raise PlacementAPIConnectFailure(self._not_connected(error, transport)) from error
         except TransportFailed as error:
             raise type(error)(with_next(str(error), self._doctor)) from error
         except PlacementError as error:
             if _may_be_elsewhere(error):
                 error.message = f"{transport}: {error.message}"
+                # An error of several lines has its own advice.
+                if "\n" not in str(error):
+                    error.next_command = self._doctor_after(error, transport)
             raise
         finally:
             transport.close()
+
+    def _not_connected(
+        self, error: PlacementAPIConnectFailure, transport: RetryingTransport
+    ) -> str:
+        """Why there is no connection, and the next command."""
+        if NO_TLS in (error.detail or ""):
+            # The server is there, and only the beginning of its address is wrong.
+            address = str(transport).replace("https://", "http://")
+            return with_next(str(error), f"roost doctor --url {address}")
+        advice = _CONNECT_ADVICE.format(option=self.url_option)
+        here = _THIS_MACHINE.search(transport.describe())
+        return with_next(f"{error}. {advice}", self._doctor if here is None else _serve(here[1]))
+
+    def _doctor_after(self, error: PlacementError, transport: RetryingTransport) -> str:
+        """The command that looks at this server, with another token if the token was refused."""
+        if error.status in (401, 403) and str(transport).startswith("http"):
+            return f"roost doctor --url {transport} --token TOKEN"
+        return self._doctor
 
     @property
     def _doctor(self) -> str:
@@ -112,10 +133,16 @@ class ConnectionSettings:
         return Timeouts(min(self.timeout, Timeouts().connect), self.timeout)
 
 
+def _serve(port: str | None) -> str:
+    """The command that starts a server of this machine."""
+    return "roost serve" if port in (None, _DEFAULT_PORT) else f"roost serve --port {port}"
+
+
 def _may_be_elsewhere(error: PlacementError) -> bool:
     """Whether the error may come from a wrong address, so that the operator must see it."""
     return (
         error.status in _STATUSES_OF_ANY_REQUEST
+        or (error.status == 404 and (error.detail or "").strip() == _NO_SUCH_PATH)
         or isinstance(error, UnreadableAnswer)
         or (error.detail or "").startswith(WEB_PAGE)
     )

@@ -8,6 +8,7 @@ import click
 
 from roost.cli.output import Output, OutputForm, output_options, print_output
 from roost.cli.table import Table, TableColumn
+from roost.cli.terminal import output_console, plain
 from roost.cli.words import WORD
 from roost.client.drivers.loading import load_driver_class
 from roost.client.drivers.option_kinds import as_text
@@ -79,7 +80,7 @@ def show(*, name: str, output: OutputForm) -> None:
     about = inspect.getdoc(found) or ""
     value = {"driver": name, "about": about, "options": table.as_json()}
     if output is OutputForm.TABLE:
-        click.echo(f"{about or name}\n")
+        output_console().print(plain(f"{about or name}\n"))
     print_output(Output(table, value), output)
     if not accepted.options:
         click.echo("The driver describes no options.", err=True)

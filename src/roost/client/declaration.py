@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from roost.model.identifiers import canonical_uuid, is_uuid
@@ -23,10 +23,30 @@ class DeclaredProvider:
     aggregates: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"a declared provider has the name {self.name!r}: give it a text")
+        for resource_class, fields in self.inventories.items():
+            if not isinstance(fields, Mapping):
+                raise ValueError(
+                    f"inventory {resource_class} of {self.name} is {fields!r}: write a mapping "
+                    'of its fields, such as {"total": 16}'
+                )
+        object.__setattr__(self, "traits", self._names("traits"))
         # The server spells uuids in one way, and comparisons are of texts.
         if self.uuid is not None:
             object.__setattr__(self, "uuid", _canonical(self.uuid))
-        object.__setattr__(self, "aggregates", frozenset(map(_canonical, self.aggregates)))
+        aggregates = frozenset(map(_canonical, self._names("aggregates")))
+        object.__setattr__(self, "aggregates", aggregates)
+
+    def _names(self, field_name: str) -> frozenset[str]:
+        """The names of a field; a text would count as the set of its letters."""
+        names: object = getattr(self, field_name)
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise ValueError(
+                f"{field_name} of {self.name} are {names!r}: write a set of names, such as "
+                f"frozenset({{{names!r}}})"
+            )
+        return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +76,18 @@ class Declaration:
 
     providers: tuple[DeclaredProvider, ...]
     unread: UnreadProviders = UnreadProviders()
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for provider in self.providers:
+            if provider.name in seen:
+                raise ValueError(f"provider {provider.name} is declared twice")
+            if provider.parent is not None and provider.parent not in seen:
+                raise ValueError(
+                    f"provider {provider.name} has the parent {provider.parent}, which is not "
+                    "declared before it: declare parents before their children"
+                )
+            seen.add(provider.name)
 
     @property
     def roots(self) -> tuple[DeclaredProvider, ...]:

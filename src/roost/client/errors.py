@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from roost.model.errors import OperatorError
+from roost.model.text import with_next
 
 
 class PlacementError(OperatorError):
@@ -24,6 +25,8 @@ class PlacementError(OperatorError):
         self.request_id = request_id
         self.provider_uuid = provider_uuid
         self.code = code
+        self.next_command: str | None = None
+        """The command that an operator may type next."""
         super().__init__(message)
 
     def __str__(self) -> str:
@@ -35,7 +38,7 @@ class PlacementError(OperatorError):
             text += f": {' '.join(self.detail.split())}"
         if self.request_id:
             text += f" [{self.request_id}]"
-        return text
+        return text if self.next_command is None else with_next(text, self.next_command)
 
 
 class TransportFailed(PlacementError):
@@ -72,6 +75,10 @@ class RecordsInUse(PlacementError):
 
 class RecordsUnavailable(PlacementError):
     """Ownership records cannot be read or saved at present; the disk may be full."""
+
+
+class DriverFailed(PlacementError):
+    """The code of a driver raised an unexpected error, or did not declare its host."""
 
 
 class SuddenLoss(PlacementError):

@@ -297,7 +297,8 @@ def test_failures_and_recoveries_are_events(run_scripted: Run) -> None:
     events = [json.loads(line) for line in outcome.lines]
     names = [event["event"] for event in events]
     assert names == ["started", "failed", "log", "recovered", "changed"]
-    assert events[1]["message"].startswith("report failed: KeyError: 'numa0'; trying again in")
+    assert events[1]["message"].startswith("report failed: The driver ")
+    assert "Driver failed with KeyError: 'numa0' (" in events[1]["message"]
     assert (outcome.status, reports) == (0, 2)
 
 
@@ -341,6 +342,25 @@ def test_the_traceback_of_a_driver_is_an_event(run_scripted: Run) -> None:
     assert (failed["event"], logged["event"], logged["level"]) == ("failed", "log", "error")
     assert logged["message"].startswith("The report failed with an unexpected error\nTraceback")
     assert outcome.err == ""
+
+
+@one_server
+@pytest.mark.parametrize("way", [["--once"], ["--dry-run"], ["--dry-run", "--offline"]])
+def test_an_error_in_the_code_of_a_driver_is_one_line_with_its_place(
+    way: list[str], run_scripted: Run
+) -> None:
+    def work(_: int) -> None:
+        raise KeyError("numa0")
+
+    outcome, _ = run_scripted(work, *way)
+    assert (outcome.status, outcome.out) == (1, "")
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("roost: The driver ")
+    assert "failed with KeyError: 'numa0'" in line
+    assert line.endswith("in work)")
+    explained, _ = run_scripted(work, *way, "--debug")
+    assert "Traceback (most recent call last)" in explained.err
+    assert explained.err.splitlines()[-1] == line
 
 
 @one_server

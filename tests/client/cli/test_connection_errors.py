@@ -74,7 +74,7 @@ class TestTwoLines:
         with closed_port_url() as url:
             first, second = refusal(command, url)
         assert "Connection refused. Is the server running, and is this its address" in first
-        assert second == "Next: roost serve"
+        assert second == f"Next: roost serve --port {url.rpartition(':')[2]}"
 
     def test_a_host_that_is_unknown(self, command: list[str]) -> None:
         first, second = refusal(command, "http://nobody.invalid:8778")
@@ -84,9 +84,24 @@ class TestTwoLines:
     def test_a_token_that_is_wrong(self, command: list[str]) -> None:
         body = {"errors": [{"status": 401, "detail": "Authentication required"}]}
         with answering(401, body) as url:
-            lines = refusal(command, url, "--token", "geheim")
-        assert "see --token, ROOST_TOKEN" in lines[0]
-        assert "geheim" not in "".join(lines)
+            first, second = refusal(command, url, "--token", "geheim")
+        assert "see --token, ROOST_TOKEN" in first
+        assert second == f"Next: roost doctor --url {url} --token TOKEN"
+        assert "geheim" not in first
+
+    def test_the_sentence_of_keystones_middleware(self, command: list[str]) -> None:
+        body = {"error": {"code": 401, "title": "Unauthorized", "message": "A token is required."}}
+        with answering(401, body) as url:
+            first, _ = refusal(command, url)
+        assert "(HTTP 401): A token is required." in first
+        assert "{" not in first
+
+    def test_a_path_that_the_server_does_not_have(self, command: list[str]) -> None:
+        body = {"errors": [{"status": 404, "detail": "The resource could not be found.\n\n   "}]}
+        with answering(404, body) as url:
+            first, second = refusal(command, url)
+        assert first.startswith(f"roost: {url}: ")
+        assert second == f"Next: roost doctor --url {url}"
 
     def test_a_token_without_rights(self, command: list[str]) -> None:
         body = {"errors": [{"status": 403, "detail": "Policy does not allow that."}]}
@@ -113,5 +128,7 @@ class TestTwoLines:
 
     def test_a_server_without_tls(self, command: list[str]) -> None:
         with plain_text_server() as port:
-            lines = refusal(command, f"https://127.0.0.1:{port}")
-        assert "it does not speak TLS" in lines[0]
+            first, second = refusal(command, f"https://127.0.0.1:{port}")
+        assert "it does not speak TLS" in first
+        assert "Is the server running" not in first
+        assert second == f"Next: roost doctor --url http://127.0.0.1:{port}"

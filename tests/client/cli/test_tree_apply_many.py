@@ -173,10 +173,11 @@ def test_no_further_tree_begins_when_the_server_takes_the_token_no_more(roots: R
     outcome = apply("--jobs", "1")
     assert outcome.status == 1
     assert not [path for path in roots.asked if path.endswith(f"in_tree={roots.uuid('c')}")]
-    _, not_begun, failed, complaint = outcome.err.splitlines()
+    _, not_begun, failed, complaint, following = outcome.err.splitlines()
     assert (not_begun, failed) == ("1 tree not begun", "1 of 3 trees failed")
     assert "Cannot read /resource_providers" in complaint
     assert "--token" in complaint
+    assert following.startswith("Next: roost doctor --url ")
 
 
 # -- interruption

@@ -12,7 +12,12 @@ import pytest
 
 from roost.cli.driver import show
 from roost.client.drivers.loading import load_driver
-from roost.client.drivers.machine.options import MACHINE_OPTION_HELP, read_options
+from roost.client.drivers.machine.options import (
+    MACHINE_OPTION_HELP,
+    MachineOptions,
+    read_options,
+)
+from roost.client.drivers.options import NO_DEFAULT
 from roost.client.errors import NotConfigured
 from support.roost_command import roost
 
@@ -124,6 +129,17 @@ def test_each_option_of_a_built_in_driver_has_help(name: str) -> None:
     options = json.loads(roost("driver", "show", name, "--json").out)["options"]
     assert options
     assert all(option["help"].endswith(".") for option in options)
+    assert "a value that the driver checks" not in {option["takes"] for option in options}
+
+
+def test_the_defaults_that_are_shown_are_those_in_force() -> None:
+    shown = {
+        name: said.default
+        for name, said in MACHINE_OPTION_HELP.items()
+        if said.default is not NO_DEFAULT
+    }
+    assert shown.keys() == {"reserved_memory_mb", "reserved_cpus", "disks", "pci", "offer"}
+    assert read_options("linux", shown) == MachineOptions()
 
 
 def test_the_help_names_the_options_that_machines_have() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from roost.client.declaration import Declaration
+from roost.client.drivers.calls import calling, declared_by
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.provider_tree import ProviderTree
@@ -74,7 +75,7 @@ class _Declaring(DeclaringDriver):
 
     def declare(self, nodename: str) -> Declaration:
         began = time.monotonic()
-        declaration: Declaration = self._host.driver.declare(nodename)
+        declaration = declared_by(self._host.driver, nodename)
         self._host.found(len(declaration.providers), began)
         return declaration
 
@@ -89,7 +90,8 @@ class _Editing:
         @functools.wraps(update)
         def counted(provider_tree: ProviderTree, nodename: str, **more: Any) -> None:
             began = time.monotonic()
-            update(provider_tree, nodename, **more)
+            with calling(host.driver):
+                update(provider_tree, nodename, **more)
             members = provider_tree.get_provider_uuids_in_tree(nodename)
             host.found(len(members), began)
 

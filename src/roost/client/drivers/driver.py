@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from roost.client.declaration import Declaration
-from roost.client.errors import ReshapeNeeded
 from roost.client.provider_tree import ProviderTree
 
 Allocations = dict[str, dict[str, Any]]
@@ -40,10 +39,3 @@ class DeclaringDriver(Protocol):
     def declare(self, nodename: str) -> Declaration:
         """All providers of the host, its root (named `nodename`) first."""
         ...
-
-
-def asks_for_reshape(error: BaseException) -> bool:
-    """Whether this is a `ReshapeNeeded`: the client's, or Nova's in a driver that Nova has too."""
-    return isinstance(error, ReshapeNeeded) or any(
-        kind.__name__ == ReshapeNeeded.__name__ for kind in type(error).__mro__
-    )

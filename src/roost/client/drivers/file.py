@@ -20,10 +20,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class FileDriver(DeclaringDriver):
-    """Declares the tree of a tree file whose root is named like the host.
+    """Declares the tree of a tree file whose root has the name of the host.
 
-    The driver reads the file again when the file has changed. A file with problems raises
-    `TreeFileError`.
+    The driver reads the file again when the file has changed.
     """
 
     declares_intent = True

@@ -12,7 +12,8 @@ from typing import Any
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.options import options_of
 from roost.client.drivers.registry import find_driver
-from roost.client.errors import NotConfigured
+from roost.client.errors import DriverFailed, NotConfigured
+from roost.model.errors import OperatorError
 
 _METHODS = ("update_provider_tree", "declare")
 
@@ -28,8 +29,15 @@ def load_driver(spec: str, options: Mapping[str, object]) -> Driver | DeclaringD
     arguments = options_of(driver_class).read(spec, options)
     try:
         driver: Driver | DeclaringDriver = driver_class(**arguments)
+    except OperatorError:
+        raise
     except (TypeError, ValueError) as error:
         raise NotConfigured(f"Driver {spec} cannot be made: {error}.") from error
+    except Exception as error:
+        # The constructor may ask hardware, which may answer at the next start.
+        raise DriverFailed(
+            f"Driver {spec} cannot be made: {type(error).__name__}: {error}"
+        ) from error
     return driver
 
 

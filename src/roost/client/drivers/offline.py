@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roost.client.declaration import Declaration, DeclaredProvider
-from roost.client.drivers.driver import DeclaringDriver, Driver, asks_for_reshape
+from roost.client.drivers.calls import asks_for_reshape, calling, declared_by
+from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.inspection import InspectedTree, declaration_in
 from roost.client.provider_tree import ProviderTree
 from roost.model.identifiers import new_uuid
@@ -17,16 +18,17 @@ def declared_offline(
 ) -> Declaration:
     """The host as the driver declares it, or as it edits the tree of a host without children."""
     if isinstance(driver, DeclaringDriver):
-        return _with_root_uuid(driver.declare(name), name, uuid)
+        return _with_root_uuid(declared_by(driver, name), name, uuid)
     root_uuid = uuid or new_uuid()
     tree = _new_host(name, root_uuid)
-    try:
-        driver.update_provider_tree(tree, name)
-    except Exception as error:
-        if not asks_for_reshape(error):
-            raise
-        tree = _new_host(name, root_uuid)
-        driver.update_provider_tree(tree, name, allocations={})
+    with calling(driver):
+        try:
+            driver.update_provider_tree(tree, name)
+        except Exception as error:
+            if not asks_for_reshape(error):
+                raise
+            tree = _new_host(name, root_uuid)
+            driver.update_provider_tree(tree, name, allocations={})
     return _without_uuids(declaration_in(tree, root_uuid), name, uuid)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -18,6 +18,15 @@ NO_DEFAULT = Parameter.empty
 
 HELP_OF_FURTHER = "option_help"
 """The class attribute in which a driver with a `**parameter` may describe what that takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionDescription:
+    """What a driver says of an option that it checks itself."""
+
+    help: str
+    takes: str
+    default: object = NO_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +106,8 @@ def options_of(driver_class: type[Any]) -> DriverOptions:
         return DriverOptions(options)
     further = kind_of(_without_help(hints.get(keywords[0], Parameter.empty))[0])
     described = {
-        name: DriverOption(name, further, required=False, help=text)
-        for name, text in getattr(driver_class, HELP_OF_FURTHER, {}).items()
+        name: _described(name, further, description)
+        for name, description in getattr(driver_class, HELP_OF_FURTHER, {}).items()
     }
     return DriverOptions(options | described, further)
 
@@ -106,6 +115,13 @@ def options_of(driver_class: type[Any]) -> DriverOptions:
 def _option(name: str, hint: Any, *, required: bool, default: object = NO_DEFAULT) -> DriverOption:
     annotation, text = _without_help(hint)
     return DriverOption(name, kind_of(annotation), required, default, text)
+
+
+def _described(name: str, kind: OptionKind, said: str | OptionDescription) -> DriverOption:
+    if isinstance(said, str):
+        return DriverOption(name, kind, required=False, help=said)
+    kind = replace(kind, words=said.takes)
+    return DriverOption(name, kind, required=False, default=said.default, help=said.help)
 
 
 def _without_help(hint: Any) -> tuple[Any, str]:

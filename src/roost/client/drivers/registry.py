@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import roost
 from roost.client.errors import NotConfigured
-from roost.model.text import nearest_names
+from roost.model.text import nearest_names, with_next
 
 BUILT_IN = {
     "file": "roost.client.drivers.file:FileDriver",
@@ -77,4 +77,5 @@ def _unknown(name: str, known: list[str]) -> str:
     near = nearest_names(name, known)
     meant = f" Near it: {', '.join(near)}." if near else ""
     names = ", ".join(dict.fromkeys(known))
-    return f"There is no driver {name!r}: take {names} or package.module:Class.{meant}"
+    text = f"There is no driver {name!r}: take {names} or package.module:Class.{meant}"
+    return with_next(text, "roost driver list")

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from inspect import Parameter
 
-from roost.client.drivers.driver import Allocations, Driver, asks_for_reshape
+from roost.client.drivers.calls import asks_for_reshape
+from roost.client.drivers.driver import Allocations, Driver
 from roost.client.errors import (
     InvalidResourceClass,
     PlacementError,

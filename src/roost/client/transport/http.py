@@ -27,6 +27,7 @@ KEPT_CONNECTIONS = 16
 
 _PLAIN_TEXT = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
 """The reasons of OpenSSL for an answer without TLS."""
+NO_TLS = "it does not speak TLS; write http:// if that is meant"
 
 IDLE_SECONDS = 1.0
 """After how many idle seconds the transport opens a new connection.
@@ -207,7 +208,7 @@ def in_words(error: BaseException) -> str:
     'Connection refused'
     """
     if isinstance(error, ssl.SSLError) and error.reason in _PLAIN_TEXT:
-        return "it does not speak TLS; write http:// if that is meant"
+        return NO_TLS
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__

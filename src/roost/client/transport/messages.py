@@ -105,11 +105,14 @@ class PlacementResponse:
     @property
     def detail(self) -> str:
         """The detail of an error; the beginning of the body if it has no detail."""
-        return self._error().get("detail") or _shown(self.content, 500)
+        error = self._error()
+        return error.get("detail") or error.get("message") or _shown(self.content, 500)
 
     def _error(self) -> dict[str, str]:
         try:
-            return dict(json.loads(self.content)["errors"][0])
+            body = json.loads(self.content)
+            # Keystone's middleware, and servers that answer like it, send one error.
+            return dict(body["error"] if "error" in body else body["errors"][0])
         except (ValueError, LookupError, TypeError):
             return {}
 

@@ -13,20 +13,21 @@ from roost.client.drivers.libvirt.node_devices import read_disks, read_pci_funct
 from roost.client.drivers.machine.options import MACHINE_OPTION_HELP, read_options
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import DeviceKind, Machine, MachineUnreadable
+from roost.client.drivers.options import OptionDescription
 from roost.client.errors import NotConfigured
 
 _LOG = logging.getLogger(__name__)
 
 
 class LibvirtDriver(DeclaringDriver):
-    """Describes the host at `uri`. The remaining options are those of `MachineOptions`.
+    """Describes the host of a libvirt daemon.
 
-    Each call of `declare` opens a read-only connection. A connection that stays open may die
-    between two calls, and libvirt notices that only with the next request.
+    Each report opens a read-only connection of its own. A connection that stays
+    open may die, and libvirt notices that only with the next request.
     """
 
     option_help: ClassVar = {
-        "uri": "Connection URI of libvirt (qemu:///system).",
+        "uri": OptionDescription("Connection URI of libvirt.", "a URI", "qemu:///system"),
         **MACHINE_OPTION_HELP,
     }
 

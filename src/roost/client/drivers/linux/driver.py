@@ -27,20 +27,23 @@ from roost.client.drivers.machine.values import (
     MachineUnreadable,
     UnreadDevices,
 )
+from roost.client.drivers.options import OptionDescription
 from roost.client.errors import NotConfigured
 
 
 class LinuxDriver(DeclaringDriver):
-    """Describes the machine below `root`, which is a directory or a capture.
+    """Describes this machine as /sys and /proc show it, or a captured machine.
 
-    Each call of `declare` reads the whole machine, because devices and pages come and go.
-    `sysfs=absent` is for containers that never have `/sys`. The remaining options are those of
-    `MachineOptions`; each may be text.
+    Each report reads the whole machine, because devices and pages come and go.
     """
 
     option_help: ClassVar = {
-        "root": "Directory or capture that has the machine's /proc and /sys (/).",
-        "sysfs": "`absent` for a container that never has /sys (required).",
+        "root": OptionDescription(
+            "Directory that has the machine's /proc and /sys, or a capture.", "a path", "/"
+        ),
+        "sysfs": OptionDescription(
+            "`absent` for a container that never has /sys.", "required or absent", "required"
+        ),
         **MACHINE_OPTION_HELP,
     }
 

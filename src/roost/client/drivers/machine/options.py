@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from roost.client.drivers.options import OptionDescription
 from roost.client.errors import NotConfigured
 from roost.model.text import nearest_names
 
@@ -106,15 +107,30 @@ def _selection(value: object) -> Selection:
     return Selection(patterns)
 
 
+_RATIO = "a number above 0"
+_AMOUNT = "a whole number"
+_PATTERNS = "patterns with commas"
 MACHINE_OPTION_HELP = {
-    "cpu_allocation_ratio": "Allocation ratio of VCPU; the server's default if it is left out.",
-    "ram_allocation_ratio": "Allocation ratio of MEMORY_MB; as for VCPU.",
-    "reserved_memory_mb": "Memory in MiB that the host keeps (512).",
-    "reserved_cpus": "Number of CPUs that the host keeps (0).",
-    "disks": "Disks to offer, as patterns with commas between them, such as *,!sda (*).",
-    "pci": "PCI functions to offer, as patterns of addresses or of vendor:product (*).",
-    "offer": "Disks, PCI functions and TPMs to offer although the host uses them (none).",
-    "mdev_types": "Types of mediated devices to offer; without it, the only type in use.",
+    "cpu_allocation_ratio": OptionDescription(
+        "Allocation ratio of VCPU; the server keeps its own if it is left out.", _RATIO
+    ),
+    "ram_allocation_ratio": OptionDescription(
+        "Allocation ratio of MEMORY_MB; as for VCPU.", _RATIO
+    ),
+    "reserved_memory_mb": OptionDescription("Memory in MiB that the host keeps.", _AMOUNT, 512),
+    "reserved_cpus": OptionDescription("Number of CPUs that the host keeps.", _AMOUNT, 0),
+    "disks": OptionDescription(
+        "Disks to report, by id or by the kernel's name, such as *,!sda.", _PATTERNS, "*"
+    ),
+    "pci": OptionDescription(
+        "PCI functions to report, by address or as vendor:product.", _PATTERNS, "*"
+    ),
+    "offer": OptionDescription(
+        "Disks, PCI functions and TPMs to offer although the host uses them.", _PATTERNS, "!*"
+    ),
+    "mdev_types": OptionDescription(
+        "Types of mediated devices to offer; without it, the only type in use.", _PATTERNS
+    ),
 }
 """What `roost driver show` says of the options of a machine."""
 

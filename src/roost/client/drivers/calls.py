@@ -1,0 +1,71 @@
+"""Calls of drivers: an error in the code of a driver names the driver and the line."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import roost
+from roost.client.declaration import Declaration
+from roost.client.drivers.driver import DeclaringDriver
+from roost.client.errors import DriverFailed, ReshapeNeeded
+from roost.model.errors import OperatorError
+
+_OWN_CODE = Path(roost.__file__).parent
+
+
+def declared_by(driver: DeclaringDriver, nodename: str) -> Declaration:
+    """What a driver declares of a host; its root must have the name of the host."""
+    with calling(driver):
+        declaration = driver.declare(nodename)
+    if not isinstance(declaration, Declaration):
+        raise DriverFailed(
+            f"{_name_of(driver)}.declare returned {type(declaration).__name__}; it has to return "
+            "a roost.client.Declaration"
+        )
+    roots = [root.name for root in declaration.roots]
+    if nodename not in roots:
+        raise DriverFailed(
+            f"{_name_of(driver)} declares no root {nodename!r}, but {roots}; the root has to "
+            "have the name that `declare` gets"
+        )
+    return declaration
+
+
+@contextmanager
+def calling(driver: object) -> Iterator[None]:
+    """Turn an unexpected error of the driver into `DriverFailed`, which has it as its cause."""
+    try:
+        yield
+    except OperatorError:
+        raise
+    except Exception as error:
+        if asks_for_reshape(error):
+            raise
+        raise DriverFailed(
+            f"{_name_of(driver)} failed with {type(error).__name__}: {error} ({_place_of(error)})"
+        ) from error
+
+
+def asks_for_reshape(error: BaseException) -> bool:
+    """Whether this is a `ReshapeNeeded`: the client's, or Nova's in a driver that Nova has too."""
+    return isinstance(error, ReshapeNeeded) or any(
+        kind.__name__ == ReshapeNeeded.__name__ for kind in type(error).__mro__
+    )
+
+
+def _name_of(driver: object) -> str:
+    kind = type(driver)
+    return f"The driver {kind.__module__}:{kind.__qualname__}"
+
+
+def _place_of(error: Exception) -> str:
+    """The last line outside Roost that led to the error, or else the last line of all."""
+    frames = traceback.extract_tb(error.__traceback__)
+    # Code that Python makes, such as the constructor of a dataclass, has no file.
+    in_files = [frame for frame in frames if not frame.filename.startswith("<")]
+    outside = [frame for frame in in_files if _OWN_CODE not in Path(frame.filename).parents]
+    last = (outside or frames)[-1]
+    return f"{last.filename}, line {last.lineno}, in {last.name}"
