@@ -74,6 +74,10 @@ class RecordsUnavailable(PlacementError):
     """Ownership records cannot be read or saved at present; the disk may be full."""
 
 
+class DriverFailed(PlacementError):
+    """A driver raised an error that is none for operators; that error is the cause."""
+
+
 class SuddenLoss(PlacementError):
     """A driver finds less than half of what it found before, so nothing is reported."""
 

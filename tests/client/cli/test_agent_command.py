@@ -274,7 +274,8 @@ def test_failures_and_recoveries_are_events(run_scripted: Run) -> None:
     events = [json.loads(line) for line in outcome.lines]
     names = [event["event"] for event in events]
     assert names == ["started", "failed", "log", "recovered", "changed"]
-    assert events[1]["message"].startswith("report failed: KeyError: 'numa0'; trying again in")
+    failure = "report failed: Driver Driver failed with KeyError: 'numa0'; trying again in"
+    assert events[1]["message"].startswith(failure)
     assert (outcome.status, reports) == (0, 2)
 
 
@@ -318,6 +319,31 @@ def test_the_traceback_of_a_driver_is_an_event(run_scripted: Run) -> None:
     assert (failed["event"], logged["event"], logged["level"]) == ("failed", "log", "error")
     assert logged["message"].startswith("The report failed with an unexpected error\nTraceback")
     assert outcome.err == ""
+
+
+@one_server
+@pytest.mark.parametrize("error", [ValueError("no bus"), SystemExit(0), SystemExit()])
+def test_whatever_a_driver_raises_is_a_failure_in_one_line(
+    error: BaseException, run_scripted: Run
+) -> None:
+    def work(_: int) -> None:
+        raise error
+
+    outcome, _ = run_scripted(work, "--once")
+    assert outcome.status == 1
+    (line,) = outcome.err.splitlines()
+    assert line.startswith(f"roost: Driver Driver failed with {type(error).__name__}")
+
+
+@one_server
+def test_a_driver_that_exits_does_not_end_the_agent(run_scripted: Run) -> None:
+    def work(report: int) -> None:
+        os.kill(os.getpid(), signal.SIGHUP if report == 1 else signal.SIGTERM)
+        if report == 1:
+            sys.exit()
+
+    _, reports = run_scripted(work, "--interval", "3600")
+    assert reports == 2
 
 
 @one_server

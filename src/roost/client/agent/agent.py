@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from roost.client.errors import TransportFailed
+from roost.client.errors import DriverFailed, TransportFailed
 from roost.client.ownership.declarative_reporter import Report
 from roost.model.errors import OperatorError
 from roost.systemd import SystemdNotifier
@@ -119,8 +119,10 @@ class Agent:
         if failure != self._last_failure or now - self._told_at >= REPEAT_SECONDS:
             retry = f"trying again in {math.ceil(delay)} s"
             _tell(self._failed, f"report failed: {text}; {retry}")
-            if not isinstance(error, OperatorError):
-                LOG.error("The report failed with an unexpected error", exc_info=error)
+            unexpected = error.__cause__ if isinstance(error, DriverFailed) else error
+            if not isinstance(unexpected, OperatorError):
+                # The author of the driver needs the traceback.
+                LOG.error("The report failed with an unexpected error", exc_info=unexpected)
             self._last_failure = failure
             self._told_at = now
         self._notifier.status(f"report failed: {text}")

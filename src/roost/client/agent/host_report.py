@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from roost.client.declaration import Declaration
+from roost.client.drivers.declaration_check import checked_declaration
 from roost.client.drivers.driver import DeclaringDriver, Driver
+from roost.client.drivers.failures import naming_driver
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
@@ -64,6 +66,11 @@ class HostReport:
         """The driver of the host."""
         return self._driver
 
+    @property
+    def driver_name(self) -> str:
+        """The name of the driver's class."""
+        return type(self._driver).__name__
+
 
 class _Declaring(DeclaringDriver):
     """Counts what the driver of a host declares."""
@@ -74,7 +81,9 @@ class _Declaring(DeclaringDriver):
 
     def declare(self, nodename: str) -> Declaration:
         began = time.monotonic()
-        declaration: Declaration = self._host.driver.declare(nodename)
+        with naming_driver(self._host.driver_name):
+            declared = self._host.driver.declare(nodename)
+        declaration = checked_declaration(declared, nodename)
         self._host.found(len(declaration.providers), began)
         return declaration
 
@@ -89,7 +98,10 @@ class _Editing:
         @functools.wraps(update)
         def counted(provider_tree: ProviderTree, nodename: str, **more: Any) -> None:
             began = time.monotonic()
-            update(provider_tree, nodename, **more)
+            # A driver that has the allocations may not ask for them again.
+            may_reshape = more.get("allocations") is None
+            with naming_driver(host.driver_name, may_reshape=may_reshape):
+                update(provider_tree, nodename, **more)
             members = provider_tree.get_provider_uuids_in_tree(nodename)
             host.found(len(members), began)
 

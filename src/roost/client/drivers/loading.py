@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from roost.client.drivers.driver import DeclaringDriver, Driver
+from roost.client.drivers.failures import naming_driver
 from roost.client.drivers.options import options_of
 from roost.client.drivers.registry import find_driver
 from roost.client.errors import NotConfigured
@@ -26,10 +27,11 @@ def load_driver(spec: str, options: Mapping[str, object]) -> Driver | DeclaringD
     """
     driver_class = load_driver_class(spec)
     arguments = options_of(driver_class).read(spec, options)
-    try:
-        driver: Driver | DeclaringDriver = driver_class(**arguments)
-    except (TypeError, ValueError) as error:
-        raise NotConfigured(f"Driver {spec} cannot be made: {error}.") from error
+    with naming_driver(spec):
+        try:
+            driver: Driver | DeclaringDriver = driver_class(**arguments)
+        except (TypeError, ValueError) as error:
+            raise NotConfigured(f"Driver {spec} cannot be made: {error}.") from error
     return driver
 
 
@@ -77,7 +79,7 @@ def _imported(spec: str, module_name: str) -> ModuleType:
         raise NotConfigured(
             f"Driver {spec}: {module_name} needs the missing module {missing}; install it."
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # A module runs code of its own while Python imports it, so any exception is possible.
         raise NotConfigured(
             f"Driver {spec}: {module_name} cannot be imported; {type(error).__name__}: {error}"

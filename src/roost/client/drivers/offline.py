@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.drivers.declaration_check import checked_declaration
 from roost.client.drivers.driver import DeclaringDriver, Driver
+from roost.client.drivers.failures import naming_driver
 from roost.client.errors import ReshapeNeeded
 from roost.client.inspection import InspectedTree, declaration_in
 from roost.client.provider_tree import ProviderTree
@@ -18,14 +20,17 @@ def declared_offline(
 ) -> Declaration:
     """The host as the driver declares it, or as it edits the tree of a host without children."""
     if isinstance(driver, DeclaringDriver):
-        return _with_root_uuid(driver.declare(name), name, uuid)
+        with naming_driver(type(driver).__name__):
+            declared = driver.declare(name)
+        return _with_root_uuid(checked_declaration(declared, name), name, uuid)
     root_uuid = uuid or new_uuid()
     tree = _new_host(name, root_uuid)
-    try:
-        driver.update_provider_tree(tree, name)
-    except ReshapeNeeded:
-        tree = _new_host(name, root_uuid)
-        driver.update_provider_tree(tree, name, allocations={})
+    with naming_driver(type(driver).__name__):
+        try:
+            driver.update_provider_tree(tree, name)
+        except ReshapeNeeded:
+            tree = _new_host(name, root_uuid)
+            driver.update_provider_tree(tree, name, allocations={})
     return _without_uuids(declaration_in(tree, root_uuid), name, uuid)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from roost.client.declaration import Declaration
+from roost.client.drivers.declaration_check import checked_declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.errors import (
     DeclarationRefused,
@@ -84,7 +85,8 @@ class DeclarativeReporter:
 
         A child whose name a provider of another tree has is left out: it must not hold up the rest.
         """
-        declaration, policy = driver.declare(nodename), self._policy_for(driver)
+        declaration = checked_declaration(driver.declare(nodename), nodename)
+        policy = self._policy_for(driver)
         uuid = self._host_uuid(declaration, nodename, uuid)
         try:
             return self._declare(declaration, nodename, uuid, policy)
@@ -100,7 +102,7 @@ class DeclarativeReporter:
         self, driver: DeclaringDriver, nodename: str, uuid: str | None = None
     ) -> Report:
         """What `report` would change; neither the server nor the store is written."""
-        declaration = driver.declare(nodename)
+        declaration = checked_declaration(driver.declare(nodename), nodename)
         uuid = self._host_uuid(declaration, nodename, uuid)
         return self._preview(declaration, nodename, uuid, self._policy_for(driver))
 

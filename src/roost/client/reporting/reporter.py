@@ -9,13 +9,13 @@ from collections.abc import Callable
 from inspect import Parameter
 
 from roost.client.drivers.driver import Allocations, Driver
+from roost.client.drivers.failures import asks_for_reshape
 from roost.client.errors import (
     InvalidResourceClass,
     PlacementError,
     PlacementReshapeConflict,
     ProviderExists,
     ReshapeFailed,
-    ReshapeNeeded,
     ResourceProviderCreationFailed,
     ResourceProviderDeletionFailed,
     ResourceProviderRetrievalFailed,
@@ -261,7 +261,7 @@ class Reporter:
         try:
             driver.update_provider_tree(tree, nodename)
         except Exception as error:
-            if not (reshape and _asks_for_reshape(error)):
+            if not (reshape and asks_for_reshape(error)):
                 raise
         else:
             return tree, None
@@ -308,13 +308,6 @@ def _demand_allocations(driver: Driver) -> None:
             " move: give its method the signature"
             " update_provider_tree(self, provider_tree, nodename, allocations=None)"
         )
-
-
-def _asks_for_reshape(error: BaseException) -> bool:
-    """Whether this is a `ReshapeNeeded`: the client's, or Nova's in a driver that Nova has too."""
-    return isinstance(error, ReshapeNeeded) or any(
-        kind.__name__ == ReshapeNeeded.__name__ for kind in type(error).__mro__
-    )
 
 
 def _sync_failure(error: PlacementError) -> ResourceProviderSyncFailed:
