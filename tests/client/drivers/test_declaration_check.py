@@ -64,6 +64,6 @@ def test_a_host_passes(declared: Declaration) -> None:
     ],
 )
 def test_a_declaration_of_no_host_is_refused_with_a_sentence(declared: Any, problem: str) -> None:
-    with pytest.raises(DeclarationRefused, match="^The driver ") as caught:
+    with pytest.raises(DeclarationRefused, match=r"^The driver ") as caught:
         checked_declaration(declared, "host")
     assert problem in str(caught.value)

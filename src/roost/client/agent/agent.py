@@ -175,6 +175,9 @@ def _tell(tell: Callable[[_Event], None], event: _Event) -> None:
     """Pass an event on; the agent goes on reporting if that fails."""
     try:
         tell(event)
+    except OSError as error:
+        # The disk behind standard output is full, or its reader is gone.
+        LOG.warning("The agent cannot print an event: %s", error)
     except Exception:
         LOG.exception("The agent could not print an event")
 

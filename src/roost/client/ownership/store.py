@@ -123,7 +123,14 @@ class FileOwnershipStore:
             return record
         except FileNotFoundError:
             return None
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise NotConfigured(
                 f"The ownership record {path} is damaged ({error}). Delete the file: its owner "
                 "then owns again what it declares on providers that it created"
