@@ -28,6 +28,7 @@ from roost.cli.agent_log import logging_to
 from roost.cli.configured_command import ConfiguredCommand, config_option
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.driver_options import driver_options, owner_option
+from roost.cli.number_range import NumberRange
 from roost.cli.records_option import records_option
 from roost.cli.server_choice import options_out_of_force, without
 from roost.cli.terminal import plain
@@ -89,7 +90,7 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
 @click.option(
     "--interval",
     metavar="SECONDS",
-    type=click.FloatRange(1, 86400),
+    type=NumberRange(1, 86400),
     default=60.0,
     show_default=True,
     help="Time between two reports.",
@@ -118,7 +119,7 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
 @click.option(
     "--missing-minutes",
     metavar="MINUTES",
-    type=click.FloatRange(0),
+    type=NumberRange(0),
     default=SECONDS / 60,
     show_default=True,
     help="Keep what the driver does not find for so long, too.",
@@ -162,7 +163,7 @@ def agent(
     connection = without(connection, out_of_force)
     options = AgentOptions(**values)
     if show_config:
-        _show(configuration, connection, as_json=options.as_json)
+        _show(configuration, options, connection)
         return
     _refuse_contradictions(options)
     events = JsonEvents() if options.as_json else TextEvents()
@@ -198,11 +199,11 @@ def _log_start(configuration: AgentConfiguration) -> None:
 
 
 def _show(
-    configuration: AgentConfiguration, connection: ConnectionSettings, *, as_json: bool
+    configuration: AgentConfiguration, options: AgentOptions, connection: ConnectionSettings
 ) -> None:
     """Print the configuration, and refuse one that the agent could not start with."""
     settings = configuration.settings()
-    if as_json:
+    if options.as_json:
         shown = [asdict(setting) for setting in settings]
         click.echo(json.dumps({"file": configuration.file, "options": shown}, indent=2))
     else:
@@ -211,9 +212,13 @@ def _show(
         console.print(plain(f"# configuration file: {file}", "bold"), soft_wrap=True)
         for line, is_default in setting_lines(settings):
             console.print(plain(line, "dim" if is_default else ""), soft_wrap=True)
-    configuration.check_ownership(configuration.load_driver())
+    driver = configuration.load_driver()
+    configuration.check_ownership(driver)
+    with configuration.naming("owner"):
+        _store(driver, options)
+    _publisher(configuration, options)
     with _opened(configuration, connection) as transport:
-        if not as_json:
+        if not options.as_json:
             click.echo(f"# server: {transport}")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from roost.cli.number_range import NumberRange
 from roost.client.errors import (
     PlacementAPIConnectFailure,
     PlacementError,
@@ -190,7 +191,7 @@ _OPTIONS = (
     click.option(
         "--timeout",
         metavar="SECONDS",
-        type=click.FloatRange(0.1, 3600),
+        type=NumberRange(0.1, 3600),
         help="How long to wait for the next bytes of an answer. [default: the cloud's api_timeout, "
         "or 60]",
     ),

@@ -364,6 +364,32 @@ def test_an_error_in_the_code_of_a_driver_is_one_line_with_its_place(
 
 
 @one_server
+@pytest.mark.parametrize("error", [ValueError("no bus"), SystemExit(0), SystemExit()])
+def test_whatever_a_driver_raises_is_a_failure_in_one_line(
+    error: BaseException, run_scripted: Run
+) -> None:
+    def work(_: int) -> None:
+        raise error
+
+    outcome, _ = run_scripted(work, "--once")
+    assert outcome.status == 1
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("roost: The driver ")
+    assert f"failed with {type(error).__name__}" in line
+
+
+@one_server
+def test_a_driver_that_exits_does_not_end_the_agent(run_scripted: Run) -> None:
+    def work(report: int) -> None:
+        os.kill(os.getpid(), signal.SIGHUP if report == 1 else signal.SIGTERM)
+        if report == 1:
+            sys.exit()
+
+    _, reports = run_scripted(work, "--interval", "3600")
+    assert reports == 2
+
+
+@one_server
 def test_a_name_that_the_terminal_cannot_encode_has_question_marks(
     live_providers: LiveProviders,
 ) -> None:

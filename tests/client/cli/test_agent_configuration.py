@@ -330,3 +330,19 @@ def test_every_variable_is_in_the_help() -> None:
     text = roost("agent", "--help").out
     assert "ROOST_AGENT_INTERVAL" in text
     assert cli.get_command(click.Context(cli), "agent") is agent
+
+
+@pytest.mark.parametrize("option", ["--interval", "--missing-minutes", "--timeout"])
+def test_a_time_that_is_no_number_is_refused(option: str) -> None:
+    outcome = roost("agent", "--driver", "linux", option, "nan", "--dry-run", "--offline")
+    assert outcome.status == CONFIGURATION
+    assert option in outcome.err
+
+
+@pytest.mark.parametrize("line", ["owner: a/b", "metrics-file: metrics.txt"])
+def test_what_the_agent_could_not_start_with_is_not_shown_as_right(
+    configured: Any, line: str
+) -> None:
+    outcome = configured(f"driver: linux\nurl: http://127.0.0.1:1\n{line}\n")
+    assert outcome.status == CONFIGURATION
+    assert "agent.yaml:3" in outcome.err

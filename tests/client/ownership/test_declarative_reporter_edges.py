@@ -10,7 +10,11 @@ from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import AnswerLost, DeclarationRefused, PlacementAPIConnectFailure
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.record import OwnershipRecord
-from roost.client.ownership.store import FileOwnershipStore, InMemoryOwnershipStore
+from roost.client.ownership.store import (
+    FileOwnershipStore,
+    InMemoryOwnershipStore,
+    OwnershipStore,
+)
 from roost.client.reporting.reporter import Reporter
 from support.client.live_providers import LiveProviders
 from support.transports.counting import CountingTransport
@@ -110,6 +114,32 @@ def test_a_root_that_moves_below_another_root_keeps_its_record(
     DeclarativeReporter(Reporter(transport), "agent", store).declare(declared(name), name, host)
     assert live_providers.traits("host") == set()
     assert store.trees() == []
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_host_that_is_moved_below_a_rack_and_back_keeps_its_record(
+    transport: CountingTransport, tmp_path: Path, is_file: bool
+) -> None:
+    live_providers = LiveProviders(transport)
+    host, rack = live_providers.add("host"), live_providers.add("rack")
+    name = live_providers.name("host")
+    memory = InMemoryOwnershipStore()
+
+    def store() -> OwnershipStore:
+        return FileOwnershipStore("agent", tmp_path) if is_file else memory
+
+    def declare(*traits: str) -> None:
+        reporter = DeclarativeReporter(Reporter(transport), "agent", store())
+        reporter.declare(declared(name, *traits), name, host)
+
+    declare(AVX)
+    for parent in (rack, None):
+        body = {"name": name, "parent_provider_uuid": parent}
+        live_providers.send("PUT", live_providers.path("host"), body)
+        declare(AVX)
+        assert store().trees() == [parent or host]
+    declare()
+    assert (live_providers.traits("host"), store().trees()) == (set(), [])
 
 
 def test_adoption_happens_once(transport: CountingTransport) -> None:

@@ -195,3 +195,44 @@ def test_a_new_host_waits_until_the_disk_has_room(
     disk.make_room()
     assert not owner.declare(*wanted).kept
     assert operator.names(host) == {host, f"{host}_card"}
+
+
+@pytest.mark.parametrize("is_noticed", [False, True])
+def test_a_provider_that_the_operator_renamed_stays_while_the_disk_is_full(
+    owner: HostOwner, operator: Operator, disk: FullDisk, is_noticed: bool
+) -> None:
+    host, card, lab = owner.host, f"{owner.host}_card", f"{owner.host}_lab"
+    uuid = operator.uuid(card)
+    operator.api.put(f"/resource_providers/{uuid}", {"name": lab})
+    wanted = (
+        declared(host, inventories={"VCPU": {"total": 8}}, traits=["CUSTOM_LATER"]),
+        declared(card, host, inventories={"CUSTOM_CARD": {"total": 2}}),
+    )
+    if is_noticed:
+        HostOwner(owner.transport, host, store=owner.store).declare(*wanted)
+    disk.fill()
+    HostOwner(owner.transport, host, store=owner.store).declare(
+        *wanted, declared(f"{host}_disk", host)
+    )
+    assert operator.uuid(lab) == uuid
+    assert operator.inventories(lab)["CUSTOM_CARD"]["total"] == 2
+
+
+def test_a_host_that_is_moved_below_a_rack_is_reported_while_the_disk_is_full(
+    owner: HostOwner,
+    operator: Operator,
+    disk: FullDisk,
+    transport: CountingTransport,
+    tmp_path: Path,
+) -> None:
+    host = owner.host
+    operator.move(host, below=operator.create(f"{host}-rack"))
+    disk.fill()
+    again = restarted(owner, transport, tmp_path)
+    for total in (16, 32):
+        again.declare(declared(host, inventories={"VCPU": {"total": total}}))
+        assert operator.inventories(host)["VCPU"]["total"] == total
+    disk.make_room()
+    again.declare(declared(host))
+    restarted(owner, transport, tmp_path).declare(declared(host))
+    assert (operator.inventories(host), list(tmp_path.glob("agent/*"))) == ({}, [])

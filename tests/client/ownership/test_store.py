@@ -100,6 +100,14 @@ def test_each_owner_has_records_of_its_own(tmp_path: Path) -> None:
         b'{"providers": []}',
         b'{"providers": {"u": null}}',
         b'{"providers": {"u": {"name": "host"}}}',
+        *(
+            b'{"providers": {"u": {"name": "host", "created": true, "inventories": {},'
+            b' "traits": [], "aggregates": [], "absence": ' + absence + b"}}}"
+            for absence in (
+                b'{"reports": Infinity, "since": 1.0, "last": 1.0}',
+                b'{"reports": 1, "since": NaN, "last": 1.0}',
+            )
+        ),
     ],
 )
 def test_the_error_for_a_damaged_file_names_it_and_says_what_to_do(

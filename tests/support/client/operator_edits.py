@@ -68,6 +68,11 @@ class Operator:
         _good(self.api.post("/resource_providers", body))
         return body["uuid"]
 
+    def move(self, name: str, below: str | None) -> None:
+        """Move a provider below the one with this uuid, or make it a root."""
+        body = {"name": name, "parent_provider_uuid": below}
+        _good(self.api.put(f"/resource_providers/{self._demand(name)}", body))
+
     def delete(self, name: str) -> None:
         """Delete a provider."""
         _good(self.api.delete(f"/resource_providers/{self._demand(name)}"))

@@ -13,6 +13,7 @@ from rich.live import Live
 
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.keys import quits_within, single_keys
+from roost.cli.number_range import NumberRange
 from roost.cli.top.screen import draw_summary
 from roost.cli.top.summary import Summary, summarise
 from roost.client.errors import UnreadableAnswer
@@ -34,7 +35,7 @@ Examples:
 @click.option(
     "--interval",
     metavar="SECONDS",
-    type=click.FloatRange(0.1, 3600),
+    type=NumberRange(0.1, 3600),
     default=2.0,
     show_default=True,
     help="Time between two pictures, over which rates are averages.",

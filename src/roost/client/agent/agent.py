@@ -121,6 +121,7 @@ class Agent:
             _tell(self._failed, f"report failed: {text}; {retry}")
             unexpected = error.__cause__ if isinstance(error, DriverFailed) else error
             if unexpected is not None and not isinstance(unexpected, OperatorError):
+                # The author of the driver needs the traceback.
                 LOG.error("The report failed with an unexpected error", exc_info=unexpected)
             self._last_failure = failure
             self._told_at = now
@@ -174,6 +175,9 @@ def _tell(tell: Callable[[_Event], None], event: _Event) -> None:
     """Pass an event on; the agent goes on reporting if that fails."""
     try:
         tell(event)
+    except OSError as error:
+        # The disk behind standard output is full, or its reader is gone.
+        LOG.warning("The agent cannot print an event: %s", error)
     except Exception:
         LOG.exception("The agent could not print an event")
 

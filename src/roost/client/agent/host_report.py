@@ -90,7 +90,8 @@ class _Editing:
         @functools.wraps(update)
         def counted(provider_tree: ProviderTree, nodename: str, **more: Any) -> None:
             began = time.monotonic()
-            with calling(host.driver):
+            # A driver that has the allocations may not ask for them again.
+            with calling(host.driver, may_reshape=more.get("allocations") is None):
                 update(provider_tree, nodename, **more)
             members = provider_tree.get_provider_uuids_in_tree(nodename)
             host.found(len(members), began)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import roost
 from roost.client.declaration import Declaration
+from roost.client.drivers.declaration_check import checked_declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.errors import DriverFailed, ReshapeNeeded
 from roost.model.errors import OperatorError
@@ -17,36 +18,27 @@ _OWN_CODE = Path(roost.__file__).parent
 
 
 def declared_by(driver: DeclaringDriver, nodename: str) -> Declaration:
-    """What a driver declares of a host; its root must have the name of the host."""
+    """What a driver declares of a host; raises an error if that describes no host."""
     with calling(driver):
-        declaration = driver.declare(nodename)
-    if not isinstance(declaration, Declaration):
-        raise DriverFailed(
-            f"{_name_of(driver)}.declare returned {type(declaration).__name__}; it has to return "
-            "a roost.client.Declaration"
-        )
-    roots = [root.name for root in declaration.roots]
-    if nodename not in roots:
-        raise DriverFailed(
-            f"{_name_of(driver)} declares no root {nodename!r}, but {roots}; the root has to "
-            "have the name that `declare` gets"
-        )
-    return declaration
+        declared = driver.declare(nodename)
+    return checked_declaration(declared, nodename)
 
 
 @contextmanager
-def calling(driver: object) -> Iterator[None]:
-    """Turn an unexpected error of the driver into `DriverFailed`, which has it as its cause."""
+def calling(driver: object, *, may_reshape: bool = True) -> Iterator[None]:
+    """Turn an unexpected error of the driver into `DriverFailed`, which has it as its cause.
+
+    A driver that calls `sys.exit` would end the agent without a word, so that is a failure, too.
+    """
     try:
         yield
     except OperatorError:
         raise
-    except Exception as error:
-        if asks_for_reshape(error):
+    except (Exception, SystemExit) as error:
+        if may_reshape and asks_for_reshape(error):
             raise
-        raise DriverFailed(
-            f"{_name_of(driver)} failed with {type(error).__name__}: {error} ({_place_of(error)})"
-        ) from error
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise DriverFailed(f"{_name_of(driver)} failed with {text} ({_place_of(error)})") from error
 
 
 def asks_for_reshape(error: BaseException) -> bool:
@@ -61,7 +53,7 @@ def _name_of(driver: object) -> str:
     return f"The driver {kind.__module__}:{kind.__qualname__}"
 
 
-def _place_of(error: Exception) -> str:
+def _place_of(error: BaseException) -> str:
     """The last line outside Roost that led to the error, or else the last line of all."""
     frames = traceback.extract_tb(error.__traceback__)
     # Code that Python makes, such as the constructor of a dataclass, has no file.

@@ -33,7 +33,7 @@ def load_driver(spec: str, options: Mapping[str, object]) -> Driver | DeclaringD
         raise
     except (TypeError, ValueError) as error:
         raise NotConfigured(f"Driver {spec} cannot be made: {error}.") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # The constructor may ask hardware, which may answer at the next start.
         raise DriverFailed(
             f"Driver {spec} cannot be made: {type(error).__name__}: {error}"
@@ -85,7 +85,7 @@ def _imported(spec: str, module_name: str) -> ModuleType:
         raise NotConfigured(
             f"Driver {spec}: {module_name} needs the missing module {missing}; install it."
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # A module runs code of its own while Python imports it, so any exception is possible.
         raise NotConfigured(
             f"Driver {spec}: {module_name} cannot be imported; {type(error).__name__}: {error}"

@@ -81,7 +81,7 @@ class DeclarationDriver:
         self._before = self._ownership.load(provider_tree, root_uuid, self._given)
         if not self.may_add:
             self._declaration, self._waiting = without_additions(
-                self._given, provider_tree, self._before
+                self._given, provider_tree, self._before, self._ownership.owner_trait
             )
         # Most reports move nothing, and need not ask the server for its versions.
         self._may_move = not wants_move(provider_tree, self._declaration) or self._server_moves()

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from roost.client.declaration import Declaration
+from roost.client.drivers.declaration_check import checked_declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.errors import (
+    DeclarationRefused,
     InventoryInUse,
     PlacementError,
     RecordsUnavailable,
+    ResourceProviderCreationFailed,
     ResourceProviderInUse,
     ResourceProviderSyncFailed,
 )
+from roost.client.ownership.child_uuids import child_uuid
 from roost.client.ownership.declaration_driver import DeclarationDriver
+from roost.client.ownership.elsewhere import without_providers_elsewhere
+from roost.client.ownership.owner_names import trait_of_owner
 from roost.client.ownership.store import OwnershipStore
 from roost.client.ownership.tree_ownership import TreeOwnership
 from roost.client.ownership.withdrawal import REPORTS, SECONDS, WithdrawalPolicy
+from roost.client.provider_finder import ProviderFinder
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import is_custom
@@ -74,14 +81,30 @@ class DeclarativeReporter:
     # -- what a driver finds
 
     def report(self, driver: DeclaringDriver, nodename: str, uuid: str | None = None) -> Report:
-        """Make true on the server what the driver declares."""
-        return self._declare(driver.declare(nodename), nodename, uuid, self._policy_for(driver))
+        """Make true on the server what the driver declares.
+
+        A child whose name a provider of another tree has is left out: it must not hold up the rest.
+        """
+        declaration = checked_declaration(driver.declare(nodename), nodename)
+        policy = self._policy_for(driver)
+        uuid = self._host_uuid(declaration, nodename, uuid)
+        try:
+            return self._declare(declaration, nodename, uuid, policy)
+        except ResourceProviderCreationFailed:
+            elsewhere = self._elsewhere(declaration, nodename, uuid)
+            if not elsewhere:
+                raise
+        possible, lines = without_providers_elsewhere(declaration, elsewhere)
+        report = self._declare(possible, nodename, uuid, policy)
+        return replace(report, kept=lines + report.kept)
 
     def preview_report(
         self, driver: DeclaringDriver, nodename: str, uuid: str | None = None
     ) -> Report:
         """What `report` would change; neither the server nor the store is written."""
-        return self._preview(driver.declare(nodename), nodename, uuid, self._policy_for(driver))
+        declaration = checked_declaration(driver.declare(nodename), nodename)
+        uuid = self._host_uuid(declaration, nodename, uuid)
+        return self._preview(declaration, nodename, uuid, self._policy_for(driver))
 
     # -- what a program or an operator declares
 
@@ -98,6 +121,47 @@ class DeclarativeReporter:
         return self._preview(declaration, name, uuid, None)
 
     # -- inside
+
+    def _host_uuid(self, declaration: Declaration, name: str, uuid: str | None) -> str:
+        """The uuid of a host, which must not have another name on the server by now."""
+        return (
+            uuid
+            or _declared_uuid(declaration, name)
+            or self.reporter.uuid_of(name, self._refuse_renamed)
+        )
+
+    def _refuse_renamed(self, name: str) -> None:
+        """Refuse a new host if the owner has a host of this name that was renamed since."""
+        for root_uuid in self._store.trees():
+            record = self._store.load(root_uuid)
+            if record is None or record.provider(root_uuid, "").name != name:
+                continue
+            found = self.reporter.placement.provider(root_uuid)
+            if found is not None:
+                raise DeclarationRefused(
+                    f"Provider {root_uuid} was {name}, and is named {found['name']} now; providers "
+                    f"are not renamed: give it the name {name} again, report it as "
+                    f"{found['name']}, or remove its ownership record to begin a new host"
+                )
+
+    def _elsewhere(self, declaration: Declaration, name: str, uuid: str) -> Mapping[str, str]:
+        """Where the declared children are that exist in another tree than their host's."""
+        host = self.reporter.placement.provider(uuid)
+        if host is None:
+            return {}
+        children = [provider for provider in declaration.providers if provider.parent is not None]
+        finder = ProviderFinder(self.reporter.placement, len(children))
+        owner_trait = trait_of_owner(self._owner)
+        places = {}
+        for child in children:
+            found = finder.named(child.name) or finder.with_uuid(
+                child.uuid or child_uuid(uuid, owner_trait, child.name)
+            )
+            if found is not None and found["root_provider_uuid"] != host["root_provider_uuid"]:
+                root = finder.with_uuid(found["root_provider_uuid"])
+                tree = root["name"] if root is not None else found["root_provider_uuid"]
+                places[child.name] = f"as {found['name']} ({found['uuid']}) in the tree of {tree}"
+        return places
 
     def _policy_for(self, driver: DeclaringDriver) -> WithdrawalPolicy | None:
         """How to withdraw what the driver does not declare; `None` means at once."""

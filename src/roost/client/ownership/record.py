@@ -93,6 +93,14 @@ class OwnershipRecord:
         }
         return OwnershipRecord({**self.providers, **both})
 
+    def only(self, uuids: Set[str]) -> OwnershipRecord:
+        """What is owned of these providers."""
+        return OwnershipRecord({u: owned for u, owned in self.providers.items() if u in uuids})
+
+    def without(self, uuids: Set[str]) -> OwnershipRecord:
+        """What is owned of all providers but these."""
+        return self.only(self.providers.keys() - uuids)
+
     def provider(self, uuid: str, name: str) -> OwnedProvider:
         """What is owned of a provider; empty if the record does not have the provider."""
         return self.providers.get(uuid, OwnedProvider(name))

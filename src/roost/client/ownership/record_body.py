@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -42,4 +43,8 @@ def _parsed(body: Mapping[str, Any]) -> OwnedProvider:
 
 
 def _parsed_absence(body: Mapping[str, Any]) -> Absence:
-    return Absence(int(body["reports"]), float(body["since"]), float(body["last"]))
+    absence = Absence(int(body["reports"]), float(body["since"]), float(body["last"]))
+    # With a time that is no number, the provider would be missing for ever.
+    if not math.isfinite(absence.since + absence.last):
+        raise ValueError("the time of an absence is no number")
+    return absence

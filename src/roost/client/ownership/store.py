@@ -8,7 +8,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +20,7 @@ from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.record import OwnershipRecord
 from roost.client.ownership.record_body import parsed_record, rendered_record
 from roost.client.ownership.record_lock import LockHolder, held_lock, lock_holder
+from roost.client.ownership.tree_members import TreeMembers
 from roost.client.whole_file import DRAFT, replace_text
 from roost.model.identifiers import is_uuid
 
@@ -50,6 +51,10 @@ class OwnershipStore(Protocol):
         """The root uuids of all trees that have a record."""
         ...
 
+    def trees_with(self, uuids: Set[str]) -> list[str]:
+        """The root uuids of the trees whose records have one of these providers."""
+        ...
+
 
 class FileOwnershipStore:
     """Keeps one small JSON file for each tree, in one directory for each owner.
@@ -61,6 +66,7 @@ class FileOwnershipStore:
     def __init__(self, owner: str, directory: Path | None = None) -> None:
         self._directory = (directory or default_directory()) / owner_name(owner)
         self._unsaved: dict[str, OwnershipRecord] = {}
+        self._members = TreeMembers(self)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -117,7 +123,14 @@ class FileOwnershipStore:
             return record
         except FileNotFoundError:
             return None
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise NotConfigured(
                 f"The ownership record {path} is damaged ({error}). Delete the file: its owner "
                 "then owns again what it declares on providers that it created"
@@ -146,10 +159,19 @@ class FileOwnershipStore:
                 "choose another directory with --records",
             ) from error
         self._unsaved.pop(root_uuid, None)
+        self._members.take(root_uuid, record)
 
     def keep(self, root_uuid: str, record: OwnershipRecord) -> None:
         """Remember a record that could not be saved; `load` returns it, and saves it if it can."""
         self._unsaved[root_uuid] = record
+        self._members.take(root_uuid, record)
+
+    def trees_with(self, uuids: Set[str]) -> list[str]:
+        """The root uuids of the trees whose records have one of these providers.
+
+        The store reads all records once. One process at a time writes them.
+        """
+        return self._members.trees_with(uuids)
 
     def trees(self) -> list[str]:
         """The root uuids of all trees that have a record."""
@@ -188,6 +210,14 @@ class InMemoryOwnershipStore:
     def trees(self) -> list[str]:
         """The root uuids of all trees that have a record."""
         return sorted(self._records)
+
+    def trees_with(self, uuids: Set[str]) -> list[str]:
+        """The root uuids of the trees whose records have one of these providers."""
+        return sorted(
+            root_uuid
+            for root_uuid, record in self._records.items()
+            if not uuids.isdisjoint(record.providers)
+        )
 
 
 def default_directory() -> Path:

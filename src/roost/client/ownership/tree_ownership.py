@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from contextlib import suppress
 
 from roost.client.declaration import Declaration
@@ -27,23 +28,34 @@ class TreeOwnership:
         self._read_only = read_only
         self._root_uuid = ""
         self._stored: OwnershipRecord | None = None
+        # What is left of the records of other trees that had providers of this one.
+        self._moved: dict[str, OwnershipRecord] = {}
 
     def load(self, tree: ProviderTree, root_uuid: str, declaration: Declaration) -> OwnershipRecord:
-        """The record of a tree: stored, else recovered from the tree."""
+        """The record of a tree: stored, else recovered from the tree and from other records."""
         self._root_uuid = root_uuid
-        self._stored = self._with_former_trees(tree, self._store.load(root_uuid))
+        self._moved = {}
+        members = frozenset(tree.get_provider_uuids_in_tree(root_uuid))
+        self._stored = self._with_former_roots(members, self._store.load(root_uuid))
         record = self._stored
         if record is None:
             record = recovered_record(tree, root_uuid, declaration, self.owner_trait)
+            record = record.united(self._moved_record(members))
         if self._adopt:
             record = adopted_record(tree, root_uuid, declaration, self._marks, record)
         return record
 
     def save(self, record: OwnershipRecord) -> None:
         """Store the record of the tree that was loaded last, if it differs."""
-        if not self._read_only and record != (self._stored or OwnershipRecord()):
-            self._store.save(self._root_uuid, record)
-            self._stored = record
+        if self._read_only or record == (self._stored or OwnershipRecord()):
+            return
+        self._store.save(self._root_uuid, record)
+        self._stored = record
+        # What is left in the former records is in two of them, which harms nothing.
+        with suppress(RecordsUnavailable):
+            for former_uuid, rest in self._moved.items():
+                self._store.save(former_uuid, rest)
+            self._moved = {}
 
     def save_or_keep(self, record: OwnershipRecord) -> None:
         """The same; a record that cannot be saved stays in memory, and is saved later."""
@@ -52,13 +64,13 @@ class TreeOwnership:
         except RecordsUnavailable:
             self._store.keep(self._root_uuid, record)
 
-    def _with_former_trees(
-        self, tree: ProviderTree, stored: OwnershipRecord | None
+    def _with_former_roots(
+        self, members: Set[str], stored: OwnershipRecord | None
     ) -> OwnershipRecord | None:
         """The record, and those of members of the tree that were roots when they were stored."""
         former = {
             uuid: record
-            for uuid in tree.get_provider_uuids_in_tree(self._root_uuid)
+            for uuid in members
             if uuid != self._root_uuid and (record := self._store.load(uuid)) is not None
         }
         if not former:
@@ -67,9 +79,21 @@ class TreeOwnership:
         for record in former.values():
             merged = merged.united(record)
         if not self._read_only:
-            # What cannot be saved at present is merged again by the next report.
-            with suppress(RecordsUnavailable):
+            try:
                 self._store.save(self._root_uuid, merged)
                 for uuid in former:
                     self._store.save(uuid, OwnershipRecord())
+            except RecordsUnavailable:
+                # The next report finds the former records again.
+                self._store.keep(self._root_uuid, merged)
         return merged
+
+    def _moved_record(self, members: Set[str]) -> OwnershipRecord:
+        """What the records of other trees have of these providers, which have become a tree."""
+        moved = OwnershipRecord()
+        for former_uuid in self._store.trees_with(members):
+            former = self._store.load(former_uuid)
+            if former is not None:
+                moved = moved.united(former.only(members))
+                self._moved[former_uuid] = former.without(members)
+        return moved

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from roost.client.declaration import DeclaredProvider
+import copy
+from collections.abc import Mapping
+
+from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import DeclarationRefused
 from roost.client.ownership.child_uuids import child_uuid
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.ownership.record import OwnershipRecord
 from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.model.identifiers import new_uuid
+
+
+def found_providers(
+    tree: ProviderTree, declaration: Declaration, record: OwnershipRecord, owner_trait: str
+) -> Mapping[str, str]:
+    """The uuids of the declared providers that the tree has, by declared name.
+
+    A provider that an operator has renamed is one of them. The tree stays as it is.
+    """
+    shape = TreeShape(copy.deepcopy(tree), record, owner_trait, may_move=False)
+    uuids = {provider.name: shape.find_or_add(provider) for provider in declaration.providers}
+    return {name: uuid for name, uuid in uuids.items() if tree.exists(uuid)}
 
 
 class TreeShape:

@@ -11,29 +11,33 @@ from dataclasses import replace
 
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
+from roost.client.ownership.tree_shape import found_providers
 from roost.client.provider_tree import ProviderData, ProviderTree
 
 _REASON = "the ownership records cannot be saved"
 
 
 def without_additions(
-    declaration: Declaration, tree: ProviderTree, record: OwnershipRecord
+    declaration: Declaration, tree: ProviderTree, record: OwnershipRecord, owner_trait: str
 ) -> tuple[Declaration, tuple[str, ...]]:
     """The declaration without all that would be new to the record; a line for what waits."""
+    present = found_providers(tree, declaration, record, owner_trait)
     kept: dict[str, DeclaredProvider] = {}
     held: set[str] = set()
     waiting: list[str] = []
     for provider in declaration.providers:
-        address = provider.uuid or provider.name
         # A new tree has its root already, without a generation.
-        if not tree.exists(address) or tree.data(address).generation is None:
+        is_new = provider.name in present and tree.data(present[provider.name]).generation is None
+        if provider.name not in present or is_new:
             waiting.append(f"{provider.name}: not created yet, {_REASON}")
-        elif provider.parent is not None and provider.parent not in kept:
+            continue
+        found = tree.data(present[provider.name])
+        owned = record.provider(found.uuid, found.name)
+        if provider.parent is not None and provider.parent not in kept:
             # Its declared parent does not exist yet.
-            held.add(provider.name)
+            held.add(owned.name)
         else:
-            found = tree.data(address)
-            reduced = _without_additions(provider, found, record.provider(found.uuid, found.name))
+            reduced = _without_additions(provider, found, owned)
             if reduced != provider:
                 waiting.append(f"{provider.name}: some of it is not added yet, {_REASON}")
             kept[provider.name] = reduced

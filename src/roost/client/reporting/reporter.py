@@ -139,10 +139,16 @@ class Reporter:
         found = self.placement.providers_named(name)
         return found[0]["uuid"] if found else None
 
-    def uuid_of(self, name: str) -> str:
-        """The uuid of a host: that of the provider with its name, or a new one."""
+    def uuid_of(self, name: str, missing: Callable[[str], None] | None = None) -> str:
+        """The uuid of a host: that of the provider with its name, or a new one.
+
+        `missing` is called before a name gets a new uuid, and may raise an error instead.
+        """
         if name not in self._uuids:
-            self._uuids[name] = self.find(name) or new_uuid()
+            found = self.find(name)
+            if found is None and missing is not None:
+                missing(name)
+            self._uuids[name] = found or new_uuid()
         return self._uuids[name]
 
     # -- the steps of a report

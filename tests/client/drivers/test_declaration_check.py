@@ -1,0 +1,69 @@
+"""What a driver declares is checked before anything is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.drivers.declaration_check import checked_declaration
+from roost.client.errors import DeclarationRefused
+
+HOST = DeclaredProvider("host")
+
+
+def below(name: Any, parent: Any = "host", **fields: Any) -> Declaration:
+    return Declaration((HOST, DeclaredProvider(name, parent, **fields)))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        Declaration(()),
+        Declaration((HOST,)),
+        below("host_card", inventories={"VCPU": {"total": 8, "allocation_ratio": 1.5}}),
+        below("Gehäuse", traits=frozenset({"CUSTOM_GOLD"})),
+    ],
+)
+def test_a_host_passes(declared: Declaration) -> None:
+    assert checked_declaration(declared, "host") is declared
+
+
+@pytest.mark.parametrize(
+    ("declared", "problem"),
+    [
+        (None, "returns None instead of a Declaration"),
+        ([HOST], "returns a list instead"),
+        (Declaration(iter((HOST,))), "a tuple of providers"),  # type: ignore[arg-type]
+        (Declaration(("host",)), "declares a str instead"),  # type: ignore[arg-type]
+        (Declaration((DeclaredProvider("other"),)), "declares no provider host"),
+        (Declaration((HOST, HOST)), "'host', which it has declared before"),
+        (below("a", "b"), "'a', below 'b', which is not declared before it"),
+        (below("a", "a"), "below 'a', which is not declared"),
+        (below("a", ["host"]), "which is not declared"),
+        (below(None), "name is no text"),
+        (below(""), "name is no text"),
+        (below("x" * 201), "1 to 200 characters"),
+        (below("card\udc80"), "name is no text"),
+        (below("a", uuid="7"), "whose uuid is '7'"),
+        (below("a", uuid=7), "whose uuid is 7"),
+        (below("a", traits=["CUSTOM_GOLD"]), "whose traits are no frozenset"),
+        (below("a", traits="CUSTOM_GOLD"), "whose traits are no frozenset"),
+        (below("a", traits=frozenset({5})), "whose traits are no frozenset"),
+        (below("a", inventories=None), "are None instead of a dict"),
+        (below("a", inventories={"VCPU": 8}), "whose VCPU is 8"),
+        (below("a", inventories={"VCPU": {"reserved": 8}}), "whose VCPU is"),
+        (below("a", inventories={5: {"total": 8}}), "resource class 5"),
+        (below("a", inventories={"VCPU": {"total": "8"}}), "total '8', which is no number"),
+        (below("a", inventories={"VCPU": {"total": True}}), "total True"),
+        (
+            below("a", inventories={"VCPU": {"total": 8, "allocation_ratio": float("nan")}}),
+            "allocation_ratio nan",
+        ),
+    ],
+)
+def test_a_declaration_of_no_host_is_refused_with_a_sentence(declared: Any, problem: str) -> None:
+    with pytest.raises(DeclarationRefused, match=r"^The driver ") as caught:
+        checked_declaration(declared, "host")
+    assert problem in str(caught.value)
