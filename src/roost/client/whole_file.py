@@ -16,7 +16,7 @@ def replace_text(path: Path, text: str, *, mode: int = 0o600, durable: bool = Fa
     # The name of the draft is random, so another user cannot put a link in its place.
     handle, draft = tempfile.mkstemp(DRAFT, f"{path.stem}-", path.parent)
     try:
-        with open(handle, "w") as file:
+        with open(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fchmod(file.fileno(), mode)
