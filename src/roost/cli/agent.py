@@ -59,20 +59,20 @@ LOG = logging.getLogger(__name__)
     epilog="""\b
 Examples:
   roost agent --driver linux --dry-run --offline   what is on this host?
-  roost agent --driver linux --dry-run             what would change on the server?
+  roost agent --driver linux --dry-run             what would a report change?
   roost agent --driver linux --interval 60
-  roost agent --driver file --option path=/etc/roost/tree.yaml --os-cloud mycloud
+  roost agent --driver file --option path=tree.yaml --os-cloud mycloud
   roost agent --driver mypackage.mymodule:MyDriver --option size=8
   roost agent --config agent.yaml --show-config
 
 \b
-Every option may stand in the file of --config under its name, and in a variable:
+Every option may stand in the file of --config, and in a variable:
   `interval: 60` in agent.yaml, ROOST_AGENT_INTERVAL=60
   `options: {reserved_cpus: 2}`, ROOST_AGENT_OPTIONS="reserved_cpus=2"
 The command line takes precedence over variables, and variables over the file.
 
 \b
-Signals: SIGHUP report now, SIGTERM or Ctrl-C finish the report under way and end.
+Signals: SIGHUP report now; SIGTERM or Ctrl-C finish the report, then end.
 A closed terminal ends the agent, too.
 Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
 78 wrong options or configuration, which trying again does not mend.
@@ -188,7 +188,10 @@ def _log_level(options: AgentOptions) -> int:
 
 
 def _log_start(configuration: AgentConfiguration) -> None:
-    LOG.info("The configuration file is %s", configuration.file or "none")
+    if configuration.file is None:
+        LOG.info("There is no configuration file")
+    else:
+        LOG.info("The configuration file is %s", configuration.file)
     for line, is_default in setting_lines(configuration.settings()):
         if not is_default:
             LOG.info("%s", line)
