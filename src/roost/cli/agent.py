@@ -29,7 +29,7 @@ from roost.cli.configured_command import ConfiguredCommand, config_option
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.driver_options import driver_options, owner_option
 from roost.cli.records_option import records_option
-from roost.cli.server_choice import options_out_of_force, without
+from roost.cli.server_choice import options_out_of_force, variable_of_server, without
 from roost.cli.terminal import plain
 from roost.cli.tree.declared import form_of, form_option, print_declaration
 from roost.client.agent.agent import Agent
@@ -42,7 +42,7 @@ from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.offline import declared_offline
 from roost.client.errors import DriverFailed
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
-from roost.client.ownership.store import FileOwnershipStore
+from roost.client.ownership.store import FileOwnershipStore, default_directory
 from roost.client.ownership.withdrawal import REPORTS, SECONDS
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.retrying import RetryingTransport
@@ -162,7 +162,7 @@ def agent(
     connection = without(connection, out_of_force)
     options = AgentOptions(**values)
     if show_config:
-        _show(configuration, connection, as_json=options.as_json)
+        _show(configuration, connection, options)
         return
     _refuse_contradictions(options)
     events = JsonEvents() if options.as_json else TextEvents()
@@ -201,11 +201,11 @@ def _log_start(configuration: AgentConfiguration) -> None:
 
 
 def _show(
-    configuration: AgentConfiguration, connection: ConnectionSettings, *, as_json: bool
+    configuration: AgentConfiguration, connection: ConnectionSettings, options: AgentOptions
 ) -> None:
     """Print the configuration, and refuse one that the agent could not start with."""
     settings = configuration.settings()
-    if as_json:
+    if options.as_json:
         shown = [asdict(setting) for setting in settings]
         click.echo(json.dumps({"file": configuration.file, "options": shown}, indent=2))
     else:
@@ -214,10 +214,15 @@ def _show(
         console.print(plain(f"# configuration file: {file}", "bold"), soft_wrap=True)
         for line, is_default in setting_lines(settings):
             console.print(plain(line, "dim" if is_default else ""), soft_wrap=True)
-    configuration.check_ownership(configuration.load_driver())
+    driver = configuration.load_driver()
+    configuration.check_ownership(driver)
     with _opened(configuration, connection) as transport:
-        if not as_json:
-            click.echo(f"# server: {transport}")
+        if options.as_json:
+            return
+        if isinstance(driver, DeclaringDriver) and options.records is None:
+            click.echo(f"# directory of the records: {default_directory()}")
+        variable = variable_of_server(connection, os.environ)
+        click.echo(f"# server: {transport}" + (f"    # {variable}" if variable else ""))
 
 
 def _print_offline(configuration: AgentConfiguration, options: AgentOptions) -> None:
