@@ -30,7 +30,7 @@ from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.driver_options import driver_options, owner_option
 from roost.cli.number_range import NumberRange
 from roost.cli.records_option import records_option
-from roost.cli.server_choice import options_out_of_force, without
+from roost.cli.server_choice import options_out_of_force, variable_of_server, without
 from roost.cli.terminal import plain
 from roost.cli.tree.declared import form_of, form_option, print_declaration
 from roost.client.agent.agent import Agent
@@ -43,7 +43,7 @@ from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.offline import declared_offline
 from roost.client.errors import DriverFailed
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
-from roost.client.ownership.store import FileOwnershipStore
+from roost.client.ownership.store import FileOwnershipStore, default_directory
 from roost.client.ownership.withdrawal import REPORTS, SECONDS
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.retrying import RetryingTransport
@@ -60,20 +60,20 @@ LOG = logging.getLogger(__name__)
     epilog="""\b
 Examples:
   roost agent --driver linux --dry-run --offline   what is on this host?
-  roost agent --driver linux --dry-run             what would change on the server?
+  roost agent --driver linux --dry-run             what would a report change?
   roost agent --driver linux --interval 60
-  roost agent --driver file --option path=/etc/roost/tree.yaml --os-cloud mycloud
+  roost agent --driver file --option path=tree.yaml --os-cloud mycloud
   roost agent --driver mypackage.mymodule:MyDriver --option size=8
   roost agent --config agent.yaml --show-config
 
 \b
-Every option may stand in the file of --config under its name, and in a variable:
+Every option may stand in the file of --config, and in a variable:
   `interval: 60` in agent.yaml, ROOST_AGENT_INTERVAL=60
   `options: {reserved_cpus: 2}`, ROOST_AGENT_OPTIONS="reserved_cpus=2"
 The command line takes precedence over variables, and variables over the file.
 
 \b
-Signals: SIGHUP report now, SIGTERM or Ctrl-C finish the report under way and end.
+Signals: SIGHUP report now; SIGTERM or Ctrl-C finish the report, then end.
 A closed terminal ends the agent, too.
 Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
 78 wrong options or configuration, which trying again does not mend.
@@ -163,7 +163,7 @@ def agent(
     connection = without(connection, out_of_force)
     options = AgentOptions(**values)
     if show_config:
-        _show(configuration, options, connection)
+        _show(configuration, connection, options)
         return
     _refuse_contradictions(options)
     events = JsonEvents() if options.as_json else TextEvents()
@@ -189,7 +189,10 @@ def _log_level(options: AgentOptions) -> int:
 
 
 def _log_start(configuration: AgentConfiguration) -> None:
-    LOG.info("The configuration file is %s", configuration.file or "none")
+    if configuration.file is None:
+        LOG.info("There is no configuration file")
+    else:
+        LOG.info("The configuration file is %s", configuration.file)
     for line, is_default in setting_lines(configuration.settings()):
         if not is_default:
             LOG.info("%s", line)
@@ -199,7 +202,7 @@ def _log_start(configuration: AgentConfiguration) -> None:
 
 
 def _show(
-    configuration: AgentConfiguration, options: AgentOptions, connection: ConnectionSettings
+    configuration: AgentConfiguration, connection: ConnectionSettings, options: AgentOptions
 ) -> None:
     """Print the configuration, and refuse one that the agent could not start with."""
     settings = configuration.settings()
@@ -218,8 +221,12 @@ def _show(
         _store(driver, options)
     _publisher(configuration, options)
     with _opened(configuration, connection) as transport:
-        if not options.as_json:
-            click.echo(f"# server: {transport}")
+        if options.as_json:
+            return
+        if isinstance(driver, DeclaringDriver) and options.records is None:
+            click.echo(f"# directory of the records: {default_directory()}")
+        variable = variable_of_server(connection, os.environ)
+        click.echo(f"# server: {transport}" + (f"    # {variable}" if variable else ""))
 
 
 def _print_offline(configuration: AgentConfiguration, options: AgentOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -112,7 +113,7 @@ class AgentConfiguration:
         """The driver in force."""
         name: str | None = self._ctx.params["driver_name"]
         if name is None:
-            where = self.file or DEFAULT_FILE
+            where = DEFAULT_FILE if self.file in (None, os.devnull) else self.file
             raise NotConfigured(
                 "There is no driver. Choose one with --driver, ROOST_AGENT_DRIVER, or `driver:` in "
                 f"{where}: linux describes this machine."

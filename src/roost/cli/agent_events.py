@@ -11,6 +11,7 @@ import click
 
 from roost.cli.terminal import echo, echo_line
 from roost.client.ownership.declarative_reporter import Report
+from roost.model.text import counted
 
 _FORMATTER = logging.Formatter()
 
@@ -41,7 +42,11 @@ class TextEvents:
             echo_line(line)
         for line in report.kept:
             echo_line(f"kept: {line}")
-        if not lines and event != "changed":
+        if event == "changed":
+            return
+        if lines:
+            echo_line(f"{counted(len(lines), 'change')} would be made", err=True)
+        else:
             echo_line("nothing would change")
 
     def say(self, event: str, text: str) -> None:

@@ -10,6 +10,7 @@ import click
 
 from roost.cli.option_file import KEY_VALUE
 from roost.client.ownership.owner_names import DEFAULT_OWNER
+from roost.client.tree_file.schema import PROVIDER_NAME_LENGTH_MAX
 from roost.model.identifiers import canonical_uuid, is_uuid
 
 
@@ -23,6 +24,20 @@ class UuidType(click.ParamType[str]):
         if not is_uuid(str(value)):
             self.fail(f"{value}: that is no UUID; leave the option out for a new one", param, ctx)
         return canonical_uuid(str(value))
+
+
+class HostNameType(click.ParamType[str]):
+    """The name of a provider."""
+
+    name = "NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, which servers take if it is neither empty nor too long."""
+        if not 0 < len(str(value)) <= PROVIDER_NAME_LENGTH_MAX:
+            self.fail(
+                f"{value!r}: a name has 1 to {PROVIDER_NAME_LENGTH_MAX} characters", param, ctx
+            )
+        return str(value)
 
 
 _OPTIONS = (
@@ -44,6 +59,7 @@ _OPTIONS = (
     click.option(
         "--name",
         metavar="NAME",
+        type=HostNameType(),
         default=socket.gethostname,
         show_default="this host's name",
         help="Name of the provider that stands for the host.",

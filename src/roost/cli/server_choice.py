@@ -34,6 +34,7 @@ _PLACES = {
     ParameterSource.DEFAULT_MAP: OptionPlace.FILE,
 }
 _ADDRESSES = ("url", "cloud")
+_VARIABLES = ("ROOST_URL", "OS_CLOUD", "OS_AUTH_URL", "OS_AUTH_TYPE", "OS_ENDPOINT")
 # A token and a region belong to an address.
 _BELONGING = ("token", "region")
 
@@ -52,6 +53,15 @@ def without(connection: ConnectionSettings, names: Iterable[str]) -> ConnectionS
     """The connection without these options, which leaves them to the variables of clients."""
     dropped: dict[str, Any] = dict.fromkeys(names)
     return replace(connection, **dropped)
+
+
+def variable_of_server(connection: ConnectionSettings, environ: Mapping[str, str]) -> str | None:
+    """The variable of all clients that names the server; `None` if an option does, or nothing."""
+    if connection.url is not None or connection.cloud is not None:
+        return None
+    # A token belongs to an address, and never goes to a cloud.
+    names = _VARIABLES[:1] if connection.token is not None else _VARIABLES
+    return next((name for name in names if environ.get(name)), None)
 
 
 def out_of_force(places: Mapping[str, OptionPlace], environ: Mapping[str, str]) -> list[str]:

@@ -16,6 +16,7 @@ from roost.cli import agent_configuration
 from roost.cli.agent import agent
 from roost.cli.main import cli
 from roost.cli.option_file import key_of
+from roost.client.ownership.store import default_directory
 from support.roost_command import Outcome, roost
 
 CONFIGURATION = 78
@@ -307,11 +308,12 @@ def test_an_address_beats_what_lower_places_say_of_the_server(
     assert shown_server() == "# server: http://127.0.0.1:8778"
     assert shown_server(*file) == "# server: http://127.0.0.1:1"
     monkeypatch.setenv("ROOST_URL", "http://127.0.0.1:2")
-    assert shown_server(*file) == "# server: http://127.0.0.1:2"
+    assert shown_server(*file) == "# server: http://127.0.0.1:2    # ROOST_URL"
     monkeypatch.setenv("ROOST_AGENT_URL", "http://127.0.0.1:3")
     assert shown_server(*file) == "# server: http://127.0.0.1:3"
     assert shown_server(*file, "--url", "http://127.0.0.1:4") == "# server: http://127.0.0.1:4"
     lines = roost("agent", "--driver", "linux", *file, "--show-config").lines
+    assert lines[-2] == f"# directory of the records: {default_directory()}"
     assert '# token: "***"    # agent.yaml:2, not in force' in lines
 
 

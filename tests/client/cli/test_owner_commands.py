@@ -258,7 +258,7 @@ def test_check_tells_which_providers_the_server_does_not_have(
     assert (
         f"└── {live_providers.name('gpu')}  {gpu['uuid']}  created  not on the server" in shown.out
     )
-    assert "1 provider of the records not on the server" in shown.err
+    assert "Not on the server: 1 provider of the records" in shown.err
     as_json = roost("owner", "show", "rack", "--check", "--json").json
     assert [provider["gone"] for provider in as_json["trees"][0]["providers"]] == [False, True]
 

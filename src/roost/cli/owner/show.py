@@ -76,7 +76,7 @@ def show(
     print_output(_output(owner, gone), output)
     if gone:
         echo_line(
-            f"{counted(len(gone), 'provider')} of the records not on the server: deleted there, "
+            f"Not on the server: {counted(len(gone), 'provider')} of the records, deleted there "
             "or on another server. The next report of the owner creates what it still declares.",
             err=True,
         )

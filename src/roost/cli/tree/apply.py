@@ -120,7 +120,7 @@ Examples:
   roost tree apply -f rack-1.yaml --owner network-team
 
 \b
-Exit status: 0 if all that the file declares is true now, 3 if something was kept.
+Exit status: 0 all that the file declares is true now, 3 something was kept.
 1 if a tree or the command failed, 2 after wrong options, 130 after Ctrl-C.
 --dry-run is a success also if something would be kept.
 """,
@@ -153,7 +153,7 @@ Examples:
   roost tree diff --driver linux --offline
 
 \b
-Exit status: 0 if nothing would change, 2 if something would, 1 after an error.
+Exit status: 0 nothing would change, 2 something would, 1 an error.
 """,
 )
 @_file_options

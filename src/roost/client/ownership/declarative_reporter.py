@@ -26,6 +26,7 @@ from roost.client.ownership.owner_names import trait_of_owner
 from roost.client.ownership.store import OwnershipStore
 from roost.client.ownership.tree_ownership import TreeOwnership
 from roost.client.ownership.withdrawal import REPORTS, SECONDS, WithdrawalPolicy
+from roost.client.placement.answers import UNKNOWN_TRAIT_ADVICE
 from roost.client.provider_finder import ProviderFinder
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
@@ -263,7 +264,7 @@ class DeclarativeReporter:
             for provider in declaration.providers
         )
         return replace(declaration, providers=tuple(providers)), tuple(
-            f"trait {trait} is not written: the server is too old to know it, or it is misspelt"
+            f"trait {trait} is not written, the server does not know it: {UNKNOWN_TRAIT_ADVICE}"
             for trait in sorted(unknown)
         )
 

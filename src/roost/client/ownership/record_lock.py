@@ -119,4 +119,15 @@ def _command_of(process_id: str) -> str:
         words = Path("/proc", process_id, "cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return b" ".join(words).decode(errors="replace").strip()[:100]
+    return _shortened([word.decode(errors="replace") for word in words])[:100]
+
+
+def _shortened(words: list[str]) -> str:
+    """A command line as an operator types it.
+
+    >>> _shortened(["/opt/roost/bin/python3", "/opt/roost/bin/roost", "agent", "--once", ""])
+    'roost agent --once'
+    """
+    if len(words) > 1 and Path(words[0]).name.startswith("python") and "/" in words[1]:
+        words = [Path(words[1]).name, *words[2:]]
+    return " ".join(words).strip()

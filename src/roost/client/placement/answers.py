@@ -16,6 +16,9 @@ from roost.client.transport import PlacementResponse
 CONCURRENT_UPDATE = "placement.concurrent_update"
 INVENTORY_IN_USE = "placement.inventory.inuse"
 NAME_TAKEN = "Conflicting resource provider name:"
+UNKNOWN_TRAIT_ADVICE = (
+    "check its spelling, begin a name of your own with CUSTOM_, or upgrade the server"
+)
 
 Inventories = dict[str, dict[str, Any]]
 ProviderBody = Mapping[str, Any]

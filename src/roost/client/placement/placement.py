@@ -36,6 +36,7 @@ from roost.client.placement import answers
 from roost.client.placement.answers import (
     INVENTORY_IN_USE,
     NAME_TAKEN,
+    UNKNOWN_TRAIT_ADVICE,
     Inventories,
     ProviderBody,
     is_concurrent_update,
@@ -247,7 +248,7 @@ class Placement:
     def create_trait(self, name: str) -> None:
         """Create a trait, unless the server knows it."""
         answer = self._send("PUT", f"/traits/{quote(name)}", version="1.6", repeatable=True)
-        advice = "" if is_custom(name) else ", which the server is too old to know, or is misspelt"
+        advice = "" if is_custom(name) else f"; {UNKNOWN_TRAIT_ADVICE}"
         require_ok(answer, TraitCreationFailed, f"Cannot create trait {name}{advice}")
 
     def known_resource_classes(self) -> set[str]:
