@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.ownership.child_uuids import child_uuid
 from roost.client.provider_tree import ProviderData, ProviderTree
 
 
@@ -131,6 +132,27 @@ def recovered_record(
             aggregates=frozenset(provider.aggregates & wanted.aggregates),
         )
     return OwnershipRecord(owned)
+
+
+def reclaimed_record(
+    tree: ProviderTree,
+    host_uuid: str,
+    declaration: Declaration,
+    owner_trait: str,
+    record: OwnershipRecord,
+) -> OwnershipRecord:
+    """The record, and declared children of the owner that it lacks: they were in another tree.
+
+    Their uuids follow from the host and the owner, so no other writer created them.
+    """
+    children = {
+        child_uuid(host_uuid, owner_trait, provider.name)
+        for provider in declaration.providers
+        if provider.parent is not None
+    }
+    root_uuid = tree.get_provider_uuids_in_tree(host_uuid)[0]
+    recovered = recovered_record(tree, root_uuid, declaration, owner_trait)
+    return record.united(recovered.only(children - record.providers.keys()))
 
 
 def adopted_record(
