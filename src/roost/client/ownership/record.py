@@ -24,20 +24,27 @@ class Absence:
     since: float
     last: float
     """The times of the first and of the last of these reports."""
+    seconds: float = 0.0
+    """How long the absence counts; a clock that is set does not make it longer or shorter."""
 
     @classmethod
-    def counted(cls, before: Absence | None, now: float) -> Absence:
+    def counted(cls, before: Absence | None, now: float, longest_gap: float) -> Absence:
         """The absence after a report at this time. One report may count several times.
 
-        >>> Absence.counted(Absence(1, since=100, last=100), now=160)
-        Absence(reports=2, since=100, last=160)
+        The time since the report before counts up to `longest_gap`: the clock may have been set,
+        or the machine may have been off.
+
+        >>> Absence.counted(Absence(1, since=100, last=100), now=160, longest_gap=150)
+        Absence(reports=2, since=100, last=160, seconds=60.0)
+        >>> Absence.counted(Absence(1, since=100, last=100), now=90000, longest_gap=150).seconds
+        150.0
         """
         if before is None:
             return cls(1, now, now)
         if before.last == now:
             return before
-        # A clock that was set back must not make the absence endless.
-        return cls(before.reports + 1, min(before.since, now), now)
+        gap = min(max(now - before.last, 0.0), longest_gap)
+        return cls(before.reports + 1, min(before.since, now), now, before.seconds + gap)
 
 
 @dataclass(frozen=True, slots=True)
