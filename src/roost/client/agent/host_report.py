@@ -102,7 +102,8 @@ class _Editing:
             may_reshape = more.get("allocations") is None
             with naming_driver(host.driver_name, may_reshape=may_reshape):
                 update(provider_tree, nodename, **more)
-            members = provider_tree.get_provider_uuids_in_tree(nodename)
+                # A driver that removes the host itself fails here.
+                members = provider_tree.get_provider_uuids_in_tree(nodename)
             host.found(len(members), began)
 
         self.update_provider_tree: Callable[..., None] = counted
