@@ -381,6 +381,24 @@ def test_whatever_a_driver_raises_is_a_failure_in_one_line(
 
 
 @one_server
+def test_a_driver_that_removes_its_host_is_a_failure_in_one_line(
+    live_providers: LiveProviders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Removing:
+        def update_provider_tree(self, provider_tree: ProviderTree, nodename: str) -> None:
+            provider_tree.remove(nodename)
+
+    module = ModuleType("removing")
+    vars(module)["Removing"] = Removing
+    monkeypatch.setitem(sys.modules, "removing", module)
+    name = live_providers.name("host")
+    outcome = roost("agent", "--driver", "removing:Removing", "--name", name, "--once")
+    assert outcome.status == 1
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("roost: Driver Removing failed with ValueError: No such provider")
+
+
+@one_server
 def test_a_driver_that_exits_does_not_end_the_agent(run_scripted: Run) -> None:
     def work(report: int) -> None:
         os.kill(os.getpid(), signal.SIGHUP if report == 1 else signal.SIGTERM)

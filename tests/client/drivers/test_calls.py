@@ -8,7 +8,7 @@ import pytest
 
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.calls import calling, declared_by
-from roost.client.errors import DriverFailed, ReshapeNeeded, SuddenLoss
+from roost.client.errors import DeclarationRefused, DriverFailed, ReshapeNeeded, SuddenLoss
 
 
 class Returning:
@@ -38,12 +38,12 @@ def test_an_error_names_the_driver_and_the_line_that_declares() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (None, "Returning.declare returned NoneType"),
-        (Declaration((DeclaredProvider("other"),)), "declares no root 'host', but ['other']"),
+        (None, "returns None instead of a Declaration"),
+        (Declaration((DeclaredProvider("other"),)), "declares no root host"),
     ],
 )
 def test_an_error_says_what_the_driver_has_to_return(value: object, words: str) -> None:
-    with pytest.raises(DriverFailed) as failure:
+    with pytest.raises(DeclarationRefused) as failure:
         declared_by(Returning(value), "host")
     assert words in str(failure.value)
 

@@ -78,6 +78,19 @@ def test_a_card_that_the_operator_moved_to_another_tree_stays_there(
 
 
 @one_server
+def test_a_card_that_comes_back_from_another_tree_is_the_owners_again(
+    machine: Machine, operator: Operator
+) -> None:
+    machine.report()
+    rack, disk = operator.create(f"{machine.host}-rack"), operator.uuid(machine.disk)
+    for place in (rack, disk):
+        operator.move(machine.card, below=place)
+        report = machine.report()
+    assert report.difference.lines() == [f"{machine.card}: moved below {machine.host}"]
+    assert not report.kept
+
+
+@one_server
 def test_a_host_that_the_operator_renamed_is_not_created_again(
     machine: Machine, operator: Operator
 ) -> None:

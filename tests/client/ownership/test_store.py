@@ -104,8 +104,8 @@ def test_each_owner_has_records_of_its_own(tmp_path: Path) -> None:
             b'{"providers": {"u": {"name": "host", "created": true, "inventories": {},'
             b' "traits": [], "aggregates": [], "absence": ' + absence + b"}}}"
             for absence in (
-                b'{"reports": Infinity, "since": 1.0, "last": 1.0}',
-                b'{"reports": 1, "since": NaN, "last": 1.0}',
+                b'{"reports": Infinity, "since": 1.0, "last": 1.0, "seconds": 0.0}',
+                b'{"reports": 1, "since": NaN, "last": 1.0, "seconds": 0.0}',
             )
         ),
     ],

@@ -148,6 +148,7 @@ def test_the_attempts_of_one_report_count_as_one(
     machine.now += 10 * MINUTE
     machine.report()
     assert operator.uuid(third) is not None
+    machine.now += 10 * MINUTE
     machine.report()
     assert operator.uuid(third) is None
 
@@ -217,6 +218,23 @@ def test_what_an_operator_no_longer_declares_is_withdrawn_at_once(
     machine.find()
     machine.report()
     assert operator.names(machine.name) == {machine.name}
+
+
+@one_server
+@pytest.mark.parametrize("jump", [1_000_000.0, -1_000_000.0])
+def test_a_clock_that_is_set_neither_hurries_nor_stops_a_withdrawal(
+    transport: CountingTransport, operator: Operator, host: str, jump: float
+) -> None:
+    machine = Host(transport, host)
+    machine.report()
+    machine.find(*machine.cards[1:])
+    for _ in range(2):
+        machine.report()
+    machine.now += jump
+    # A card that is missing for two minutes has some more.
+    machine.report()
+    assert operator.uuid(machine.cards[0]) is not None
+    assert machine.reports_until_gone(operator, machine.cards[0]) <= 5
 
 
 @one_server

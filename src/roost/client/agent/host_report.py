@@ -93,7 +93,8 @@ class _Editing:
             # A driver that has the allocations may not ask for them again.
             with calling(host.driver, may_reshape=more.get("allocations") is None):
                 update(provider_tree, nodename, **more)
-            members = provider_tree.get_provider_uuids_in_tree(nodename)
+                # A driver that removes the host itself fails here.
+                members = provider_tree.get_provider_uuids_in_tree(nodename)
             host.found(len(members), began)
 
         self.update_provider_tree: Callable[..., None] = counted

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping
 
-from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.errors import DeclarationRefused
 from roost.model.identifiers import is_uuid
 
@@ -20,52 +20,38 @@ def checked_declaration(declared: object, nodename: str) -> Declaration:
     """
     if not isinstance(declared, Declaration):
         raise _refusal(f"returns {_kind(declared)} instead of a Declaration")
-    if not isinstance(declared.providers, Sequence):
-        raise _refusal(f"declares {_kind(declared.providers)} instead of a tuple of providers")
-    names: set[str] = set()
     for provider in declared.providers:
-        if not isinstance(provider, DeclaredProvider):
-            raise _refusal(f"declares {_kind(provider)} instead of a DeclaredProvider")
-        for problem in _problems(provider, names):
+        for problem in _problems(provider):
             raise _refusal(f"declares provider {provider.name!r}, {problem}")
-        names.add(provider.name)
-    if names and nodename not in names:
-        raise _refusal(f"declares no provider {nodename}, which is the host: declare it first")
+    if declared.providers and nodename not in {root.name for root in declared.roots}:
+        raise _refusal(f"declares no root {nodename}, which is the host: declare it first")
     return declared
 
 
-def _problems(provider: DeclaredProvider, before: Set[str]) -> Iterator[str]:
-    name, parent = provider.name, provider.parent
-    if not _is_name(name):
+def _problems(provider: DeclaredProvider) -> Iterator[str]:
+    """What is wrong with a provider besides what its constructor refuses."""
+    if not _is_name(provider.name):
         yield f"whose name is no text of 1 to {_NAME_LENGTH_MAX} characters"
-    elif name in before:
-        yield "which it has declared before: give each provider a name of its own"
-    if parent is not None and not (isinstance(parent, str) and parent in before):
-        yield f"below {parent!r}, which is not declared before it: declare parents first"
     if provider.uuid is not None and not is_uuid(provider.uuid):
         yield f"whose uuid is {provider.uuid!r}: give a UUID, or None"
     for what in ("traits", "aggregates"):
-        found = getattr(provider, what)
-        if not isinstance(found, Set) or not all(isinstance(each, str) for each in found):
-            yield f"whose {what} are no frozenset of texts"
+        if not all(isinstance(each, str) for each in getattr(provider, what)):
+            yield f"whose {what} are not all texts"
     yield from _inventory_problems(provider.inventories)
 
 
-def _is_name(name: object) -> bool:
-    if not isinstance(name, str) or not 1 <= len(name) <= _NAME_LENGTH_MAX:
+def _is_name(name: str) -> bool:
+    if len(name) > _NAME_LENGTH_MAX:
         return False
     # Python has texts that cannot be sent to a server.
     return name == name.encode(errors="replace").decode()
 
 
-def _inventory_problems(inventories: object) -> Iterator[str]:
-    if not isinstance(inventories, Mapping):
-        yield f"whose inventories are {_kind(inventories)} instead of a dict"
-        return
+def _inventory_problems(inventories: Mapping[str, InventoryFields]) -> Iterator[str]:
     for resource_class, fields in inventories.items():
         if not isinstance(resource_class, str):
             yield f"with the resource class {resource_class!r}, which is no text"
-        elif not isinstance(fields, Mapping) or "total" not in fields:
+        elif "total" not in fields:
             yield f"whose {resource_class} is {fields!r}: write it as {{'total': 8}}"
         else:
             for field, value in fields.items():

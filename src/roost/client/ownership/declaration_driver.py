@@ -9,7 +9,7 @@ from roost.client.declaration import Declaration
 from roost.client.drivers.driver import Allocations
 from roost.client.errors import DeclarationRefused, ResourceProviderRetrievalFailed
 from roost.client.outcome import Outcome, outcome_of
-from roost.client.ownership.record import OwnershipRecord
+from roost.client.ownership.record import OwnershipRecord, reclaimed_record
 from roost.client.ownership.three_way_merge import (
     NOTHING_IN_USE,
     InventoriesInUse,
@@ -78,7 +78,13 @@ class DeclarationDriver:
                 "renamed: give the name that it has, or another uuid"
             )
         root_uuid = provider_tree.get_provider_uuids_in_tree(self.uuid)[0]
-        self._before = self._ownership.load(provider_tree, root_uuid, self._given)
+        self._before = reclaimed_record(
+            provider_tree,
+            self.uuid,
+            self._given,
+            self._ownership.owner_trait,
+            self._ownership.load(provider_tree, root_uuid, self._given),
+        )
         if not self.may_add:
             self._declaration, self._waiting = without_additions(
                 self._given, provider_tree, self._before, self._ownership.owner_trait

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.ownership.child_uuids import child_uuid
 from roost.client.provider_tree import ProviderData, ProviderTree
 
 
@@ -23,20 +24,27 @@ class Absence:
     since: float
     last: float
     """The times of the first and of the last of these reports."""
+    seconds: float = 0.0
+    """How long the absence counts; a clock that is set does not make it longer or shorter."""
 
     @classmethod
-    def counted(cls, before: Absence | None, now: float) -> Absence:
+    def counted(cls, before: Absence | None, now: float, longest_gap: float) -> Absence:
         """The absence after a report at this time. One report may count several times.
 
-        >>> Absence.counted(Absence(1, since=100, last=100), now=160)
-        Absence(reports=2, since=100, last=160)
+        The time since the report before counts up to `longest_gap`: the clock may have been set,
+        or the machine may have been off.
+
+        >>> Absence.counted(Absence(1, since=100, last=100), now=160, longest_gap=150)
+        Absence(reports=2, since=100, last=160, seconds=60.0)
+        >>> Absence.counted(Absence(1, since=100, last=100), now=90000, longest_gap=150).seconds
+        150.0
         """
         if before is None:
             return cls(1, now, now)
         if before.last == now:
             return before
-        # A clock that was set back must not make the absence endless.
-        return cls(before.reports + 1, min(before.since, now), now)
+        gap = min(max(now - before.last, 0.0), longest_gap)
+        return cls(before.reports + 1, min(before.since, now), now, before.seconds + gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,27 @@ def recovered_record(
             aggregates=frozenset(provider.aggregates & wanted.aggregates),
         )
     return OwnershipRecord(owned)
+
+
+def reclaimed_record(
+    tree: ProviderTree,
+    host_uuid: str,
+    declaration: Declaration,
+    owner_trait: str,
+    record: OwnershipRecord,
+) -> OwnershipRecord:
+    """The record, and declared children of the owner that it lacks: they were in another tree.
+
+    Their uuids follow from the host and the owner, so no other writer created them.
+    """
+    children = {
+        child_uuid(host_uuid, owner_trait, provider.name)
+        for provider in declaration.providers
+        if provider.parent is not None
+    }
+    root_uuid = tree.get_provider_uuids_in_tree(host_uuid)[0]
+    recovered = recovered_record(tree, root_uuid, declaration, owner_trait)
+    return record.united(recovered.only(children - record.providers.keys()))
 
 
 def adopted_record(

@@ -43,8 +43,9 @@ def _parsed(body: Mapping[str, Any]) -> OwnedProvider:
 
 
 def _parsed_absence(body: Mapping[str, Any]) -> Absence:
-    absence = Absence(int(body["reports"]), float(body["since"]), float(body["last"]))
+    since, last, seconds = (float(body[key]) for key in ("since", "last", "seconds"))
+    absence = Absence(int(body["reports"]), since, last, seconds)
     # With a time that is no number, the provider would be missing for ever.
-    if not math.isfinite(absence.since + absence.last):
+    if not math.isfinite(since + last + seconds):
         raise ValueError("the time of an absence is no number")
     return absence

@@ -31,11 +31,13 @@ class WithdrawalPolicy:
 
     def absence_of(self, missing: OwnedProvider) -> Absence:
         """The absence of a provider that this report misses."""
-        return Absence.counted(missing.absence, self.now)
+        # One long gap between two reports must not be enough.
+        longest_gap = self.seconds / max(1, self.reports - 1)
+        return Absence.counted(missing.absence, self.now, longest_gap)
 
     def is_due(self, absence: Absence) -> bool:
         """Whether the provider has been missing for long enough."""
-        return absence.reports >= self.reports and absence.last - absence.since >= self.seconds
+        return absence.reports >= self.reports and absence.seconds >= self.seconds
 
     def describe(self) -> str:
         """What happens to a missing provider that is not due yet, in words.
