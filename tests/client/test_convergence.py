@@ -193,7 +193,7 @@ class SharedTree:
         assert isinstance(compute, Compute)
         if compute.has_child:
             found[compute.child] = united(
-                self.host, [DeclaredProvider("", inventories={"VGPU": {"total": 4}})]
+                self.host, [DeclaredProvider("part", inventories={"VGPU": {"total": 4}})]
             )
         return found
 
@@ -204,7 +204,7 @@ class SharedTree:
                 parts += [part for part in wanted.providers if part.name == self.host + name]
             elif name == "":
                 parts.append(
-                    DeclaredProvider("", inventories=wanted.inventories, traits=wanted.traits)
+                    DeclaredProvider("part", inventories=wanted.inventories, traits=wanted.traits)
                 )
         return parts
 
@@ -213,11 +213,11 @@ class SharedTree:
         if name in self.hand.inventories:
             inventories[BY_HAND] = {"total": self.hand.inventories[name]}
         if name != "":
-            return [DeclaredProvider("", inventories=inventories)] if inventories else []
+            return [DeclaredProvider("part", inventories=inventories)] if inventories else []
         inventories[LICENCE] = {"reserved": self.hand.reserved}
         return [
             DeclaredProvider(
-                "",
+                "part",
                 inventories=inventories,
                 traits=frozenset(self.hand.traits),
                 aggregates=frozenset(self.hand.aggregates),

@@ -127,6 +127,7 @@ class OperatorWork:
     aggregates: set[str] = field(default_factory=set)
     reserved: int = 0
     consumers: list[str] = field(default_factory=list)
+    claimed: dict[str, set[str]] = field(default_factory=dict)
     # A late request, whose client has given up, may still make the operator act.
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -193,6 +194,9 @@ class OperatorWork:
         """Allocate a resource, so that its inventory stays until the operator has finished."""
         name = self.host + self._some_provider(there, choices)
         inventories = self.operator.inventories(name)
-        if inventories:
-            resource_class = choices.one(sorted(inventories))
+        # One unit of an inventory keeps it, and the smallest inventory has two.
+        unclaimed = sorted(inventories.keys() - self.claimed.get(name, set()))
+        if unclaimed:
+            resource_class = choices.one(unclaimed)
             self.consumers.append(self.operator.claim(name, resource_class))
+            self.claimed.setdefault(name, set()).add(resource_class)
