@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import resource
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -21,18 +24,35 @@ from support.api_client import ApiClient, application_client, settings_for
 from support.documented_answers import checked_client
 from support.properties import register_profiles
 from support.requirements import note_missing, run
+from support.short_paths import short_directory as made_short_directory
 from support.store.setup_cache import Made, SetupCache
 from support.store.table_cleaning import clean_tables
 
 register_profiles()
 # All objects of a collection stay, so a search for garbage among them is in vain.
 gc.disable()
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts programs in the background so. Commands under test would inherit it, and
+    # ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Files and sockets of a process. Some systems allow few, unless a process asks for more.
+OPEN_FILES = 10_000
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+wanted = OPEN_FILES if most == resource.RLIM_INFINITY else min(OPEN_FILES, most)
+resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 @pytest.fixture(scope="session")
 def _stack() -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
+
+
+@pytest.fixture
+def short_directory() -> Iterator[Path]:
+    """A directory whose path is short enough for unix sockets."""
+    with made_short_directory() as directory:
+        yield directory
 
 
 @pytest.fixture(scope="session")

@@ -15,10 +15,10 @@ import pytest
 import check_release
 from roost.cli.main import cli
 from support.servers.live_server import clean_environment
+from support.waiting import SECONDS_MAX
 
 PROJECT = Path(__file__).parents[1]
 FILE = PROJECT / "deploy" / "container" / "Containerfile"
-SECONDS = 600
 
 
 def instructions(stage: int) -> list[tuple[str, str]]:
@@ -87,7 +87,7 @@ def test_the_steps_of_the_builder_make_an_environment_that_serves(tmp_path: Path
         env=environment,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=2 * SECONDS_MAX,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,6 +11,7 @@ import pytest
 
 import roost
 from support.requirements import note_missing
+from support.waiting import SECONDS_MAX
 
 PROJECT = Path(__file__).parents[1]
 RECIPE = PROJECT / "deploy" / "debian"
@@ -39,7 +40,12 @@ def test_the_package_builds_and_its_command_runs(tmp_path: Path) -> None:
         PROJECT, source, ignore=shutil.ignore_patterns(".*", "build", "__pycache__", "tests")
     )
     built = subprocess.run(
-        ["make", "deb"], cwd=source, capture_output=True, text=True, timeout=1200, check=False
+        ["make", "deb"],
+        cwd=source,
+        capture_output=True,
+        text=True,
+        timeout=4 * SECONDS_MAX,
+        check=False,
     )
     assert built.returncode == 0, built.stderr[-2000:]
     (package,) = (source / "build" / "deb").glob("roost-agent_*.deb")
@@ -60,7 +66,7 @@ def test_the_package_builds_and_its_command_runs(tmp_path: Path) -> None:
         [python, "-m", "roost", "agent", "--driver", "linux", "--dry-run", "--offline"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS_MAX,
         check=False,
     )
     assert (shown.returncode, "VCPU" in shown.stdout) == (0, True), shown.stderr

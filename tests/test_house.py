@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,18 +39,24 @@ def _name(path: Path) -> str:
     return str(path.relative_to(PROJECT))
 
 
-@cache
-def _parsed_sources() -> Sequence[tuple[str, ast.Module]]:
-    return [(_name(path), ast.parse(path.read_text())) for path in SOURCES]
-
-
 def test_no_two_classes_have_one_name() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for name, module in _parsed_sources():
-        for node in ast.walk(module):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(name)
+    for path in SOURCES:
+        for name in re.findall(r"^ *class (\w+)[(:]", path.read_text(), re.MULTILINE):
+            places[name].append(_name(path))
+    assert "Forest" in places
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_no_text_gives_a_number_an_exponent() -> None:
+    """`:g` writes 1048576 as 1.04858e+06. `whole_number` and `plain_number` do not."""
+    rounding = {"src/roost/model/text.py", "src/roost/store/transfer/values.py"}
+    found = [
+        _name(path)
+        for path in SOURCES
+        if re.search(r":[.\d]*g\}|%[.\d]*g\b", path.read_text()) and _name(path) not in rounding
+    ]
+    assert found == []
 
 
 def test_the_glossary_of_the_search_has_at_most_twenty_words() -> None:
@@ -64,8 +69,9 @@ def test_the_glossary_of_the_search_has_at_most_twenty_words() -> None:
 
 def test_no_alias_has_the_name_of_another_alias_or_class() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for name, module in _parsed_sources():
-        for node in module.body:
+    for path in SOURCES:
+        name = _name(path)
+        for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(name)
             elif isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -107,6 +113,21 @@ def _exceptions_without_reason(lines: list[str]) -> Iterator[int]:
 def test_sentences_in_the_code_have_a_named_subject(room: Path) -> None:
     remarks = [str(remark) for path in sorted(room.rglob("*.py")) for remark in remarks_on(path)]
     assert not remarks, "\n" + "\n".join(remarks)
+
+
+def test_waits_of_tests_have_one_deadline() -> None:
+    # A number of seconds in a test is right on an idle machine only. `support/waiting.py` has the
+    # deadline that all waits share.
+    own = re.compile(
+        r"(?<!\w)timeout=[1-9]\d*[,)\n]|\.(wait|join|result|settimeout)\([1-9]\d*\)|"
+        r"monotonic\(\) \+ [1-9]"
+    )
+    found = [
+        f"{_name(path)}: {deadline[0]}"
+        for path in (PROJECT / "tests").rglob("*.py")
+        for deadline in own.finditer(path.read_text())
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

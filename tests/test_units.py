@@ -17,6 +17,7 @@ from roost.cli.main import cli
 from roost.cli.service_command import EX_CONFIG
 from roost.configuration.unknown_names import options_by_name
 from support.requirements import note_missing
+from support.waiting import SECONDS_MAX
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "systemd"
 UNITS = sorted(FOLDER.glob("*.service"))
@@ -59,7 +60,11 @@ def test_systemd_finds_nothing_wrong(unit: Path, tmp_path: Path) -> None:
     # The command is not installed on every machine that runs tests.
     copy.write_text(unit.read_text().replace(COMMAND, "/bin/true"))
     done = subprocess.run(
-        [program, "verify", str(copy)], capture_output=True, text=True, timeout=60, check=False
+        [program, "verify", str(copy)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

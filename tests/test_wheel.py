@@ -13,11 +13,11 @@ import pytest
 import check_release
 import roost
 from support.servers.live_server import clean_environment
+from support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 
 PROJECT = Path(__file__).parents[1]
-SECONDS = 300
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def run(*command: str, directory: Path | None = None, path: Path | None = None) 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=SECONDS_MAX,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

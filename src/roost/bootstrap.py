@@ -11,9 +11,10 @@ from collections.abc import Callable
 from roost.api.application import Application
 from roost.configuration.settings import Settings
 from roost.store.database import Database
-from roost.store.driver_errors import explained, shown_url
-from roost.store.errors import DatabaseAway, DatabaseUnusable
+from roost.store.driver_errors import advice, explained, shown_url
+from roost.store.errors import DatabaseAway, DatabaseUnusable, OutcomeUnknown
 from roost.store.files import prepare_file
+from roost.store.identity import ensure_identity, read_identity
 from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
 
@@ -61,6 +62,9 @@ def _prepare(settings: Settings, database: Database) -> None:
         retry_interval=settings.connect_interval_seconds,
     )
     database.write(sync_standard_names)
+    # The schema of an older version is current, and its database has no identity yet.
+    if database.read(read_identity) is None:
+        database.write(ensure_identity)
 
 
 def _patiently(settings: Settings, database: Database, work: Callable[[], None]) -> None:
@@ -72,6 +76,12 @@ def _patiently(settings: Settings, database: Database, work: Callable[[], None])
             work()
             return
         except DatabaseAway as error:
+            if isinstance(error, OutcomeUnknown) and not error.lost:
+                # The database is there, and fails: a disk is full or broken.
+                raise DatabaseUnusable(
+                    f"The database {shown_url(database.url)} failed while the service started: "
+                    f"{error}. {advice(str(error), database.url)}"
+                ) from error
             if attempt >= attempts >= 0:
                 raise DatabaseUnusable(
                     f"The database {shown_url(database.url)} went away while the service started: "

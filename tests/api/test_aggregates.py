@@ -235,4 +235,4 @@ def test_last_modified_is_now_from_1_15_on(api: ApiClient, method: str) -> None:
     after = api.at("1.15").request(method, path(HOST), body)
     assert after.headers["cache-control"] == "no-cache"
     age = datetime.now(UTC) - parsedate_to_datetime(after.headers["last-modified"])
-    assert abs(age) < timedelta(seconds=10)
+    assert abs(age) < timedelta(minutes=5)

@@ -35,7 +35,7 @@ from support.store.setup_cache import SetupCache
 from support.store.table_cleaning import clean_tables
 
 # PostgreSQL and MariaDB differ only in how the database itself treats odd values.
-EXAMPLES = {"sqlite": 60, "postgresql": 10, "mariadb": 10}
+EXAMPLES = {"sqlite": 30, "postgresql": 5, "mariadb": 5}
 VERSIONS = tuple(f"1.{minor}" for minor in range(40))
 METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
@@ -442,7 +442,7 @@ class TestBodies:
     def test_spoilt_bytes_get_a_good_answer(
         self, new_target: Callable[[], RequestTarget], how: str
     ) -> None:
-        @settings(max_examples=many(12))
+        @settings(max_examples=many(6))
         @given(which=st.integers(0, 17), at=st.integers(0, 400))
         def check(which: int, at: int) -> None:
             target = new_target()

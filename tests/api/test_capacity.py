@@ -68,6 +68,31 @@ def used(api: ApiClient, uuid: str) -> Amounts:
     return found
 
 
+class TestSentences:
+    @on_sqlite
+    @pytest.mark.parametrize(
+        ("inventory", "used", "words"),
+        [
+            (
+                {"total": 2**20},
+                1,
+                "(asked for 1048577; 1 of 1048576 are in use by other consumers)",
+            ),
+            ({"total": 9, "allocation_ratio": 1.5}, 13, "13 of 13 are in use by other consumers)"),
+            ({"total": LARGEST}, LARGEST, f"{LARGEST} of {LARGEST} are in use by"),
+        ],
+    )
+    def test_a_refusal_has_whole_amounts(
+        self, api: ApiClient, inventory: dict[str, Any], used: int, words: str
+    ) -> None:
+        provider = make_provider(api, VCPU=inventory)
+        holder(api, {provider: {"VCPU": used}})
+        answer = claim(api, str(uuid4()), {provider: {"VCPU": 2**20 + 1}})
+        assert answer.status == 409
+        assert CAPACITY in answer.detail
+        assert words in answer.detail
+
+
 class TestUnits:
     @on_sqlite
     @pytest.mark.parametrize(

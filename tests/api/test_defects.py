@@ -469,7 +469,7 @@ def test_d10_last_modified_of_a_changed_provider_is_now(
     answer = api.put(PROVIDER, body)
     assert answer.status == 200
     age = datetime.now(UTC) - parsedate_to_datetime(answer.headers["last-modified"])
-    assert abs(age) < timedelta(seconds=10)
+    assert abs(age) < timedelta(minutes=5)
 
 
 # D11: values that a database cannot store.

@@ -156,6 +156,14 @@ def test_a_reason_about_one_tree_does_not_speak_of_the_cloud(
     assert words in explained(api, query, provider="H1")["reason"]["text"]
 
 
+@pytest.mark.parametrize("amount", [2**61 + 2, 10**30])
+def test_a_miss_tells_the_amount_that_was_asked_for(api: ApiClient, amount: int) -> None:
+    build_world(api, WORLD)
+    (miss, *_) = explained(api, f"resources=VCPU:{amount}")["misses"]
+    assert {lack["wanted"] for lack in miss["lacks"]} == {amount}
+    assert all(f"{amount} are wanted" in lack["text"] for lack in miss["lacks"])
+
+
 def test_misses_come_nearest_and_hints_have_candidates(api: ApiClient) -> None:
     build_world(api, "H1(VCPU 8 used 5)  H2(VCPU 8 used 4)  H3(DISK 10)")
     found = explained(api, "VCPU:6", misses="2")

@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 # The number of scenarios.
-EXAMPLES = many(12)
+EXAMPLES = many(6)
 
 # Bounds that a small cloud never reaches otherwise.
 SMALL_BOUNDS = {

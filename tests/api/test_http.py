@@ -729,6 +729,55 @@ def test_a_location_has_the_host_of_the_request(api: ApiClient) -> None:
     assert answer.headers["location"] == "http://placement.example:8778/traits/CUSTOM_GOLD"
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "PLACEMENT.Example",
+        "placement_api.internal:8778",
+        "127.0.0.1:8778",
+        "[2001:db8::1]",
+        "[fe80::1%25eth0]:8778",
+        "%2Frun%2Froost.sock",
+        "placement.example:",
+    ],
+)
+def test_a_host_of_a_usual_client_is_accepted(api: ApiClient, host: str) -> None:
+    answer = api.put("/traits/CUSTOM_GOLD", host=host)
+    assert answer.headers["location"] == f"http://{host}/traits/CUSTOM_GOLD"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        'evil"><script>',
+        "evil.example/path",
+        "evil.example?query",
+        "evil.example#part",
+        "user@evil.example",
+        "evil.example, roost.example",
+        "evil example",
+        "evil.example:port",
+        "evil.example:80:80",
+        "2001:db8::1",
+        "[2001:db8::1",
+        "evil\\example",
+        "\xe9vil.example",
+        "%zz",
+        ":8778",
+    ],
+)
+@pytest.mark.parametrize("path", ["/traits/CUSTOM_GOLD", "/", "/nowhere"])
+def test_a_host_that_is_none_is_refused(api: ApiClient, host: str, path: str) -> None:
+    answer = api.put(path, host=host)
+    assert answer.status == 400
+    assert "Host header" in answer.detail
+    assert answer.error["code"] == "placement.undefined_code"
+    assert answer.error["request_id"] == answer.headers["x-openstack-request-id"]
+    assert "location" not in answer.headers
+    assert host.encode() not in answer.body
+    assert api.get("/traits/CUSTOM_GOLD").status == 404
+
+
 FORWARDED = {
     "x-forwarded-proto": "https",
     "x-forwarded-host": "cloud.example",

@@ -685,7 +685,7 @@ def test_answers_have_last_modified_from_1_15_on(
     after = api.at("1.15").request(method, path, body)
     assert after.status in (200, 201)
     assert after.headers["cache-control"] == "no-cache"
-    assert abs(age_of(after)) < timedelta(seconds=10)
+    assert abs(age_of(after)) < timedelta(minutes=5)
 
 
 def test_last_modified_is_the_time_of_the_newest_inventory(
@@ -698,8 +698,8 @@ def test_last_modified_is_the_time_of_the_newest_inventory(
     assert age_of(api.get(ALL)) > timedelta(days=2)
     api.put(f"{ALL}/VCPU", {"total": 5, "resource_provider_generation": 1})
     assert age_of(api.get(f"{ALL}/DISK_GB")) > timedelta(days=2)
-    assert age_of(api.get(f"{ALL}/VCPU")) < timedelta(seconds=10)
-    assert age_of(api.get(ALL)) < timedelta(seconds=10)
+    assert age_of(api.get(f"{ALL}/VCPU")) < timedelta(minutes=5)
+    assert age_of(api.get(ALL)) < timedelta(minutes=5)
 
 
 @on_sqlite

@@ -203,6 +203,7 @@ class Walk:
         self.send("show_fragmentation", f"?ask={quote(query)}")
         self.send("ask_whatif")
         self.send("show_resilience")
+        self.send("show_server")
         self.send("replace_allocations")
         self.send("show_allocations")
         self.send("list_provider_allocations")

@@ -18,6 +18,7 @@ from roost.api.routes import ROUTES, Route
 from roost.configuration.settings import ConfigurationError
 from roost.store.database import Database
 from support.api_client import Answer, ApiClient, in_process_client, settings_for
+from support.fifos import fifo_instead_of
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -69,6 +70,7 @@ RULES = {
     ("GET", "/allocation_candidates"): "allocation_candidates:list",
     ("POST", "/reshaper"): "reshaper:reshape",
     ("GET", "/roost/resilience"): "resilience:show",
+    ("GET", "/roost/server"): "server:show",
     ("GET", "/roost/openapi.json"): "openapi:show",
     ("GET", "/roost/explain"): "explain:show",
     ("GET", "/roost/capacity"): "capacity:show",
@@ -446,6 +448,15 @@ def test_the_former_rules_hold_while_the_file_is_broken(service: ApiClient, tmp_
     assert service.get("/resource_providers").status == 200
     rewrite(tmp_path / "policy.yaml", "{")
     assert [service.get("/resource_providers").status for _ in range(3)] == [200, 200, 200]
+
+
+def test_the_former_rules_hold_while_a_fifo_stands_in_place_of_the_file(
+    service: ApiClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert service.get("/resource_providers").status == 200
+    with fifo_instead_of(tmp_path / "policy.yaml"):
+        assert [service.get("/resource_providers").status for _ in range(2)] == [200, 200]
+    assert "it is no regular file" in caplog.text
 
 
 def test_a_directory_of_policy_files_counts_as_well(database: Database, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_new_provider_is_shown_to_nova_from_1_20_on(api: ApiClient, version: s
     assert answer.status == 200
     assert answer.headers["location"] == f"http://roost.example{path(A)}"
     assert answer.headers["cache-control"] == "no-cache"
-    assert abs(age_of(answer)) < timedelta(seconds=10)
+    assert abs(age_of(answer)) < timedelta(minutes=5)
     assert answer.json == api.at(version).get(path(A)).json
     assert answer.json["generation"] == 0
 
@@ -612,7 +612,7 @@ def test_last_modified_is_the_time_of_the_last_change_of_the_provider(
     set_times(database, days_ago=3)
     assert age_of(api.get(path(B))) > timedelta(days=2)
     assert api.delete(f"{path(B)}/inventories").status == 204
-    assert age_of(api.get(path(B))) < timedelta(seconds=10)
+    assert age_of(api.get(path(B))) < timedelta(minutes=5)
     assert age_of(api.get(path(A))) > timedelta(days=2)
 
 
@@ -623,19 +623,19 @@ def test_last_modified_of_a_list_is_the_time_of_its_newest_provider(
     set_times(database, days_ago=3)
     make(api, B)
     assert age_of(api.get("/resource_providers?name=a")) > timedelta(days=2)
-    assert age_of(api.get("/resource_providers")) < timedelta(seconds=10)
+    assert age_of(api.get("/resource_providers")) < timedelta(minutes=5)
 
 
 @on_sqlite
 def test_last_modified_of_an_empty_list_is_now(api: ApiClient) -> None:
-    assert abs(age_of(api.get("/resource_providers"))) < timedelta(seconds=10)
+    assert abs(age_of(api.get("/resource_providers"))) < timedelta(minutes=5)
 
 
 @on_sqlite
 def test_last_modified_of_a_new_child_is_now(api: ApiClient) -> None:
     make(api, A)
     make(api, B, A)
-    assert abs(age_of(api.get(path(B)))) < timedelta(seconds=10)
+    assert abs(age_of(api.get(path(B)))) < timedelta(minutes=5)
 
 
 @on_sqlite

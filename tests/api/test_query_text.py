@@ -32,4 +32,4 @@ def test_the_api_reads_any_query_that_was_written() -> None:
         for _, _, query in latest_requests(scenario):
             assert sent_query(write_candidate_query(query)) == query
 
-    tell(many(20), check)
+    tell(many(10), check)

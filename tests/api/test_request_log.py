@@ -72,6 +72,35 @@ class Unshortened(ContextFormatter):
     """The formatter of oslo.log under a name that keeps it from being replaced."""
 
 
+PREFIX = re.compile(r"\d{4}-\d\d-\d\d \S+ \d+ ERROR roost ")
+EVIL = "x\n2026-01-01 00:00:00.000 1 INFO forged\x1b]0;owned\x07\u202e"
+
+
+@pytest.mark.parametrize("is_stream", [True, False], ids=["file", "syslog"])
+@pytest.mark.parametrize("fails", [False, True], ids=["message", "traceback"])
+def test_a_message_is_one_line(configuration: Any, is_stream: bool, fails: bool) -> None:
+    handler = logging.StreamHandler(io.StringIO()) if is_stream else logging.NullHandler()
+    handler.setFormatter(ContextFormatter(config=configuration, datefmt=DATE_FORM))
+    shorten_lines(handler)
+    info = None
+    if fails:
+        try:
+            raise ValueError(EVIL)
+        except ValueError as error:
+            info = (type(error), error, error.__traceback__)
+    written = handler.format(
+        logging.LogRecord("roost", logging.ERROR, "", 1, "host %s of 100%%", (EVIL,), info)
+    )
+    lines = written.split("\n")
+    assert all(line.isprintable() for line in lines)
+    shown = EVIL.encode("unicode_escape").decode()
+    # A summary of the error may follow.
+    assert f"host {shown} of 100%" in lines[0]
+    assert fails is (len(lines) > 1)
+    # oslo.log begins each line of a traceback with a time, a process and a level.
+    assert [line for line in lines if not PREFIX.match(line)] == []
+
+
 @pytest.mark.parametrize(
     ("token", "headers", "scope"),
     [

@@ -377,7 +377,7 @@ def test_answers_have_last_modified_from_1_15_on(
     after = api.at("1.15").request(method, target, body)
     assert after.status in (200, 201, 204)
     assert after.headers["cache-control"] == "no-cache"
-    assert abs(age_of(after)) < timedelta(seconds=10)
+    assert abs(age_of(after)) < timedelta(minutes=5)
 
 
 def test_last_modified_is_the_time_of_the_newest_trait(

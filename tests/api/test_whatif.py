@@ -201,6 +201,13 @@ def test_the_nearest_misses_name_trees_that_are_made_up(api: ApiClient) -> None:
     assert {miss["root"]["name"] for miss in misses} == {"H1", "H1+1"}
 
 
+def test_an_amount_beyond_64_bits_is_told_as_asked(api: ApiClient) -> None:
+    build_world(api, "H1(VCPU 8)")
+    body = {"changes": [{"drain": "H1"}], "ask": [{"explain": f"resources=VCPU:{10**30}"}]}
+    (miss,) = api.post("/roost/whatif", body).json["answers"][0]["after"]["misses"]
+    assert miss["lacks"][0]["wanted"] == 10**30
+
+
 def test_a_capacity_is_given_before_and_after(api: ApiClient) -> None:
     build_world(api, WORLD)
     changes = [{"drain": "H2"}, {"add": {"like": "H1", "count": 3}}]

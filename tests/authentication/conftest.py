@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from roost.store.database import Database
 from support.api_client import ApiClient, Configured, in_process_client
+from support.run_files import run_directory
 from support.servers.real_keystone import RealKeystone, main_process, shared_keystone
 from support.stubs.identity_stub import IdentityStub
 
@@ -17,9 +17,7 @@ from support.stubs.identity_stub import IdentityStub
 @pytest.fixture(scope="session")
 def keystone(tmp_path_factory: pytest.TempPathFactory) -> RealKeystone:
     """A real Keystone with users of every role."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    return shared_keystone(shared / "keystone", main_process())
+    return shared_keystone(run_directory(tmp_path_factory) / "keystone", main_process())
 
 
 @pytest.fixture

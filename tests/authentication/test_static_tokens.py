@@ -24,6 +24,7 @@ from roost.api.authentication.tokens_file import (
 from roost.configuration.settings import ConfigurationError
 from roost.store.database import Database
 from support.api_client import Answer, ApiClient, in_process_client
+from support.fifos import fifo_instead_of
 from support.roost_command import Outcome, roost
 from support.servers.live_server import LiveServer
 
@@ -34,6 +35,7 @@ REFUSAL = {
         "message": "The request you have made requires authentication.",
     }
 }
+CREATE = ("create", "--user", "bob", "--project", "lab", "--role", "admin")
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
@@ -178,6 +180,22 @@ def test_without_its_file_the_service_answers_503(
     assert ask(api, token).status == 200
 
 
+@on_sqlite
+def test_a_fifo_in_place_of_the_file_is_503_and_holds_no_request(
+    database: Database, tmp_path: Path, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = create(file)
+    api = started(database, tmp_path, file)
+    with fifo_instead_of(file):
+        assert [ask(api, token).status for _ in range(2)] == [503, 503]
+        assert f"{file} cannot be read: it is no regular file" in caplog.text
+        for command in (("list",), ("revoke", "abc"), CREATE):
+            outcome = roost("token", *command, "--file", str(file))
+            assert outcome.status == 1, outcome
+            assert "it is no regular file" in outcome.err
+    assert ask(api, token).status == 200
+
+
 # The start.
 
 HASH = "a" * 64
@@ -197,6 +215,8 @@ GOOD = {"sha256": HASH, "user": "ann", "project": "lab", "roles": ["admin"]}
         (GOOD | {"user": ""}, "has no user"),
         (GOOD | {"project": 7}, "has no project"),
         (GOOD | {"roles": "admin"}, "has no list of roles"),
+        (GOOD | {"expires": "0001-01-01T00:00:00+23:59"}, "has a time in 'expires'"),
+        (GOOD | {"created": "9999-12-31T23:59:59-23:59"}, "has a time in 'created'"),
         (GOOD | {"roles": [""]}, "has no list of roles"),
         (GOOD | {"expires": "soon"}, "has a time in 'expires' that is none"),
         (GOOD | {"expires": "2027-01-01T00:00:00"}, "has a time in 'expires' that is none"),

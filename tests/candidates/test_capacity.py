@@ -177,15 +177,41 @@ def test_the_limit_of_the_query_does_not_count(worlds: Worlds) -> None:
     assert answer["fits"] == 8
 
 
-def test_the_scarcest_class_is_named(worlds: Worlds) -> None:
-    world = worlds("H1(VCPU 8, MEM 2), H2(VCPU 8, MEM 3), H3(VCPU 1, MEM 9)")
-    limit = capacity(world, "VCPU:1,MEM:1").json["limited_by"]
-    assert limit == {
-        "resource_class": "MEMORY_MB",
-        "text": "MEMORY_MB is used up first on 2 of the 3 roots that hold such a consumer.",
+@pytest.mark.parametrize(
+    ("drawn", "query", "classes", "text"),
+    [
+        ("H(VCPU 8, MEM 2)", "VCPU:1,MEM:1", ["MEMORY_MB"], "More MEMORY_MB lets more in."),
+        (
+            "H1(VCPU 8, MEM 2), H2(VCPU 8, MEM 3), H3(VCPU 1, MEM 9)",
+            "VCPU:1,MEM:1",
+            ["MEMORY_MB", "VCPU"],
+            "More MEMORY_MB or more VCPU lets more in, each by itself.",
+        ),
+        (
+            "H(VCPU 4, MEM 4)",
+            "VCPU:1,MEM:1",
+            ["VCPU", "MEMORY_MB"],
+            "More VCPU and MEMORY_MB together let more in.",
+        ),
+        # A local disk and a pool: the pool has enough for one consumer more, VCPU for many.
+        (
+            "H(VCPU 9, DISK 2, agg A), *S(DISK 2, agg A)",
+            "VCPU:1,DISK:2",
+            ["DISK_GB"],
+            "More DISK_GB lets more in.",
+        ),
+        (HOSTS_AND_POOLS, "VCPU:1,DISK:5", ["DISK_GB"], "More DISK_GB lets more in."),
+    ],
+)
+def test_more_of_the_classes_that_limit_lets_more_in(
+    worlds: Worlds, drawn: str, query: str, classes: list[str], text: str
+) -> None:
+    assert capacity(worlds(drawn), query).json["limited_by"] == {
+        "resource_class": classes[0],
+        "resource_classes": classes,
+        "together": "together" in text,
+        "text": text,
     }
-    limit = capacity(worlds(HOSTS_AND_POOLS), "VCPU:1,DISK:5").json["limited_by"]
-    assert limit["resource_class"] == "DISK_GB"
 
 
 def test_an_overcommitted_provider_holds_nothing_and_takes_nothing_from_others(

@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 # The number of clouds.
-EXAMPLES = many(10)
+EXAMPLES = many(5)
 REQUESTS_MAX = 6
 
 CLOUD_SETTINGS = settings(

@@ -43,7 +43,7 @@ pytestmark = [
 ]
 
 # The number of stories.
-EXAMPLES = many(12)
+EXAMPLES = many(10)
 # So many of the latest questions are asked again after each write.
 REPEATED = 6
 

@@ -32,7 +32,7 @@ from support.store.table_cleaning import clean_tables
 pytestmark = pytest.mark.hypothesis
 
 # The number of scenarios.
-EXAMPLES = many(30)
+EXAMPLES = many(15)
 
 # Bounds that a small cloud never reaches otherwise.
 SMALL_BOUNDS = {
@@ -139,7 +139,8 @@ def test_many_of_the_requests_have_candidates() -> None:
             else:
                 cloud = step.apply(cloud)
 
-    tell(EXAMPLES // 6, count)
+    # One seed alone may have few.
+    tell(2 * EXAMPLES, count)
     assert sum(found) > 0.4 * len(found)
 
 
@@ -184,7 +185,7 @@ def test_every_answer_keeps_to_the_configured_order_and_maximum(
         ]
         play(scenario, configured[0].api, *configured)
 
-    tell(EXAMPLES // 30, check)
+    tell(EXAMPLES // 3, check)
 
 
 def test_a_process_finds_the_writes_of_another_process(database: Database, tmp_path: Path) -> None:
@@ -197,4 +198,4 @@ def test_a_process_finds_the_writes_of_another_process(database: Database, tmp_p
             reading = application_client(Application(service, other))
             play(scenario, writing, Asked(reading))
 
-    tell(EXAMPLES // 10, check)
+    tell(EXAMPLES // 3, check)

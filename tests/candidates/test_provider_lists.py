@@ -101,4 +101,4 @@ def test_every_list_has_the_providers_that_pass_its_filter(
         database.write(clean_tables)
         play(scenario, application_client(Application(settings, database)))
 
-    tell(many(10), check)
+    tell(many(5), check)

@@ -250,7 +250,7 @@ def test_the_answers_after_are_those_of_the_changed_cloud(
 ) -> None:
     service = settings_for(database, tmp_path)
 
-    @settings(max_examples=many(10))
+    @settings(max_examples=many(5))
     @given(drawn=clouds_with_stories())
     def check(drawn: tuple[list[Write], list[Story]]) -> None:
         database.write(clean_tables)

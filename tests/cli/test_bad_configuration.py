@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from roost.configuration.unknown_names import unknown_names
+from support.fifos import fifo_instead_of
 from support.roost_command import Outcome, roost
 
 
@@ -66,6 +67,26 @@ def test_a_directory_is_no_configuration_file(tmp_path: Path) -> None:
     refused = roost("db", "version", "--config-file", str(tmp_path))
     assert refused.status == 1
     assert "directory" in refused.err
+
+
+@pytest.mark.parametrize("special", ["placement.conf", "log.conf"])
+def test_no_command_waits_for_a_fifo_in_place_of_a_configuration_file(
+    tmp_path: Path, special: str
+) -> None:
+    log = tmp_path / "log.conf"
+    log.touch()
+    file = tmp_path / "placement.conf"
+    file.write_text(f"[DEFAULT]\nlog_config_append = {log}\n[api]\nauth_strategy = noauth2\n")
+    with fifo_instead_of(tmp_path / special):
+        refused = roost("serve", "--config-file", str(file), "--db", f"sqlite:///{tmp_path}/x.db")
+    assert refused.status == 78
+    assert "it is no regular file" in refused.err
+    assert special in refused.err
+
+
+def test_the_null_device_is_an_empty_configuration_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    assert roost("db", "sync", "--config-file", "/dev/null", "--db", url).status == 0
 
 
 @pytest.mark.parametrize(

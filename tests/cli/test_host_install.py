@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from support.waiting import SECONDS_MAX
+
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 
 # The first finder of imports reports these packages as not installed.
@@ -51,7 +53,7 @@ def _roost(*arguments: str, program: str = _COMMAND) -> subprocess.CompletedProc
         [sys.executable, "-c", text, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS_MAX,
         check=False,
     )
 

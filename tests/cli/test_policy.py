@@ -12,6 +12,7 @@ import yaml
 
 from roost.api.routes import ROUTES
 from support.servers.live_server import clean_environment
+from support.waiting import SECONDS_MAX
 
 RULES = {route.rule for route in ROUTES if route.rule is not None}
 
@@ -21,7 +22,7 @@ def program(name: str, *arguments: str, **environment: str) -> str:
         [str(Path(sys.executable).with_name(name)), *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS_MAX,
         check=False,
         env=clean_environment(environment),
     )

@@ -1,10 +1,10 @@
 """A host on bad days: files of its machine break, vanish and come back, and its disk is full.
 
 The agent reports a captured machine every minute. Files of `/sys` break or vanish, and `/sys` is
-unmounted. The disk of the records is full, the agent starts again, and a second agent tries to
-write as the same owner. An operator puts traits on the providers. Whatever happens, no provider
-gets another uuid, and no trait of the operator is lost. When all is well again, the tree is the
-machine.
+unmounted. The disk of the records is full. The agent starts again, also while the disk is full, and
+a second agent tries to write as the same owner. An operator puts traits on the providers. Whatever
+happens, no provider gets another uuid, and no trait of the operator is lost. When all is well
+again, the tree is the machine, and the records have all of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.linux import LinuxDriver
 from roost.client.errors import PlacementError, RecordsInUse, RecordsUnavailable
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
@@ -110,9 +111,8 @@ class BadDays:
         FillableStore.is_full = not FillableStore.is_full
 
     def _restart(self, choices: Choices) -> None:
-        # A process that ends while the disk is full loses what it could not save.
-        if not FillableStore.is_full:
-            self.start()
+        """Start again, also while the disk is full: what could not be saved is lost."""
+        self.start()
 
     def _edit(self, choices: Choices) -> None:
         name, trait = choices.one(sorted(self.uuids)), choices.one(BY_HAND)
@@ -155,11 +155,20 @@ class BadDays:
             assert set(picture.inventories) == set(declared[name].inventories)
             by_hand = self.traits.get(name, set())
             assert picture.traits - {MARK} - by_hand == declared[name].traits, name
+        self._withdraw_all()
+
+    def _withdraw_all(self) -> None:
+        """The records have all that the agent put there, so it can take all of it away."""
+        self.start()
+        self.reporter.declare(Declaration((DeclaredProvider(self.host),)), self.host)
+        ((name, picture),) = self.operator.tree(self.host).items()
+        assert (name, picture.inventories) == (self.host, {}), self.history
+        assert picture.traits - {MARK} == self.traits.get(self.host, set()), self.history
 
 
 @reference_in_the_long_run
 @settings(
-    max_examples=many(5),
+    max_examples=many(3),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=st.lists(st.binary(min_size=8, max_size=8), min_size=4, max_size=12))

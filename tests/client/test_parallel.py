@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from roost.client.parallel import in_order
-
-TIMEOUT = 10
+from support.waiting import SECONDS_MAX, wait_until
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -25,7 +24,7 @@ def test_results_come_in_the_order_of_the_things(threads: int) -> None:
 
 def test_the_threads_work_at_the_same_time() -> None:
     together = threading.Barrier(4)
-    assert list(in_order("abcd", lambda _: together.wait(TIMEOUT) >= 0, 4)) == [True] * 4
+    assert list(in_order("abcd", lambda _: together.wait(SECONDS_MAX) >= 0, 4)) == [True] * 4
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -58,11 +57,12 @@ def test_few_things_are_begun_before_the_first_result_is_taken() -> None:
 def test_the_end_of_the_iteration_leaves_the_rest_undone() -> None:
     begun: list[int] = []
     blocked = threading.Event()
+    before = threading.active_count()
 
     def work(number: int) -> int:
         begun.append(number)
         if number:
-            blocked.wait(TIMEOUT)
+            blocked.wait(SECONDS_MAX)
         return number
 
     results = in_order(range(30), work, 2)
@@ -70,7 +70,5 @@ def test_the_end_of_the_iteration_leaves_the_rest_undone() -> None:
     # The close does not wait for the work that is blocked.
     results.close()  # type: ignore[attr-defined]  # It is a generator.
     blocked.set()
-    deadline = time.monotonic() + TIMEOUT
-    while threading.active_count() > 1 and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until(lambda: threading.active_count() <= before)
     assert len(begun) <= 5

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.code_blocks import code_blocks, conversation, write_modules
+from support.waiting import SECONDS_MAX
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "test-your-driver.md"
@@ -38,7 +39,7 @@ def run(project: Path, *arguments: str) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=SECONDS_MAX,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr

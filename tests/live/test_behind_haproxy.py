@@ -29,6 +29,8 @@ from support.servers.haproxy import (
 )
 from support.servers.live_server import LiveServer
 from support.servers.process_ends import wait_until_gone
+from support.short_paths import short_directory
+from support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +57,7 @@ class Pair:
     connections: ExitStack
 
     def client(self) -> ApiClient:
-        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.port, timeout=SECONDS_MAX)
         self.connections.callback(connection.close)
         return http_client(connection)
 
@@ -79,7 +81,9 @@ def pair(
                 configuration="[oslo_middleware]\nenable_proxy_headers_parsing = true\n",
             )
             servers[name] = stack.enter_context(server)
-        proxy = Haproxy(stack.enter_context(reserved_port()), tmp_path_factory.mktemp("haproxy"))
+        proxy = Haproxy(
+            stack.enter_context(reserved_port()), stack.enter_context(short_directory())
+        )
         stack.callback(proxy.stop)
         health = servers["one"].client().get(HEALTH_PATH)
         ports = {name: server.port for name, server in servers.items()}

@@ -16,6 +16,7 @@ from roost.server.certificates import (
     make_context,
 )
 from support.certificates import Authority
+from support.fifos import fifo_instead_of
 from support.roost_command import roost
 
 
@@ -115,3 +116,13 @@ def test_a_signal_may_ask_for_the_files_at_once(
     renew()
     certificates.reload()
     assert certificates.context(now=10.0) is not first
+
+
+@pytest.mark.parametrize("name", ["server.pem", "server.key"])
+def test_the_old_certificate_stays_while_a_fifo_stands_in_place_of_a_file(
+    renewed: tuple[Certificates, Callable[[], object]], tmp_path: Path, name: str
+) -> None:
+    certificates, _ = renewed
+    first = certificates.context(now=10.0)
+    with fifo_instead_of(tmp_path / name):
+        assert certificates.context(now=11.0) is first

@@ -8,13 +8,17 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import Connection
 
 from roost.model.consumers import Claim
 from roost.service.claims import claim_for_one
 from roost.store.batches import execute_batch
 from roost.store.database import Database, DatabaseOptions
+from roost.store.errors import ConnectionLost
+from roost.store.journal.following import Following, ServerReplaced
 from roost.store.journal.position import JournalLost
 from roost.store.schema import prepare_schema
+from roost.store.sessions import Session
 from roost.store.vocabulary import sync_standard_names
 from support.api_client import ApiClient, in_process_client
 from support.servers.killable_databases import (
@@ -121,6 +125,19 @@ class TestPostgreSQLBackendKilled:
             assert reader.read() == []
         pytest.fail(f"PostgreSQL lost no row in {LOSSES_TRIED} crashes; raise LOSSES_TRIED")
 
+    def test_a_reader_goes_on_over_another_connection_but_not_after_a_crash(
+        self, crashing: Database, postgresql: PrivatePostgreSQL
+    ) -> None:
+        following = Following(crashing)
+        following.begin(lambda _: None)
+        end_session(crashing, "SELECT pg_terminate_backend({})", "SELECT pg_backend_pid()")
+        assert over_new_connection(following) == 1
+        postgresql.kill_backend()
+        with pytest.raises(ServerReplaced):
+            over_new_connection(following)
+        following.begin(lambda _: None)
+        assert following.read(one) == 1
+
     def test_candidates_and_usages_agree(
         self, crashing: Database, postgresql: PrivatePostgreSQL, tmp_path: Path
     ) -> None:
@@ -164,6 +181,19 @@ class TestMariaDBKilled:
             with pytest.raises(JournalLost, match="lost"):
                 reader.read()
 
+    def test_a_reader_goes_on_over_another_connection_but_not_after_a_restart(
+        self, mariadb: PrivateMariaDB
+    ) -> None:
+        with prepared(mariadb.databases.create().url) as database:
+            following = Following(database)
+            following.begin(lambda _: None)
+            end_session(database, "KILL {}", "SELECT CONNECTION_ID()")
+            assert over_new_connection(following) == 1
+            mariadb.kill()
+            mariadb.start()
+            with pytest.raises(ServerReplaced):
+                over_new_connection(following)
+
     def test_a_position_goes_on_if_no_row_was_lost(self, mariadb: PrivateMariaDB) -> None:
         with prepared(mariadb.databases.create().url) as database:
             reader = Reader(database, start(database))
@@ -193,6 +223,25 @@ class TestMariaDBKilled:
             reconnect(database)
             assert api.get(f"/resource_providers/{host}/usages").json["usages"] == {"VCPU": 0}
             assert used_by_candidates(api, host) == 0
+
+
+def one(connection: Connection) -> int:
+    found: int = connection.exec_driver_sql("SELECT 1").scalar_one()
+    return found
+
+
+def over_new_connection(following: Following) -> int:
+    """Read over the connection that replaces a lost one."""
+    with pytest.raises(ConnectionLost):
+        following.read(one)
+    return following.read(one)
+
+
+def end_session(database: Database, kill: str, own_id: str) -> None:
+    """Make the server end the session over which readers follow the journal."""
+    with Session(database.followers, 5) as connection:
+        id_ = connection.exec_driver_sql(own_id).scalar_one()
+    database.read(lambda connection: connection.exec_driver_sql(kill.format(id_)).close())
 
 
 def make_host(api: ApiClient) -> str:

@@ -19,6 +19,7 @@ from roost.store.errors import DatabaseUnusable
 from support.api_client import Answer, ApiClient, limited_client
 from support.requirements import reference_environment
 from support.servers.live_server import ReferenceServer
+from support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -188,7 +189,9 @@ def test_413_and_503_have_the_sentences_of_the_library_of_the_reference(
         "print(json.dumps({code: kind.explanation for code, kind in exc.status_map.items()}))"
     )
     python = reference_environment() / "bin" / "python"
-    run = subprocess.run([python, "-c", program], capture_output=True, check=True, timeout=60)
+    run = subprocess.run(
+        [python, "-c", program], capture_output=True, check=True, timeout=SECONDS_MAX
+    )
     explanations = json.loads(run.stdout)
     client = limited_client(database, tmp_path, max_body_bytes=10)
     too_large = client.post("/resource_providers", {"name": "a" * 20})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from roost.store.database import Database, DatabaseOptions
 from roost.store.tables import allocations, consumers, resource_providers, roost_changes
 from support.api_client import ApiClient
 from support.servers.live_server import LiveServer
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -81,13 +81,10 @@ def test_acknowledged_claims_survive_and_no_claim_is_half_written(
         ]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + 60
-        while len(granted) < CLAIMS_BEFORE_THE_KILL and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: len(granted) >= CLAIMS_BEFORE_THE_KILL)
         server.kill()
         for thread in threads:
             thread.join()
-        assert len(granted) >= CLAIMS_BEFORE_THE_KILL
 
         server.start()
         api = server.client()

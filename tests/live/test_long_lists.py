@@ -12,6 +12,7 @@ from sqlalchemy import text
 from roost.store.database import Database, DatabaseOptions
 from support.servers.live_server import LiveServer
 from support.store.bulk_rows import write_providers
+from support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -39,7 +40,7 @@ def written(server: LiveServer, database_url: str) -> Iterator[Database]:
 @pytest.fixture
 def ask(server: LiveServer) -> Iterator[Ask]:
     """Sends a request and returns the answer with its body unread."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS_MAX)
 
     def asked(path: str) -> http.client.HTTPResponse:
         connection.request("GET", path, headers=HEADERS)

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from roost.metrics.catalogue import COUNTED
 from support.promql import selectors_of
 from support.requirements import note_missing
 from support.servers.live_server import LiveServer
+from support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -206,20 +206,18 @@ def prometheus(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> 
         )
         url = f"http://127.0.0.1:{port}"
         try:
-            deadline = time.monotonic() + 60
-            while not has_scrapes(url):
-                assert process.poll() is None, (directory / "log").read_text()
-                assert time.monotonic() < deadline, (directory / "log").read_text()
-                time.sleep(0.2)
+            said = (directory / "log").read_text
+            wait_until(lambda: process.poll() is not None or has_scrapes(url), said)
+            assert process.poll() is None, said()
             yield url
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(SECONDS_MAX)
 
 
 def ask(url: str, query: str) -> list[Any]:
     address = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
-    with urllib.request.urlopen(address, timeout=30) as answer:
+    with urllib.request.urlopen(address, timeout=SECONDS_MAX) as answer:
         result: list[Any] = json.load(answer)["data"]["result"]
     return result
 
@@ -243,7 +241,7 @@ def test_prometheus_answers_every_query(prometheus: str) -> None:
 
 
 def test_prometheus_takes_the_rules(prometheus: str) -> None:
-    with urllib.request.urlopen(f"{prometheus}/api/v1/rules", timeout=30) as answer:
+    with urllib.request.urlopen(f"{prometheus}/api/v1/rules", timeout=SECONDS_MAX) as answer:
         groups = json.load(answer)["data"]["groups"]
     loaded = [rule for group in groups for rule in group["rules"]]
     assert len(loaded) == len(rules())

@@ -18,6 +18,7 @@ from roost.store.errors import DatabaseUnusable
 from support.api_client import application_client, settings_for
 from support.servers.database_proxy import DatabaseProxy, Mood
 from support.servers.live_server import LiveServer
+from support.waiting import SECONDS_MAX
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,7 +26,12 @@ pytestmark = [
 ]
 
 # One statement of each stage: the schema is read and made, names are written, providers are read.
-STAGES = (b"roost_schema_version", b"CREATE TABLE", b"INSERT INTO traits", b"FROM inventories")
+STAGES = (
+    b"roost_schema_version",
+    b"CREATE TABLE",
+    b"INSERT INTO traits",
+    b"FROM resource_providers",
+)
 
 # Longer than the second after which a start takes a silent connection for lost.
 SILENT_SECONDS = 2
@@ -64,7 +70,7 @@ def test_a_start_waits_for_a_database_that_falls_silent(
     proxy.swallow_when_sent(sent)
 
     def wake_up() -> None:
-        assert proxy.text_seen.wait(60)
+        assert proxy.text_seen.wait(SECONDS_MAX)
         time.sleep(SILENT_SECONDS)
         proxy.be(Mood.FORWARD)
 
@@ -93,10 +99,10 @@ def test_a_server_starts_although_its_database_restarts(
     cut = proxy.text_seen
 
     def restart() -> None:
-        assert cut.wait(60)
+        assert cut.wait(SECONDS_MAX)
         proxy.be(Mood.REFUSE)
         proxy.cut()
-        threading.Event().wait(2)
+        time.sleep(SILENT_SECONDS)
         proxy.be(Mood.FORWARD)
 
     thread = threading.Thread(target=restart)

@@ -8,8 +8,7 @@ import signal
 import socket
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,11 @@ import pytest
 from ports import reserved_port
 from support.api_client import ApiClient
 from support.servers.live_server import LiveServer, clean_environment
+from support.short_paths import short_directory
+from support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.slow
 
-WAIT_SECONDS = 20
 READERS_MAY_NOT_LIST = "'placement:resource_providers:list': 'role:nothing'\n"
 LISTS_ARE_FOR_ALL = "'placement:resource_providers:list': '@'\n"
 
@@ -38,7 +38,7 @@ class ReloadedServer(LiveServer):
         )
         self.systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.systemd.bind(f"{directory}/notify")
-        self.systemd.settimeout(WAIT_SECONDS)
+        self.systemd.settimeout(SECONDS_MAX)
 
     @property
     def log(self) -> str:
@@ -70,11 +70,12 @@ class ReloadedServer(LiveServer):
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReloadedServer]:
-    server = ReloadedServer(tmp_path_factory.mktemp("reload"))
-    with server, server.systemd:
-        assert server.told() == "READY=1"
-        yield server
+def running() -> Iterator[ReloadedServer]:
+    with short_directory() as directory:
+        server = ReloadedServer(directory)
+        with server, server.systemd:
+            assert server.told() == "READY=1"
+            yield server
 
 
 @pytest.fixture
@@ -90,13 +91,6 @@ def server(running: ReloadedServer) -> ReloadedServer:
 def listing_without_role(client: ApiClient) -> int:
     """The status of a list that a caller without any role asks for."""
     return client.get("/resource_providers", x_auth_token="me:mine").status
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_the_next_request_is_decided_by_the_new_policy(server: ReloadedServer) -> None:
@@ -199,7 +193,7 @@ def test_no_request_is_lost_while_the_server_reloads(server: ReloadedServer) -> 
         server.hang_up()
     stop.set()
     for thread in asking:
-        thread.join(WAIT_SECONDS)
+        thread.join(SECONDS_MAX)
     assert statuses == [{200}] * 4
 
 
@@ -233,14 +227,14 @@ def test_a_worker_is_replaced_after_a_refused_reload(server: ReloadedServer) -> 
 
 @pytest.mark.parametrize("is_ignored", [False, True], ids=["usual", "nohup"])
 def test_a_closed_terminal_stops_the_server_unless_nohup_started_it(
-    tmp_path: Path, is_ignored: bool
+    tmp_path: Path, short_directory: Path, is_ignored: bool
 ) -> None:
     script = Path(sys.executable).with_name("roost")
     database = f"sqlite:///{tmp_path}/x.db"
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    notify.bind(f"{tmp_path}/notify")
-    notify.settimeout(WAIT_SECONDS)
-    environment = clean_environment({"NOTIFY_SOCKET": f"{tmp_path}/notify"})
+    notify.bind(f"{short_directory}/notify")
+    notify.settimeout(SECONDS_MAX)
+    environment = clean_environment({"NOTIFY_SOCKET": f"{short_directory}/notify"})
     with reserved_port() as port, notify:
         arguments = ["roost", "serve", "--port", str(port), "--workers", "1", "--db", database]
         process_id, terminal = pty.fork()

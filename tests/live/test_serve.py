@@ -6,16 +6,18 @@ import fcntl
 import os
 import signal
 import socket
+import struct
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
+from ports import reserved_port
 from roost.model.identifiers import new_uuid
 from support.api_client import Answer
 from support.servers.live_server import InstalledServer, LiveServer, clean_environment
 from support.servers.preloaded_roost import start_roost
+from support.waiting import SECONDS_MAX, wait_until
 
 # systemd starts the service again after the first, and leaves it after the second.
 FAILURE = 1
@@ -32,11 +34,15 @@ def serve_and_fail(
 ) -> str:
     """The output of a server that refuses to start; `file_bytes` limits its files."""
     output, written = os.pipe()
-    process = start_roost(
-        ("serve", *arguments), clean_environment(environment), written, file_bytes=file_bytes
-    )
-    os.close(written)
-    with os.fdopen(output) as stream:
+    with reserved_port() as port, os.fdopen(output) as stream:
+        # Another service may listen at the usual port. The port of a test comes last, so it counts.
+        process = start_roost(
+            ("serve", "--port", str(port), *arguments),
+            clean_environment(environment),
+            written,
+            file_bytes=file_bytes,
+        )
+        os.close(written)
         said = stream.read()
     assert process.wait() == status, said
     assert "Traceback" not in said
@@ -49,34 +55,45 @@ def test_a_request_in_flight_is_finished_when_the_server_stops(
 ) -> None:
     with LiveServer(database_url, tmp_path) as server:
         answers: list[Answer] = []
-        # All writers wait for this lock.
+        # A writer that is inside the gate has locked its first byte, and waiters lock later ones.
         gate = os.open(database_url.removeprefix("sqlite:///") + "-writer", os.O_RDWR)
-        fcntl.lockf(gate, fcntl.LOCK_EX)
+        fcntl.lockf(gate, fcntl.LOCK_EX, 1)
         body = {"name": "patient", "uuid": new_uuid()}
         request = threading.Thread(
             target=lambda: answers.append(server.client().post("/resource_providers", body))
         )
         request.start()
-        time.sleep(0.5)
+        wait_until(lambda: has_waiter(gate))
         assert server.process is not None
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.5)
+        wait_until(lambda: not listens(server.port))
         assert answers == []
         os.close(gate)
-        request.join(20)
+        request.join(SECONDS_MAX)
         assert [answer.status for answer in answers] == [200]
-        assert server.process.wait(20) == 0
+        assert server.process.wait(SECONDS_MAX) == 0
+
+
+def has_waiter(gate: int) -> bool:
+    """Whether a writer of another process waits at the gate of a SQLite database."""
+    asked = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 1, 0, 0)
+    kind: int = struct.unpack("hhqqi0q", fcntl.fcntl(gate, fcntl.F_GETLK, asked))[0]
+    return kind != fcntl.F_UNLCK
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wait_for_replacement(server: LiveServer, lost: int) -> None:
     """Wait until two workers run and the lost worker is not one of them."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+
+    def is_replaced() -> bool:
         workers = server.worker_ids()
-        if len(workers) == 2 and lost not in workers:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"worker {lost} was not replaced: {server.log[-2000:]}")
+        return len(workers) == 2 and lost not in workers
+
+    wait_until(is_replaced, lambda: server.log[-2000:])
 
 
 @sqlite_only
@@ -111,10 +128,7 @@ def test_workers_do_not_outlive_their_server(database_url: str, tmp_path: Path) 
         assert server.process is not None
         os.kill(server.process.pid, signal.SIGKILL)
         server.process.wait()
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and any(map(_is_alive, workers)):
-            time.sleep(0.05)
-        assert not any(map(_is_alive, workers))
+        wait_until(lambda: not any(map(_is_alive, workers)))
 
 
 def _is_alive(process_id: int) -> bool:
@@ -204,7 +218,7 @@ def test_a_signal_to_all_processes_as_a_terminal_sends_it_stops_the_server(
     with InstalledServer(database_url, tmp_path) as server:
         assert server.process is not None
         os.killpg(server.process.pid, signal.Signals[name])
-        assert server.process.wait(20) == 0
+        assert server.process.wait(SECONDS_MAX) == 0
         assert "ERROR" not in server.log
 
 

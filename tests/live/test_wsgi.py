@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.servers.live_server import clean_environment
+from support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ def ask(home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", ASK],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS_MAX,
         check=False,
         env=clean_environment({"HOME": str(home), **environment}),
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +16,10 @@ import pytest
 from roost.model.identifiers import new_uuid
 from support.api_client import ApiClient
 from support.servers.wsgi_servers import PREFIX, SERVERS, UwsgiServer, WsgiServer, require
+from support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.slow
 
-WAIT_SECONDS = 60
 CHILDREN = 70
 
 
@@ -34,13 +33,6 @@ def server(request: pytest.FixtureRequest) -> Iterator[WsgiServer]:
         yield made
         # SIGTERM ends each of them in order.
         assert made.stop() == 0
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def make_provider(client: ApiClient, name: str, parent: str | None = None) -> str:
@@ -106,7 +98,7 @@ def test_a_body_in_chunks_is_read_where_the_server_gives_it(server: WsgiServer) 
         "Transfer-Encoding: chunked\r\n\r\n"
         f"{len(first):x}\r\n{first}\r\n{len(second):x}\r\n{second}\r\n0\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", server.port), WAIT_SECONDS) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as connection:
         connection.sendall(request.encode())
         status = int(connection.recv(4096).split()[1])
     # uwsgi gives no application the body; Roost then refuses the request, and writes nothing.
@@ -144,7 +136,7 @@ def test_a_reload_takes_the_new_configuration_and_loses_no_request(server: WsgiS
     wait_until(server.has_settled)
     stop.set()
     for thread in asking:
-        thread.join(WAIT_SECONDS)
+        thread.join(SECONDS_MAX)
     assert seen == {200}
     assert all(may_list() for _ in range(8))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
+import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 
 from databases import KINDS, Databases
 from roost.moving import importing
-from roost.moving.export_format import ExportUnusable, new_digests, trailer_line
+from roost.moving.export_format import ExportUnusable
 from roost.store.checks import check_database
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
@@ -129,6 +130,25 @@ def test_a_compressed_export_has_the_same_lines(
     assert roost("db", "import", "-", "--db", piped, stdin=plain.decode()).status == 0
 
 
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_damaged_compressed_export_is_named_wherever_it_is_damaged(
+    cloud: ApiClient, database: Database, tmp_path: Path
+) -> None:
+    file = tmp_path / "small.jsonl.gz"
+    export(database, file)
+    good = file.read_bytes()
+    # The bytes from 4 to 9 are the time and the system, which a reader ignores.
+    for place in (2, 3, 10, 11, 12, len(good) // 2, len(good) - 8, len(good) - 4):
+        for spoilt in (
+            good[:place],
+            bytes([*good[:place], good[place] ^ 0xFF, *good[place + 1 :]]),
+        ):
+            file.write_bytes(spoilt)
+            refused = import_(f"sqlite:///{tmp_path}/copy.sqlite", file)
+            assert refused.status == 1, f"{place}: {refused}"
+            assert refused.err.startswith("roost: "), refused
+
+
 @pytest.mark.parametrize("interrupted_after", [1, 9])
 def test_an_import_continues_after_an_interruption(
     *,
@@ -228,97 +248,43 @@ def test_a_damaged_export_is_refused_before_anything_is_written(
         assert not target.exists(), what
 
 
-# The table, the column, the wrong value, and what the sentence says.
-HOSTILE = [
-    ("resource_providers", "id", "one", "'one', and needs a whole number"),
-    ("resource_providers", "id", 2**63, "9223372036854775808, and needs a whole number"),
-    ("resource_providers", "generation", True, "True, and needs a whole number"),
-    ("resource_providers", "created_at", 5, "5, and needs a time"),
-    ("resource_providers", "created_at", "2026-13-01T00:00:00", "needs a time"),
-    ("resource_providers", "uuid", None, "None, and needs a text"),
-    ("resource_providers", "name", "n" * 201, "at most 200 characters"),
-    ("resource_providers", "name", "a\0b", "without NUL"),
-    ("resource_providers", "parent_provider_id", 999_999, "999999, and no provider has this id"),
-    ("resource_providers", "root_provider_id", 999_999, "999999, and no provider has this id"),
-    ("inventories", "total", "abc", "'abc', and needs a whole number"),
-    ("inventories", "total", {}, "{}, and needs a whole number"),
-    ("inventories", "total", -1, "-1, and needs a whole number"),
-    ("inventories", "allocation_ratio", 1e300, "1e+300, and needs a number"),
-]
-
-
-def set_values(file: Path, table: str, changes: dict[int, dict[str, Any]]) -> int:
-    """Change rows of a table, with the right trailer; return the line of the first row."""
-    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
-    columns = lines[0]["tables"][table]["columns"]
-    begin = lines.index({"table": table}) + 1
-    for row, values in changes.items():
-        for column, value in values.items():
-            lines[begin + row][columns.index(column)] = value
-    digests, digest = new_digests(), None
-    for line in lines[1:-1]:
-        if isinstance(line, dict):
-            digest = digests[line["table"]]
-        else:
-            assert digest is not None
-            digest.add(hostile_line(line))
-    trailer = json.loads(trailer_line(digests))
-    file.write_bytes(b"".join(map(hostile_line, [*lines[:-1], trailer])))
-    return begin + 1
-
-
-def hostile_line(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_value_that_no_database_can_hold_is_named_before_anything_is_written(
+def test_a_damaged_stream_is_refused_before_anything_is_written(
     cloud: ApiClient, database: Database, tmp_path: Path
-) -> None:
-    good, bad, target = tmp_path / "good.jsonl", tmp_path / "bad.jsonl", tmp_path / "target.sqlite"
-    export(database, good)
-    for table, column, value, sentence in HOSTILE:
-        bad.write_bytes(good.read_bytes())
-        line = set_values(bad, table, {0: {column: value}})
-        outcome = import_(f"sqlite:///{target}", bad)
-        said = " ".join(outcome.err.split())
-        assert (outcome.status, target.exists()) == (1, False), column
-        assert "Traceback" not in said
-        assert f"line {line}: the column {column} of {table} is " in said
-        assert sentence in said
-    set_values(good, "inventories", {})
-    assert import_(f"sqlite:///{target}", good).status == 0
-
-
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_providers_that_are_their_own_ancestors_are_refused(
-    cloud: ApiClient, database: Database, tmp_path: Path
-) -> None:
-    file, target = tmp_path / "cloud.jsonl", tmp_path / "target.sqlite"
-    export(database, file)
-    line = set_values(
-        file, "resource_providers", {0: {"parent_provider_id": 2}, 1: {"parent_provider_id": 1}}
-    )
-    outcome = import_(f"sqlite:///{target}", file)
-    said = " ".join(outcome.err.split())
-    assert (outcome.status, target.exists()) == (1, False)
-    assert f"line {line}: the column parent_provider_id of resource_providers is 2" in said
-    assert "its own ancestor" in said
-
-
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_damaged_stream_leaves_a_database_that_no_service_uses(
-    cloud: ApiClient, database: Database, tmp_path: Path, opened: Opened
 ) -> None:
     good = tmp_path / "good.jsonl"
     export(database, good)
-    cut = b"".join(good.read_bytes().splitlines(keepends=True)[:-1]).decode()
-    url = f"sqlite:///{tmp_path}/target.sqlite"
-    assert roost("db", "import", "-", "--db", url, stdin=cut).status == 1
-    with pytest.raises(DatabaseUnusable, match="has not finished"):
-        prepare_schema(opened(url), upgrade=True)
-    assert import_(url, good).status == 0
-    prepare_schema(opened(url), upgrade=True)
+    whole = good.read_text()
+    target = tmp_path / "target.sqlite"
+    cut = whole[: whole.rindex('{"end"')]
+    for options in ((), ("--dry-run",)):
+        refused = roost("db", "import", "-", "--db", f"sqlite:///{target}", *options, stdin=cut)
+        assert refused.status == 1
+        assert "ends without a trailer" in refused.err
+        assert not target.exists()
+    tried = roost("db", "import", "-", "--db", f"sqlite:///{target}", "--dry-run", stdin=whole)
+    assert "would import" in tried.out
+    assert not target.exists()
+    assert roost("db", "import", "-", "--db", f"sqlite:///{target}", stdin=whole).status == 0
+
+
+def write_all(write_end: int, content: bytes) -> None:
+    with os.fdopen(write_end, "wb") as stream:
+        stream.write(content)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_pipe_in_place_of_a_file_is_a_stream(
+    cloud: ApiClient, database: Database, tmp_path: Path
+) -> None:
+    """A shell names a pipe so for the output of another command: `<(command)`."""
+    file = tmp_path / "cloud.jsonl"
+    export(database, file)
+    read_end, write_end = os.pipe()
+    with ThreadPoolExecutor(1) as pool, os.fdopen(read_end):
+        pool.submit(write_all, write_end, file.read_bytes())
+        outcome = import_(f"sqlite:///{tmp_path}/piped.sqlite", Path(f"/dev/fd/{read_end}"))
+    assert outcome.status == 0, outcome.err
 
 
 def test_a_database_with_rows_is_refused_and_stays_as_it_is(
@@ -465,18 +431,17 @@ def test_a_placement_database_with_rows_is_refused_before_it_is_adopted(
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("target_url", ["postgresql", "mariadb"], indirect=True)
+@pytest.mark.parametrize("target_url", ["mariadb"], indirect=True)
 def test_rows_that_the_target_refuses_are_explained(
     *, cloud: ApiClient, database: Database, target_url: str, tmp_path: Path
 ) -> None:
-    """SQLite keeps no foreign keys, and the servers do."""
-    with database.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE resource_provider_traits SET trait_id = trait_id + 9000")
+    for name in ("rack", "RACK"):
+        cloud.post("/resource_providers", {"name": name})
     file = tmp_path / "cloud.jsonl"
     export(database, file)
     refused = import_(target_url, file)
+    said = " ".join(refused.err.split())
     assert refused.status == 1
-    assert re.search(
-        r"Rows of resource_provider\w+ cannot be written", " ".join(refused.err.split())
-    )
-    assert "Traceback" not in refused.err
+    assert "Rows of resource_providers cannot be written" in said
+    assert "compares names without regard to case" in said
+    assert "Traceback" not in said

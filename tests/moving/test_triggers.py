@@ -39,7 +39,7 @@ from support.worlds.notation import provider_uuid
 pytestmark = pytest.mark.slow
 
 # A write of the reference takes ten times as long as a write of Roost.
-EXAMPLES = many(2)
+EXAMPLES = many(1)
 # Questions that the forest answers. The reference has no defect in them without sharing providers.
 LISTS = (
     "/resource_providers?resources=VCPU:1",

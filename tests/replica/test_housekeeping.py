@@ -5,8 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,9 +23,9 @@ from roost.store.tables import roost_changes, utc_now
 from support.api_client import application_client, limited_application
 from support.servers.live_server import clean_environment
 from support.store.journal import ids, meta_restored
+from support.waiting import SECONDS_MAX, wait_until
 
 ROWS = 6_000
-SECONDS_MAX = 60
 
 FORK = """
 import io, os, threading
@@ -83,13 +82,6 @@ def housekeeping(database: Database) -> Iterator[Housekeeping]:
     housekeeping.close()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.usefixtures("_old_journal")
 def test_old_rows_are_pruned_without_requests_for_candidates(
     database: Database, tmp_path: Path
@@ -97,7 +89,7 @@ def test_old_rows_are_pruned_without_requests_for_candidates(
     application = limited_application(database, tmp_path)
     application.keep_house()
     assert application_client(application).get("/").status == 200
-    wait_for(lambda: len(ids(database)) == 1)
+    wait_until(lambda: len(ids(database)) == 1)
     application.close()
 
 
@@ -110,9 +102,9 @@ def test_a_chore_that_fails_is_logged_once_and_counted_and_runs_again(
     monkeypatch.setattr(housekeeping_module, "prune_changes", fail)
     with caplog.at_level("INFO"):
         housekeeping.ensure()
-        wait_for(lambda: housekeeping.failures > 2)
+        wait_until(lambda: housekeeping.failures > 2)
         monkeypatch.setattr(housekeeping_module, "prune_changes", prune_changes)
-        wait_for(lambda: "Pruning the journal succeeds again" in caplog.text)
+        wait_until(lambda: "Pruning the journal succeeds again" in caplog.text)
     lines = [record for record in caplog.records if "the server is gone" in record.message]
     assert len(lines) == 1
     assert lines[0].exc_info is None

@@ -156,7 +156,7 @@ def stored_usages(connection: Connection) -> Usages:
 
 
 @settings(
-    max_examples=many(6),
+    max_examples=many(3),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
@@ -172,9 +172,14 @@ def test_readers_agree_with_the_tables_after_every_round_trip(
     replicas = [Replica(database)]
 
     def compare() -> None:
-        # All writers stand still, or wait for one that stands still.
-        expected = database.read(stored_usages)
-        assert [usages_of(replica.current()) for replica in replicas] == [expected] * len(replicas)
+        # All writers stand still, or wait for one that stands still. On a busy machine, one may
+        # still be on its way.
+        found, before, after = [], {("", ""): -1}, database.read(stored_usages)
+        while before != after:
+            before = after
+            found = [usages_of(replica.current()) for replica in replicas]
+            after = database.read(stored_usages)
+        assert found == [after] * len(replicas)
 
     compare()
     parts = [[cloud.work(Choices(drawn)) for drawn in works[number::3]] for number in range(3)]

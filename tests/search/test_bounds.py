@@ -127,12 +127,12 @@ def test_packed_batches_come_back_as_they_were() -> None:
 
 def test_a_search_pauses_often() -> None:
     forest = cloud([tight_host(seed, AMOUNTS, 12) for seed in range(20)])
-    pauses = [time.perf_counter()]
+    pauses = [time.thread_time()]
     find_candidates(
         forest,
         asking(AMOUNTS),
         CandidateOrder(MAXIMUM),
-        pause=lambda: pauses.append(time.perf_counter()),
+        pause=lambda: pauses.append(time.thread_time()),
     )
     assert float(np.median(np.diff(pauses))) < 0.05
     assert len(pauses) > 1000

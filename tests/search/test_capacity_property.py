@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.microversions import MAX_VERSION
+from roost.search.packing.capacity import Capacity
 from roost.search.packing.finding import find_capacity
 from support.properties import first_seed, many
 from support.scenarios.claim_sequences import best_sequence
@@ -25,7 +27,10 @@ pytestmark = pytest.mark.hypothesis
 
 # After ten examples, Hypothesis mostly varies earlier ones. New seeds show more.
 _EXAMPLES_PER_SEED = 10
-_SEEDS = many(6)
+_SEEDS = many(3)
+# With more consumers, too many sequences would have to be tried.
+_CONSUMERS_MAX = 5
+_PLENTY = 10**6
 
 
 @st.composite
@@ -52,7 +57,62 @@ def _check(case: tuple[Cloud, Request]) -> None:
     if reached.complete:
         assert capacity.fits <= reached.count, about
     assert capacity.exact == (capacity.method != "bounds"), about
-    assert (capacity.limited_by is None) or capacity.fits, about
+    asked = {name for group in request.query.groups for name in group.resources}
+    assert (capacity.limited_by is None) == (capacity.fits == 0 or not asked), about
+    if capacity.exact and reached.complete and 0 < reached.count <= _CONSUMERS_MAX:
+        _check_limit(world, request, capacity, about)
+
+
+def _check_limit(world: World, request: Request, capacity: Capacity, about: str) -> None:
+    """More of each class that limits lets more in, and more of any other class does not."""
+    limit = capacity.limited_by
+    assert limit is not None
+    holding = {root.uuid for root in capacity.roots()}
+    query = replace(request.query, limit=None)
+    about += f"\nlimit: {limit}"
+
+    def lets_more_in(*names: str) -> bool | None:
+        amount = sum(group.resources.get(name, 0) for group in query.groups for name in names)
+        more = best_sequence(_with_more(world, holding, names, amount * capacity.fits), query)
+        if more.count > capacity.fits:
+            return True
+        return False if more.complete else None
+
+    def unknown(name: str) -> bool:
+        """Whether only bounds are known of the capacity with more of a class."""
+        more = _with_more(world, holding, [name], _PLENTY)
+        parsed = parse_candidate_query(list(request.parameters), MAX_VERSION, 100)
+        return not find_capacity(forest_of_world(more), parsed).exact
+
+    asked = {name for group in query.groups for name in group.resources}
+    alone = {name for name in asked if lets_more_in(name)}
+    if limit.together:
+        assert all(map(unknown, alone)), about
+        assert lets_more_in(*limit.resource_classes) is not False, about
+    else:
+        listed = set(limit.resource_classes)
+        assert all(lets_more_in(name) is not False for name in listed), about
+        assert all(map(unknown, alone - listed)), about
+
+
+def _with_more(world: World, holding: set[str], names: Sequence[str], amount: int) -> World:
+    """The world with more of some classes on the trees that hold a consumer, and on pools."""
+
+    def raised(inventory: Inventory) -> Inventory:
+        room = inventory.capacity + amount
+        return replace(inventory, total=room, reserved=0, allocation_ratio=1.0)
+
+    providers = dict(world.providers)
+    for uuid, provider in world.providers.items():
+        if provider.sharing or world.root(uuid) in holding:
+            changed = {
+                name: raised(provider.inventories[name])
+                for name in names
+                if name in provider.inventories
+            }
+            inventories = {**provider.inventories, **changed}
+            providers[uuid] = replace(provider, inventories=inventories)
+    return World(providers)
 
 
 def test_a_pool_serves_an_equal_group_outside_a_subtree() -> None:

@@ -79,7 +79,7 @@ def some_ids(count: int, of: int) -> set[int]:
 
 @pytest.mark.parametrize("count", [1, 2, 16, 17, 300, 5000])
 def test_usages_equal_those_of_a_new_forest(count: int) -> None:
-    size = 20_000
+    size = 6_000
     all_ids = range(1, size + 1)
     before = Forest.of(trees(1, size, usages_of(all_ids)), VOCABULARY)
     changed = some_ids(count, size)
@@ -93,9 +93,9 @@ def test_usages_equal_those_of_a_new_forest(count: int) -> None:
 
 @pytest.mark.parametrize("count", [TREE_PROVIDERS, 50 * TREE_PROVIDERS])
 def test_trees_are_replaced_dropped_and_added(count: int) -> None:
-    size = 10_000 * TREE_PROVIDERS
+    size = 2_000 * TREE_PROVIDERS
     before = Forest.of(trees(1, size), VOCABULARY)
-    first_gone = 1 + 3000 * TREE_PROVIDERS
+    first_gone = 1 + 1000 * TREE_PROVIDERS
     gone = list(range(first_gone, first_gone + count, TREE_PROVIDERS))
     # The first of these trees replaces an old tree, the rest is new.
     first_new = 1 + size - TREE_PROVIDERS

@@ -31,7 +31,7 @@ def test_a_lone_tree_poses_the_problem_that_it_poses_in_the_whole_forest() -> No
                 lone = lone_trees.forest(tree)
                 assert posed(lone, plan, tree) == posed(forest, plan, tree)
 
-    tell(many(30), check)
+    tell(many(15), check)
 
 
 def trees_of(forest: Forest) -> list[TreeRef]:

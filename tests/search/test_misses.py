@@ -8,7 +8,7 @@ from roost.search.lack import Lack, LackRule, Miss
 from roost.search.misses import find_misses
 from support.properties import many
 from support.scenarios.naive_misses import failed_checks, is_feasible
-from support.scenarios.oracle import Group
+from support.scenarios.oracle import Group, World
 from support.scenarios.scenario import Scenario, tell
 from support.worlds.notation import aggregate_uuid, provider_uuid, short_name
 from support.worlds.oracle_forests import forest_of_world
@@ -83,6 +83,26 @@ def short(names: tuple[str, ...]) -> list[str]:
         ),
         ("H1(VCPU 8 min 2 step 2)", "VCPU:3", ["H1: '' unit H1 VCPU 8/3"]),
         ("H1(VCPU 8 max 2 used 6)", "VCPU:3", ["H1: '' unit H1 VCPU 2/3; '' room H1 VCPU 2/3"]),
+        # The child has the class. It fails more checks than the root, which does not.
+        (
+            "H1(MEM 8) N1<H1(VCPU 8 max 1 used 8, T1)",
+            "VCPU:3&required=!T1",
+            ["H1: '' unit N1 VCPU 0/3; '' room N1 VCPU 0/3; '' traits N1 VCPU !T1"],
+        ),
+        (
+            "H1(MEM 8) N1<H1(VCPU 8 max 1 used 8)",
+            "resources_A=VCPU:3&required_A=T1,T2&group_policy=isolate&resources_B=MEM:1",
+            [
+                "H1: '_A' unit N1 VCPU 0/3; '_A' room N1 VCPU 0/3; "
+                "'_A' traits N1 T1; '_A' traits N1 T2"
+            ],
+        ),
+        # An amount that no column can hold.
+        (
+            "H1(VCPU 8)",
+            f"VCPU:{2**70}",
+            [f"H1: '' unit H1 VCPU 8/{2**70}; '' room H1 VCPU 8/{2**70}"],
+        ),
         # The group takes from the child, and the trait is on the root.
         (
             "H1(MEM 8, T1) N1<H1(VCPU 8)",
@@ -130,6 +150,16 @@ def test_a_tree_lacks_what_one_group_asks_for(world: str, query: str, expected: 
             "H1(VCPU 8, agg A) *S(DISK 9, agg B)",
             "VCPU:1,DISK:1",
             ["H1: '' aggregates S DISK B reach", "S: '' class VCPU 0/1"],
+        ),
+        # The pool reaches the tree. It fails more checks than a provider without the class.
+        (
+            "H1(VCPU 8, agg A) *S(DISK 9 max 1 used 9, T1, agg A)",
+            "VCPU:1,DISK:4&required=!T1",
+            [
+                "H1: '' unit S DISK 0/4; '' room S DISK 0/4; '' traits S DISK !T1",
+                "S: '' class VCPU 0/1; '' unit S DISK 0/4; '' room S DISK 0/4; "
+                "'' traits S DISK !T1",
+            ],
         ),
         # A full pool that reaches the tree, and local disk that is not so full.
         (
@@ -234,9 +264,23 @@ def test_misses_are_all_trees_without_candidates_in_the_order_of_a_naive_count()
                 root: count if counted[root] else 0 for root, count in failed.items()
             } == counted
             assert all(failed.values())
+            for miss in found:
+                for lack in miss.lacks:
+                    if lack.rule is LackRule.INVENTORY and lack.provider is None:
+                        assert not offering(world, miss.root, lack.resource_class or "")
             assert list(failed.values()) == sorted(failed.values())
 
-    tell(many(30), check)
+    tell(many(15), check)
+
+
+def offering(world: World, root: str, name: str) -> list[str]:
+    """The providers of a tree, and those that share with it, that have inventory of a class."""
+    return [
+        uuid
+        for uuid, provider in world.providers.items()
+        if name in provider.inventories
+        and (world.root(uuid) == root or (provider.sharing and root in world.anchors(uuid)))
+    ]
 
 
 def asks_nothing(group: Group) -> bool:

@@ -127,7 +127,7 @@ def queries(draw: st.DrawFn) -> CandidateQuery:
     impatient=st.booleans(),
     depth_first=st.booleans(),
 )
-@settings(max_examples=many(80))
+@settings(max_examples=many(40))
 def test_every_solution_is_found_once(
     tree: list[Node], query: CandidateQuery, remembers: bool, impatient: bool, depth_first: bool
 ) -> None:
@@ -206,7 +206,7 @@ def test_a_search_with_exhausted_effort_ends_and_is_truncated(
     room=st.dictionaries(st.integers(0, 3), st.integers(0, 3), min_size=1),
     data=st.data(),
 )
-@settings(max_examples=many(100))
+@settings(max_examples=many(50))
 def test_a_flow_exists_exactly_where_units_can_be_assigned_one_by_one(
     amounts: list[int], room: dict[int, int], data: st.DataObject
 ) -> None:

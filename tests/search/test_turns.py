@@ -12,8 +12,7 @@ import pytest
 
 from roost.search import turns
 from roost.search.turns import Line, SearchTooLong, TooManySearches, Turns
-
-SECONDS = 30
+from support.waiting import SECONDS_MAX, wait_until_blocked
 
 
 def in_threads(works: list[Callable[[], None]]) -> list[threading.Thread]:
@@ -25,7 +24,7 @@ def in_threads(works: list[Callable[[], None]]) -> list[threading.Thread]:
 
 def joined(threads: list[threading.Thread]) -> None:
     for thread in threads:
-        thread.join(SECONDS)
+        thread.join(SECONDS_MAX)
         assert not thread.is_alive()
 
 
@@ -48,7 +47,7 @@ def test_the_first_thread_of_a_line_works_first() -> None:
             line.leave()
 
         threads += in_threads([wait])
-        time.sleep(0.05)
+        wait_until_blocked(threads[-1])
     line.leave()
     joined(threads)
     assert order == [0, 1, 2, 3, 4]
@@ -64,7 +63,7 @@ def test_few_large_searches_work_at_a_time_and_all_end() -> None:
         with together.turn() as turn:
             work_for(0.02)
             turn.pause()
-            for _ in range(20):
+            for _ in range(8):
                 working.add(number)
                 seen.append(len(working))
                 work_for(0.005)
@@ -97,7 +96,7 @@ def test_few_very_large_searches_take_part_at_a_time(monkeypatch: pytest.MonkeyP
 
     def search(number: int) -> None:
         with together.turn() as turn:
-            for _ in range(30):
+            for _ in range(12):
                 work_for(0.005)
                 turn.pause()
                 if turn.is_very_large:
@@ -225,7 +224,7 @@ def test_a_search_that_lets_others_pass_does_not_wait_for_ever() -> None:
     time.sleep(0.05)
     # This thread takes the place of the search at the end of its slice, and keeps it.
     together.working.enter()
-    assert failed.wait(SECONDS)
+    assert failed.wait(SECONDS_MAX)
     joined(searching)
     assert sys.getswitchinterval() == usual
     for _ in range(turns._WORKING_MAX):
@@ -256,3 +255,60 @@ def test_a_line_loses_no_place_to_threads_that_stop_waiting() -> None:
     joined(threads)
     assert len(outcomes) == 40
     assert line.enter(0)
+
+
+def test_a_search_that_is_known_to_be_large_waits_before_its_work() -> None:
+    together = Turns()
+    for _ in range(turns._WORKING_MAX):
+        together.working.enter()
+    with pytest.raises(TooManySearches), together.turn(wait_seconds=0.01) as turn:
+        turn.enter()
+    # A wait in vain is a wait, too.
+    assert turn.waited_seconds >= 0.01
+    with pytest.raises(TooManySearches), together.turn(wait_seconds=0.01) as turn:
+        turn.enter_as_very_large()
+    together.working.leave()
+    with together.turn(wait_seconds=0) as turn:
+        turn.enter()
+        with pytest.raises(TooManySearches), together.turn(wait_seconds=0) as another:
+            another.enter()
+
+
+def test_few_searches_that_are_known_to_be_very_large_take_part_at_a_time() -> None:
+    together = Turns()
+    for _ in range(turns._VERY_LARGE_MAX):
+        together.very_large.enter()
+    with pytest.raises(TooManySearches), together.turn(wait_seconds=0.01) as turn:
+        turn.enter_as_very_large()
+    with together.turn(wait_seconds=0) as turn:
+        turn.enter()
+
+
+def test_work_is_the_time_of_the_search_and_of_the_pieces_of_its_answer() -> None:
+    together = Turns()
+
+    def pieces() -> Iterator[int]:
+        for number in range(2):
+            work_for(0.02)
+            yield number
+
+    with together.turn() as turn:
+        work_for(0.03)
+        # A wait is no work.
+        time.sleep(0.2)
+        stream = turn.pieces(pieces())
+    assert 0.03 <= turn.worked_seconds < 0.2
+    assert list(stream) == [0, 1]
+    assert 0.07 <= turn.worked_seconds < 0.2
+
+
+def test_what_a_search_reads_is_none_of_its_work() -> None:
+    together = Turns()
+    with together.turn(work_seconds=0.1) as turn:
+        turn.enter()
+        for _ in range(10):
+            work_for(0.05)
+            turn.pause_reading()
+        work_for(0.15)
+        with pytest.raises(SearchTooLong):
+            turn.pause()

@@ -503,7 +503,7 @@ def test_the_service_agrees_with_the_model(api: ApiClient, database: Database) -
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=many(20),
+            max_examples=many(10),
             stateful_step_count=25,
             suppress_health_check=list(HealthCheck),
             phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -30,10 +28,8 @@ def test_the_locks_of_a_silent_server_end(
     silent = Database(DatabaseOptions(url=database.options.url))
     with silent.engine.connect() as connection:
         rename(connection, "silent")
-        began = time.monotonic()
-        database.write(rename, "alive")
         # Without the limit, waiting for the lock would end after ten seconds, in vain.
-        assert 0.5 < time.monotonic() - began < 8
+        database.write(rename, "alive")
         connection.invalidate()
     silent.close()
     with database.engine.connect() as connection:

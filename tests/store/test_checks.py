@@ -47,6 +47,22 @@ INSERT INTO allocations (id, resource_provider_id, consumer_id, resource_class_i
     (2, 2, 'cccccccc-1111-1111-1111-111111111111', 10000, 1)
 INSERT INTO placement_aggregates (id, uuid) VALUES (1, 'aaaaaaaa-1111-1111-1111-111111111111')
 """
+# A table, a column, and a value that no route accepts there, as SQL.
+WRONG_VALUES = (
+    ("resource_providers", "uuid", "'one'"),
+    ("resource_providers", "generation", "-1"),
+    ("inventories", "total", "-8"),
+    ("inventories", "min_unit", "0"),
+    ("inventories", "max_unit", "0"),
+    ("inventories", "step_size", "0"),
+    ("inventories", "reserved", "9"),
+    ("allocations", "used", "0"),
+    ("resource_classes", "name", "'Gold'"),
+    ("consumers", "generation", "-1"),
+    ("projects", "external_id", "''"),
+    ("users", "external_id", "''"),
+    ("placement_aggregates", "uuid", "'aaaaaaaa-1111-1111-1111-11111111111g'"),
+)
 # The tables with a sequence of ids.
 TABLES_WITH_SEQUENCE = (
     "resource_providers",
@@ -164,14 +180,14 @@ def test_a_database_without_faults_has_no_remedies(database: Database) -> None:
         ),
         pytest.param(
             "UPDATE consumers SET project_id = 7",
-            "consumer owners",
+            "projects of consumers",
             Level.FAILURE,
             ": 1 (cccccccc-1111-1111-1111-111111111111)",
             id="no project",
         ),
         pytest.param(
             "UPDATE consumers SET user_id = 7",
-            "consumer owners",
+            "users of consumers",
             Level.FAILURE,
             ": 1 (cccccccc-1111-1111-1111-111111111111)",
             id="no user",
@@ -184,10 +200,12 @@ def test_a_database_without_faults_has_no_remedies(database: Database) -> None:
             id="no inventory of the class",
         ),
         pytest.param(
-            "DELETE FROM resource_classes WHERE id = 10000",
-            "resource classes in use",
+            "INSERT INTO inventories (id, resource_provider_id, resource_class_id, total, "
+            "reserved, min_unit, max_unit, step_size, allocation_ratio) "
+            "VALUES (9, 3, 10001, 8, 0, 1, 8, 1, 1.0)",
+            "resource classes of inventories",
             Level.FAILURE,
-            ": 1 (10000)",
+            ": 1 (10001)",
             id="no resource class",
         ),
         pytest.param(
@@ -245,9 +263,9 @@ def test_a_database_without_faults_has_no_remedies(database: Database) -> None:
         ),
         pytest.param(
             "UPDATE resource_providers SET generation = NULL WHERE id = 2",
-            "provider values",
+            "values of resource_providers",
             Level.FAILURE,
-            ": 1 (22222222-2222-2222-2222-222222222222)",
+            ": 1 (generation where id is 2)",
             id="no generation",
         ),
         pytest.param(
@@ -285,6 +303,38 @@ def test_a_fault_is_found_by_its_check_alone(
     assert found[name].level is level
     assert message in found[name].message
     assert found[name].remedy
+
+
+def test_a_value_that_no_route_accepts_is_found(database: Database) -> None:
+    for table, column, value in WRONG_VALUES:
+        with database.engine.connect() as connection:
+            connection.exec_driver_sql(f"UPDATE {table} SET {column} = {value} WHERE id = 1")
+            found = {finding.name: finding for finding in check_database(connection)}
+            connection.rollback()
+        values = found[f"values of {table}"]
+        assert values.level is Level.FAILURE, (column, value)
+        assert f": 1 ({column} where id is 1)" in values.message
+
+
+# Other databases compare each character.
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_a_name_with_a_control_character_is_no_fault_in_any_collation(database: Database) -> None:
+    """Some collations ignore such characters, so that one is like another."""
+    for collation in ("utf8mb4_unicode_ci", "utf8mb4_general_ci"):
+        run(
+            database,
+            f"ALTER TABLE resource_providers CONVERT TO CHARACTER SET utf8mb4 COLLATE {collation}",
+        )
+        run(
+            database,
+            "UPDATE resource_providers SET name = CONCAT('ro', CHAR(1), 'ot') WHERE id = 1",
+        )
+        assert findings(database)["values of resource_providers"].level is Level.OK
+        run(
+            database,
+            "UPDATE resource_providers SET name = CONCAT('ro', CHAR(0), 'ot') WHERE id = 1",
+        )
+        assert findings(database)["values of resource_providers"].level is Level.FAILURE
 
 
 # On servers, a foreign key prevents it.

@@ -15,6 +15,7 @@ from roost.store.database import Database
 from roost.store.errors import Retry, WriteRefused
 from roost.store.tables import projects
 from support.simultaneous_processes import run_together
+from support.waiting import SECONDS_MAX, wait_until_blocked
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -45,20 +46,20 @@ class Together:
 
         def begin(connection: Connection) -> Any:
             self._first_is_inside.set()
-            assert self._may_go.wait(10)
+            assert self._may_go.wait(SECONDS_MAX)
             return first(connection)
 
         threads = [threading.Thread(target=self._write, args=("0", begin))]
         threads[0].start()
-        assert self._first_is_inside.wait(10)
+        assert self._first_is_inside.wait(SECONDS_MAX)
         for number, work in enumerate(others, 1):
             threads.append(threading.Thread(target=self._write, args=(str(number), work)))
             threads[-1].start()
-            # Until the thread waits, so that the order of the works is known.
-            threads[-1].join(0.05)
+            # So the order of the works is known.
+            wait_until_blocked(threads[-1])
         self._may_go.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(SECONDS_MAX)
             assert not thread.is_alive()
 
     def _write(self, name: str, work: Callable[[Connection], Any]) -> None:
@@ -215,8 +216,9 @@ def write(thread):
 def work():
     for thread in range(8):
         threading.Thread(target=write, args=(thread,), daemon=True).start()
-    deadline = time.monotonic() + 20
-    while sum(shared) < 50 and time.monotonic() < deadline:
+    # If no COMMIT were shared, the writers would end.
+    writers = [thread for thread in threading.enumerate() if thread.daemon]
+    while sum(shared) < 50 and any(thread.is_alive() for thread in writers):
         time.sleep(0.005)
     os.kill(os.getpid(), signal.SIGKILL if sum(shared) >= 50 else signal.SIGTERM)
 """

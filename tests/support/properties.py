@@ -14,9 +14,9 @@ from hypothesis import core, settings
 EVERYDAY = "everyday"
 LONG = "long"
 # The long run tries so many times the examples of the everyday run.
-LONG_FACTOR = 5
+LONG_FACTOR = 10
 # The number of examples for a property that names none, in an everyday run.
-EXAMPLES = 100
+EXAMPLES = 50
 
 
 def register_profiles() -> None:

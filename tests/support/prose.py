@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import io
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +24,13 @@ _TEXT_SPACES_MIN = 2
 # Code and quotations count as one word.
 _CODE = re.compile(r"`[^`]*`|\"[^\"]*\"")
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])(?:\*\*)?\s+|\n\s*\n|\s->\s")
+
+# A number sign inside a string begins no comment. A search is ten times as fast as `tokenize`.
+_STRING_OR_COMMENT = re.compile(
+    r"""(\"{3}|'{3})(?:\\.|.)*?\1|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\#[^\n]*""", re.DOTALL
+)
+# Where statements stand inside other statements.
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 class Remark(NamedTuple):
@@ -66,7 +71,8 @@ def remarks_on(path: Path) -> Iterator[Remark]:
 
 
 def _python(text: str, *, with_texts: bool) -> Iterator[Passage]:
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    for node in ast.walk(tree) if with_texts else _statements(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield Passage(node.lineno, node.name.replace("_", " "))
         elif isinstance(node, ast.Expr) or with_texts:
@@ -75,6 +81,14 @@ def _python(text: str, *, with_texts: bool) -> Iterator[Passage]:
             if isinstance(value, str) and value.count(" ") >= _TEXT_SPACES_MIN:
                 yield Passage(getattr(node, "lineno", 1), _without_examples(value))
     yield from _comments(text)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node: a fraction of what `ast.walk` visits."""
+    for name in _BLOCKS:
+        for statement in getattr(node, name, ()):
+            yield statement
+            yield from _statements(statement)
 
 
 def _without_examples(text: str) -> str:
@@ -86,12 +100,15 @@ def _without_examples(text: str) -> str:
 def _comments(text: str) -> Iterator[Passage]:
     """Comments on lines that follow each other are one passage."""
     begin, last, words = 0, 0, ""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type != tokenize.COMMENT:
+    line, counted = 1, 0
+    for found in _STRING_OR_COMMENT.finditer(text):
+        if not found[0].startswith("#"):
             continue
-        line = token.start[0]
-        comment = token.string.lstrip("#! ")
-        if line == last + 1 and token.line.lstrip().startswith("#"):
+        line += text.count("\n", counted, found.start())
+        counted = found.start()
+        comment = found[0].lstrip("#! ")
+        before = text[text.rfind("\n", 0, counted) + 1 : counted]
+        if line == last + 1 and not before.strip():
             words = f"{words} {comment}"
         else:
             if words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import time
@@ -9,16 +10,21 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from support.api_client import Answer
-
-SECONDS_MAX = 30
+from support.servers.live_server import NARROW_BYTES
+from support.waiting import SECONDS_MAX
 
 
 class RawClient:
-    """A client with one connection."""
+    """A client with one connection. For a narrow one, the kernel keeps few bytes."""
 
-    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX)
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None, *, narrow: bool = False):
+        self.socket = socket.socket()
+        self.socket.settimeout(SECONDS_MAX)
+        if narrow:
+            for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                self.socket.setsockopt(socket.SOL_SOCKET, buffer, NARROW_BYTES)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.connect(("127.0.0.1", port))
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self._received = bytearray()
@@ -56,11 +62,19 @@ class RawClient:
         return Answer(status, headers, self._rest())
 
     def is_closed(self) -> bool:
-        """Whether the server ends the connection, within the timeout of the socket."""
+        """Wait until the server ends the connection; return whether it sends nothing before."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
             return True
+
+    def await_bytes(self) -> None:
+        """Wait until the server has sent something; leave it unread."""
+        assert self.socket.recv(1, socket.MSG_PEEK)
+
+    def is_waiting(self) -> bool:
+        """Whether the connection is open, and the server has sent nothing that is unread."""
+        return not select.select([self.socket], [], [], 0)[0]
 
     def _until(self, mark: bytes) -> bytes:
         while mark not in self._received:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+import click
 import pytest
 
-from roost.cli.main import main
+from roost.cli.main import cli, main
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,24 @@ def roost(*arguments: str, stdin: str = "", encoding: str = "utf-8") -> Outcome:
     status = ended.value.code
     assert status is None or isinstance(status, int), f"an exit status is a number: {status}"
     return Outcome(status or 0, _printed(out), _printed(err))
+
+
+def all_commands() -> dict[str, click.Command]:
+    """Every command without subcommands, by its words."""
+    found: dict[str, click.Command] = {}
+
+    def walk(words: tuple[str, ...], command: click.Command) -> None:
+        if not isinstance(command, click.Group):
+            found[" ".join(words)] = command
+            return
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            walk((*words, name), below)
+
+    walk((), cli)
+    return found
 
 
 def _printed(stream: io.TextIOWrapper) -> str:

@@ -13,8 +13,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple, NoReturn
+
+from support.waiting import SECONDS_MAX
 
 
 class Ended(NamedTuple):
@@ -28,11 +31,12 @@ class Ended(NamedTuple):
 def run_together(script: str, count: int, *arguments: str) -> list[Ended]:
     """Run a script once, and then its function `work` in `count` processes at once."""
     done = subprocess.run(
-        [sys.executable, __file__, script, str(count), *arguments],
+        [sys.executable, "-m", __name__, script, str(count), *arguments],
         stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=SECONDS_MAX,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 
 import pytest
 
@@ -243,6 +244,18 @@ def test_headers_behind_a_body_are_bounded(server: LiveServer, endless: bytes) -
         assert client.answer().status == 431
 
 
+@pytest.mark.parametrize("cut", range(10))
+def test_an_upgrade_header_in_two_packets_is_ignored(server: LiveServer, cut: int) -> None:
+    """`cut` is a place in the end of the line before, or in the name of the header."""
+    headers = {**JSON, "Content-Length": "2", "Connection": "Upgrade", "Upgrade": "h2c"}
+    whole = request("POST", "/resource_providers", headers) + b"{}"
+    place = whole.index(b"\r\nUpgrade:") + cut
+    with RawClient(server.port) as client:
+        client.send(whole[:place], whole[place:] + request("GET", "/"))
+        assert "'name' is a required property" in client.answer().detail
+        assert client.answer().status == 200
+
+
 def test_a_body_of_a_request_with_an_upgrade_header_is_read(server: LiveServer) -> None:
     body = json.dumps({"name": "upgraded", "uuid": new_uuid()}).encode()
     headers = {**JSON, "Content-Length": str(len(body)), "Connection": "Upgrade", "Upgrade": "h2c"}
@@ -261,14 +274,51 @@ def test_the_limit_of_headers_does_not_count_the_body_before_them(server: LiveSe
         assert client.answer().status == 200
 
 
-def test_too_many_pipelined_requests_are_refused(server: LiveServer) -> None:
+def test_every_request_of_a_long_pipeline_is_answered_in_its_order(server: LiveServer) -> None:
+    sent = [200, 404, 200, 405] * 500
+    paths = {200: ("GET", "/"), 404: ("GET", "/nowhere"), 405: ("BREW", "/")}
+    stream = b"".join(request(*paths[status]) for status in sent)
     with RawClient(server.port) as client:
-        client.send(b"GET / HTTP/1.1\r\n\r\n" * 200)
-        statuses: list[int] = []
-        while not statuses or statuses[-1] == 200:
-            statuses.append(client.answer().status)
-        assert statuses[-1] == 400
-        assert len(statuses) > 64
+        # The client sends ahead for as long as the server reads.
+        sender = threading.Thread(target=client.socket.sendall, args=(stream,))
+        sender.start()
+        assert [client.answer().status for _ in sent] == sent
+        sender.join()
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/traits", {}, 405),
+        ("/traits", {"OpenStack-API-Version": "placement 1.0"}, 405),
+        ("/nowhere", {}, 404),
+        ("/traits", {"X-Roles": "reader"}, 405),
+    ],
+)
+@pytest.mark.parametrize("method", ["FOO", "get", "PROPFIND", "M-SEARCH", "x" * 64])
+def test_a_method_that_no_route_has_is_refused_in_the_usual_form(
+    server: LiveServer, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    asked = {"Accept": "application/json", **WITH_BODY, **headers}
+    with RawClient(server.port) as client:
+        client.send(request(method, path, asked), BODY + request("GET", "/"))
+        answer = client.answer()
+        assert answer.status == status
+        assert answer.headers["x-openstack-request-id"].startswith("req-")
+        if status == 405:
+            assert answer.headers["allow"] == "GET"
+            assert f"The method {method} is not allowed for this resource." in answer.detail
+            assert answer.error["request_id"] == answer.headers["x-openstack-request-id"]
+        # The body was read, and the connection goes on.
+        assert client.answer().status == 200
+
+
+@pytest.mark.parametrize("method", ["G@T", "F\x00O", "F\xd6\xd6", "", "x" * 65, "GET\t"])
+def test_a_method_that_is_no_token_is_no_request(server: LiveServer, method: str) -> None:
+    with RawClient(server.port) as client:
+        client.send(request(method, "/traits"))
+        answer = client.answer()
+    assert (answer.status, answer.headers["connection"]) == (400, "close")
 
 
 def test_a_pipelined_request_that_expects_100_continue_gets_it(server: LiveServer) -> None:
@@ -279,6 +329,15 @@ def test_a_pipelined_request_that_expects_100_continue_gets_it(server: LiveServe
         client.send(first + second)
         assert [client.answer().status, client.answer().status] == [200, 100]
         client.send(body)
+        assert client.answer().status == 200
+
+
+def test_no_100_continue_follows_the_answer(server: LiveServer) -> None:
+    """A client would take it for the answer to a later request."""
+    with RawClient(server.port) as client:
+        client.send(request("GET", "/traits") + request("GET", "/", {"Expect": "100-continue"}))
+        assert [client.answer().status, client.answer().status] == [200, 200]
+        client.send(request("GET", "/traits"))
         assert client.answer().status == 200
 
 

@@ -17,34 +17,35 @@ import pytest
 from roost.server.certificates import CertificateFiles, make_context
 from roost.server.tls_socket import TlsSocket
 from support.certificates import Authority
+from support.waiting import SECONDS_MAX
 
 
 def received_first(server: TlsSocket) -> bytes:
     """The first bytes of the client, after the handshake."""
     while True:
-        select.select([server], [], [], 30)
+        select.select([server], [], [], SECONDS_MAX)
         try:
             return server.recv(1 << 16)
         except BlockingIOError:
             continue
 
 
-def send_all(server: TlsSocket, buffers: list[memoryview]) -> int:
-    """Send the buffers as a connection does; return how often the kernel took too little."""
+def send_all(server: TlsSocket, buffers: list[memoryview], is_full: threading.Event) -> None:
+    """Send the buffers as a connection does; `is_full` as soon as the kernel takes too little."""
     waits = 0
     while buffers:
         try:
             sent = server.sendmsg(buffers)
         except BlockingIOError:
+            is_full.set()
             waits += 1
             assert waits < 10_000
-            select.select([], [server], [], 30)
+            select.select([], [server], [], SECONDS_MAX)
             continue
         while buffers and sent >= len(buffers[0]):
             sent -= len(buffers.pop(0))
         if sent:
             buffers[0] = buffers[0][sent:]
-    return waits
 
 
 def test_every_byte_comes_once_over_a_narrow_connection(tmp_path: Path) -> None:
@@ -54,15 +55,18 @@ def test_every_byte_comes_once_over_a_narrow_connection(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     ours.setblocking(False)
-    theirs.settimeout(30)
+    theirs.settimeout(SECONDS_MAX)
     chance = random.Random(1)
     data = [chance.randbytes(size) for size in (10, 300, 70_000, 1, 200_000, 65_536, 5)]
     whole = b"".join(data)
     answer = bytearray()
+    is_full = threading.Event()
 
     def read() -> None:
         with authority.client_context().wrap_socket(theirs, server_hostname="127.0.0.1") as client:
             client.sendall(b"ready")
+            # The client reads nothing before the server has to wait.
+            assert is_full.wait(SECONDS_MAX)
             while part := client.recv(1000):
                 answer.extend(part)
 
@@ -70,9 +74,9 @@ def test_every_byte_comes_once_over_a_narrow_connection(tmp_path: Path) -> None:
     reader.start()
     with closing(TlsSocket(ours, context)) as server:
         assert received_first(server) == b"ready"
-        assert send_all(server, [memoryview(one) for one in data]) > 10
+        send_all(server, [memoryview(one) for one in data], is_full)
         server.say_end()
-    reader.join(30)
+    reader.join(SECONDS_MAX)
     assert bytes(answer) == whole
 
 

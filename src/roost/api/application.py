@@ -1,7 +1,7 @@
 """The WSGI application: the steps that every request passes, in this order.
 
-Request id, CORS, authentication, microversion, headers of the body, route, and then the checks of
-the route: version, media types, policy. A step that fails ends the request.
+Request id, CORS, authentication, microversion, host, headers of the body, route, and then the
+checks of the route: version, media types, policy. A step that fails ends the request.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from roost.api.authentication import IdentityUnavailable, Unauthorized, make_str
 from roost.api.cors import Cors
 from roost.api.errors import HttpError
 from roost.api.failures import failure_of
+from roost.api.hosts import is_host
 from roost.api.log_context import NO_REQUEST, ThreadContext
 from roost.api.microversions import (
     HEADER,
@@ -180,6 +181,7 @@ class Application:
             return _error_response(request, failure_of(request, error))
 
     def _dispatch(self, request: Request) -> Response:
+        _check_host(request)
         _check_body_headers(request)
         path = _decoded_path(request)
         match = self._router.find(path)
@@ -228,6 +230,13 @@ def _decoded_path(request: Request) -> str:
     if "\0" in path:
         raise HttpError(400, "The path contains a NUL character.")
     return path
+
+
+def _check_host(request: Request) -> None:
+    if not is_host(request.environ.get("HTTP_HOST", "")):
+        raise HttpError(
+            400, "The Host header is no host name or address with an optional port. Correct it."
+        )
 
 
 def _check_body_headers(request: Request) -> None:

@@ -10,6 +10,7 @@ from roost.api.log_context import line_context
 from roost.api.requests import Request
 from roost.configuration.limit_log import LIMIT_LOG
 from roost.metrics.catalogue import CONFLICTS, DATABASE_FAILURES
+from roost.replica.replica import ForestLate
 from roost.search.turns import SearchTooLong, TooManySearches
 from roost.service.errors import Conflict, ConflictCause, DomainError, ErrorCode
 from roost.store.errors import (
@@ -50,6 +51,11 @@ def _answer_to(request: Request, error: Exception) -> HttpError:
         case TooManySearches():
             text = f"Too much is asked for at once: {error}. Try again."
             return OverLimit(503, text, "searches")
+        case ForestLate():
+            text = (
+                f"The request has waited too long: {error} ([roost]search_wait_seconds). Try again."
+            )
+            return OverLimit(503, text, "search_wait_seconds")
         case SearchTooLong():
             # The same question would take as long again.
             text = (
@@ -71,14 +77,10 @@ def _answer_of_store(request: Request, error: Exception) -> HttpError:
         case Busy():
             DATABASE_FAILURES.count(("busy",))
             answer = HttpError(503, f"Nothing was written: {error}.")
-        case OutcomeUnknown():
+        case OutcomeUnknown(lost=lost):
             DATABASE_FAILURES.count(("outcome_unknown",))
             _LOG.error("The outcome of a write is not known: %s", error, extra=context)
-            answer = HttpError(
-                503,
-                "The connection to the database was lost during a commit. The write may have been "
-                "carried out or not: look before you repeat it.",
-            )
+            answer = HttpError(503, _open_outcome(lost))
         case DatabaseAway() | DatabaseUnusable() | StatementFailed():
             DATABASE_FAILURES.count(("away",))
             _LOG.error("The database cannot be used: %s", reason_of(error), extra=context)
@@ -96,6 +98,14 @@ def _answer_of_store(request: Request, error: Exception) -> HttpError:
             _LOG.error("The request failed", exc_info=error, extra=context)
             answer = HttpError(500, "This is a defect: please report it.")
     return answer
+
+
+def _open_outcome(lost: bool) -> str:
+    cause = "The connection to the database was lost" if lost else "The database failed"
+    return (
+        f"{cause} during a commit. The write may have been carried out or not: look before you "
+        "repeat it."
+    )
 
 
 def _tell_limit(request: Request, error: OverLimit) -> None:

@@ -27,6 +27,7 @@ from roost.metrics.catalogue import (
 )
 from roost.metrics.counting import TALLY
 from roost.metrics.stages import CURRENT, STAGE_NAMES
+from roost.model.limits import Limits
 
 # The version of an open route, and of a request that was refused before its handler.
 OPEN_VERSION = "-"
@@ -55,8 +56,8 @@ _SOURCE_PLACES: dict[str, tuple[int, int]] = TALLY.remembered()
 class Observation:
     """Observes the requests of an application."""
 
-    def __init__(self, watch: WatchSettings) -> None:
-        self._slow = SlowRequests(watch.slow_request_seconds)
+    def __init__(self, watch: WatchSettings, limits: Limits) -> None:
+        self._slow = SlowRequests(watch.slow_request_seconds, limits)
         # To count so takes a tenth of the time of a lock.
         self._begun = itertools.count()
         self._ended = itertools.count()

@@ -19,6 +19,7 @@ from oslo_policy import policy
 
 from roost.api.errors import HttpError
 from roost.api.requests import Caller
+from roost.configuration.regular_files import check_not_special
 from roost.configuration.settings import ConfigurationError
 
 _LOG = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ _RULES = {
             "fragmentation:show",
             "openapi:show",
             "resilience:show",
+            "server:show",
             "whatif:ask",
         )
     },
@@ -133,6 +135,8 @@ class Policy:
         enforcer.suppress_deprecation_warnings = True
         enforcer.register_defaults(rule_defaults())
         try:
+            for path in self._find_files():
+                check_not_special(path)
             enforcer.load_rules(force_reload=True)
             _check_kinds(enforcer)
             enforcer.check_rules(raise_on_violation=True)

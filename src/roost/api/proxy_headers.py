@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from roost.api.hosts import is_host
 from roost.api.mounting import announce_mount
 from roost.configuration.limit_log import LIMIT_LOG
 from roost.model.proxies import TrustedProxies, address_of
@@ -19,7 +20,6 @@ _KEYS = ("HTTP_FORWARDED", *_FAMILY, "HTTP_X_FORWARDED_PREFIX")
 # Proxies write a hundred bytes or so. Only clients write more.
 _CHARACTERS_MAX = 8192
 _SCHEMES = frozenset({"http", "https"})
-_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?\Z")
 # Two slashes at the beginning would be the address of another server.
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,=:@-]+)+/?\Z")
 # A part of an element of `Forwarded`: a name and a value, which may stand in quotes.
@@ -47,7 +47,7 @@ def apply_proxy_headers(environ: dict[str, Any], trusted: TrustedProxies) -> Non
     address = address_of(described.get("for", ""))
     if scheme in _SCHEMES:
         environ["wsgi.url_scheme"] = scheme
-    if _HOST.match(host):
+    if host and is_host(host):
         environ["HTTP_HOST"] = host
     if _PREFIX.match(prefix):
         announce_mount(environ, prefix.rstrip("/"))

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from roost.configuration.limit_log import LIMIT_LOG
-from roost.replica.replica import Replica
+from roost.replica.replica import ForestLate, Replica
 from roost.store.database import Database
 from roost.store.driver_errors import reason
 from roost.store.schema import read_status
@@ -16,6 +16,10 @@ from roost.store.schema import read_status
 _KEPT_SECONDS = 1.0
 # Longer than all checks may take: a new connection, its statements, and a look into the journal.
 _WAIT_SECONDS = 15.0
+# How long a forest may be brought up to date before the process is not ready.
+_FOREST_SECONDS = 5.0
+# How often a client that waits for the checks of another looks at the forest.
+_PAUSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ _FAILURES = {
     "database": "The database does not answer; the log says why.",
     "forest": "The forest cannot be brought up to date; the log says why.",
 }
+_SERVING = Check("serving", True, "The server takes requests.")
 _STOPPING = Readiness((Check("serving", False, "The server stops. Send requests to another one."),))
 _BUSY = Readiness(
     (Check("database", False, f"Checks have been under way for {_WAIT_SECONDS:.0f} seconds."),)
@@ -65,8 +70,12 @@ class ReadinessCheck:
         if stops:
             return _STOPPING
         asked = time.monotonic()
-        if not self._checking.acquire(timeout=_WAIT_SECONDS):
-            return _BUSY
+        while not self._checking.acquire(timeout=_PAUSE_SECONDS):
+            if self._replica.look_seconds > _FOREST_SECONDS:
+                # The thread that checks may itself be the one that reads all providers.
+                return Readiness((_SERVING, self._late()))
+            if time.monotonic() - asked > _WAIT_SECONDS:
+                return _BUSY
         try:
             # A check that another thread made meanwhile is as good as an own one.
             if self._last is None or self._last[0] < asked - _KEPT_SECONDS:
@@ -77,7 +86,7 @@ class ReadinessCheck:
             self._checking.release()
 
     def _check(self) -> Readiness:
-        checks = [Check("serving", True, "The server takes requests.")]
+        checks = [_SERVING]
         for name, work in (("database", self._schema), ("forest", self._forest)):
             began = time.monotonic()
             try:
@@ -109,6 +118,14 @@ class ReadinessCheck:
         ]
 
     def _forest(self) -> list[Check]:
-        forest = self._replica.current()
+        try:
+            forest = self._replica.current(_FOREST_SECONDS - self._replica.look_seconds)
+        except ForestLate:
+            return [self._late()]
         text = f"The forest is up to date and has {forest.provider_count} providers."
         return [Check("forest", True, text)]
+
+    def _late(self) -> Check:
+        seconds = self._replica.look_seconds
+        text = f"The forest is being brought up to date, for {seconds:.0f} seconds so far."
+        return Check("forest", False, text)

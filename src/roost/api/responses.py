@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,7 +31,15 @@ class Response:
 
 def json_response(content: Any, status: int = 200) -> Response:
     """An answer with a JSON body."""
-    return Response(status, orjson.dumps(content), [("content-type", "application/json")])
+    return Response(status, json_bytes(content), [("content-type", "application/json")])
+
+
+def json_bytes(content: Any) -> bytes:
+    """JSON, also with integers beyond 64 bits: a query may ask for such an amount."""
+    try:
+        return orjson.dumps(content)
+    except orjson.JSONEncodeError:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def no_content() -> Response:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import capacity, explain, fragmentation, resilience, whatif
+from roost.api.extensions import capacity, explain, fragmentation, resilience, server, whatif
 from roost.api.extensions.openapi import OpenApiDocuments
 from roost.api.handlers import (
     aggregates,
@@ -172,6 +172,7 @@ ROUTES: tuple[Route, ...] = (
     _route("POST", "/reshaper", allocations.reshape_providers, "reshaper:reshape", since=30),
 
     _extension("GET", "resilience", resilience.show, "resilience:show"),
+    _extension("GET", "server", server.show, "server:show"),
     _extension("GET", "openapi.json", _show_openapi, "openapi:show"),
     _extension("GET", "explain", explain.show, "explain:show"),
     _extension("GET", "capacity", capacity.show, "capacity:show"),

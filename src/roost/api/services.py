@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from roost.api.candidates.answer_cache import AnswerCache
 from roost.api.candidates.summary_cache import SummaryCache
@@ -18,10 +19,17 @@ from roost.metrics.sampling import sample_all
 from roost.metrics.stages import CURRENT, Stage
 from roost.replica.replica import Replica
 from roost.search.forest import Forest
+from roost.search.resilience import Resilience
+from roost.search.rounds import Rounds
+from roost.search.turns import Turn
+from roost.search.vocabulary import Vocabulary
 from roost.store.database import Database, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# With the names of the classes that it is about.
+FoundResilience: TypeAlias = tuple[Resilience, Vocabulary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +44,12 @@ class Services:
     readiness: ReadinessCheck
     observation: Observation
     scrapes: SharedScrape
+    resilience: Rounds[FoundResilience]
 
     @classmethod
     def on(cls, settings: Settings, database: Database) -> Services:
         """New services, with nothing remembered."""
-        replica = Replica(database)
+        replica = Replica(database, settings.limits.search_wait_seconds)
         return cls(
             settings,
             database,
@@ -48,8 +57,9 @@ class Services:
             AnswerCache(),
             SummaryCache(),
             ReadinessCheck(database, replica),
-            Observation(settings.watch),
+            Observation(settings.watch, settings.limits),
             SharedScrape(),
+            Rounds(),
         )
 
     def forest(self) -> Forest:
@@ -76,6 +86,23 @@ class Services:
             return self.database.read(work, *args, **kwargs)
         finally:
             CURRENT.times.end(Stage.DATABASE, began)
+
+    def survey(
+        self,
+        turn: Turn,
+        work: Work[Concatenate[Callable[[], None], P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a use case that reads very much, at one moment. It gets the pause of the turn."""
+        began, waited = perf_counter(), turn.waited_seconds
+        try:
+            return self.database.survey(work, turn.pause_reading, *args, **kwargs)
+        finally:
+            times = CURRENT.times
+            times.end(Stage.DATABASE, began)
+            # The turn counts its waits itself.
+            times.seconds[Stage.DATABASE] -= turn.waited_seconds - waited
 
     def write(
         self,

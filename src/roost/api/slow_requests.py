@@ -10,9 +10,10 @@ from typing import NamedTuple
 from roost.api.log_context import line_context
 from roost.api.requests import UNKNOWN_ROUTE, Request
 from roost.model.candidates import CandidateQuery
+from roost.model.limits import Limits
 from roost.model.text import printable
 from roost.search.forest import Forest
-from roost.search.turns import TURNS, TooManySearches
+from roost.search.turns import TURNS, SearchTooLong, TooManySearches, Turn
 from roost.service.explain import describe_account
 
 _LOG = logging.getLogger(__name__)
@@ -23,17 +24,19 @@ _ADDRESS_LENGTH_MAX = 1000
 
 
 class SearchAsked(NamedTuple):
-    """What a request for candidates searched."""
+    """What a request for candidates searched, and in which turn."""
 
     forest: Forest
     query: CandidateQuery
+    turn: Turn
 
 
 class SlowRequests:
     """Writes the warnings. A thread of its own repeats slow searches to account for them."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, limits: Limits) -> None:
         self._seconds = seconds
+        self._limits = limits
         self._waiting: queue.Queue[tuple[Request, SearchAsked]] = queue.Queue(_WAITING_MAX)
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -52,8 +55,10 @@ class SlowRequests:
             stages or "none",
             extra={"context": line_context(request)},
         )
-        if request.search is not None:
-            self._account_later(request, request.search)
+        search = request.search
+        # An account costs as much as the search. It would say nothing about a request that waited.
+        if search is not None and search.turn.worked_seconds >= self._seconds:
+            self._account_later(request, search)
 
     def _account_later(self, request: Request, search: SearchAsked) -> None:
         try:
@@ -72,13 +77,25 @@ class SlowRequests:
         while True:
             request, search = self._waiting.get()
             try:
-                _write_account(request, search)
-            except TooManySearches:
-                pass
+                self._write_account(request, search)
             except Exception:
                 _LOG.exception("The account of a slow search failed")
             # While the thread waits, the forest must not stay alive.
             del request, search
+
+    def _write_account(self, request: Request, search: SearchAsked) -> None:
+        limits = self._limits
+        try:
+            with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+                sentences = describe_account(search.forest, search.query, turn.pause)
+        except (SearchTooLong, TooManySearches) as error:
+            sentences = [f"Its account was given up: {error}."]
+        _LOG.warning(
+            "Slow search, of %d providers. %s",
+            search.forest.provider_count,
+            " ".join(sentences),
+            extra={"context": line_context(request)},
+        )
 
 
 def _address(request: Request) -> str:
@@ -90,14 +107,3 @@ def _address(request: Request) -> str:
         return request.quoted_path[:_ADDRESS_LENGTH_MAX]
     query = printable(request.environ.get("QUERY_STRING") or "")[:_ADDRESS_LENGTH_MAX]
     return f"{request.route}?{query}" if query else request.route
-
-
-def _write_account(request: Request, search: SearchAsked) -> None:
-    with TURNS.turn() as turn:
-        sentences = describe_account(search.forest, search.query, turn.pause)
-    _LOG.warning(
-        "Slow search, of %d providers. %s",
-        search.forest.provider_count,
-        " ".join(sentences),
-        extra={"context": line_context(request)},
-    )

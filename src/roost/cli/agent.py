@@ -23,7 +23,7 @@ from roost.cli.agent_configuration import (
     AgentOptions,
     setting_lines,
 )
-from roost.cli.agent_events import Events, JsonEvents, TextEvents
+from roost.cli.agent_events import WOULD_CHANGE, Events, JsonEvents, TextEvents
 from roost.cli.agent_log import logging_to
 from roost.cli.configured_command import ConfiguredCommand, config_option
 from roost.cli.connection import ConnectionSettings, connection_options
@@ -48,6 +48,7 @@ from roost.client.ownership.withdrawal import REPORTS, SECONDS
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.retrying import RetryingTransport
 from roost.hangups import ControllingTerminal, keeping_hangups, obey_hangups
+from roost.model.text import plain_number
 from roost.systemd import SystemdNotifier
 
 LOG = logging.getLogger(__name__)
@@ -263,7 +264,7 @@ def _report(
             driver, options.name, options.uuid, reporter, _declarative(reporter, store, options)
         )
         if options.dry_run:
-            events.report("would change", host.preview())
+            events.report(WOULD_CHANGE, host.preview())
             return
         measured = MeasuredReports(
             host, lambda: requests.requests, _publisher(configuration, options)
@@ -306,7 +307,7 @@ def _opened(
 ) -> Iterator[RetryingTransport]:
     """A transport; an error about its configuration names the place of the address."""
     with ExitStack() as stack:
-        with configuration.naming("url", "cloud", "token"):
+        with configuration.naming("url", "cloud", "token", "token_file"):
             transport = stack.enter_context(connection.open())
         yield transport
 
@@ -354,7 +355,8 @@ def _started(
     transport: RetryingTransport,
     store: FileOwnershipStore | None,
 ) -> str:
-    parts = [f"reporting {options.name} to {transport} every {options.interval:g} seconds"]
+    seconds = plain_number(options.interval)
+    parts = [f"reporting {options.name} to {transport} every {seconds} seconds"]
     if store is not None:
         parts.append(f"as owner {options.owner}")
     if configuration.file is not None:

@@ -27,13 +27,11 @@ from roost.cli.option_file import KEY_VALUE, key_of
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.loading import load_driver
 from roost.client.errors import NotConfigured
-from roost.model.text import without_user_info
+from roost.model.secrets import HIDDEN, shown_value
+from roost.model.text import plain_number
 
 DEFAULT_FILE = Path("/etc/roost/agent.yaml")
 
-HIDDEN = "***"
-"""Stands for a secret."""
-_SECRETS = ("token", "password", "secret")
 # Text that YAML takes for text without quotes.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./:@-]*[A-Za-z0-9_/]")
 # These belong to the ownership of a declaring driver.
@@ -181,11 +179,7 @@ def _setting(option: GivenOption) -> AgentSetting:
 
 
 def _shown(name: str, value: Any) -> Any:
-    if value is not None and any(word in name.lower() for word in _SECRETS):
-        return HIDDEN
-    if isinstance(value, Path):
-        return str(value)
-    return without_user_info(value) if isinstance(value, str) else value
+    return shown_value(name, str(value) if isinstance(value, Path) else value)
 
 
 def setting_lines(settings: list[AgentSetting]) -> Iterator[tuple[str, bool]]:
@@ -222,6 +216,6 @@ def _yaml(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:g}"
+        return plain_number(value)
     plain = isinstance(value, str) and _PLAIN.fullmatch(value)
     return str(value) if plain else json.dumps(value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -11,9 +13,14 @@ import click
 
 from roost.cli.terminal import echo, echo_line
 from roost.client.ownership.declarative_reporter import Report
-from roost.model.text import counted
+from roost.model.text import counted, done_or_planned, own_lines
+
+WOULD_CHANGE = "would change"
+"""The event of a dry run."""
 
 _FORMATTER = logging.Formatter()
+# How the parts of a traceback begin that Python makes; the rest is the text of an exception.
+_OWN_PARTS = ("Traceback (", "  File ", "\nThe above exception", "\nDuring handling")
 
 
 class Events(Protocol):
@@ -37,12 +44,13 @@ class TextEvents:
 
     def report(self, event: str, report: Report) -> None:
         """Print a line for each change."""
-        lines = report.difference.lines()
+        planned = event == WOULD_CHANGE
+        lines = report.difference.lines(planned=planned)
         for line in lines:
             echo_line(line)
         for line in report.kept:
-            echo_line(f"kept: {line}")
-        if event == "changed":
+            echo_line(f"{done_or_planned('kept', planned=planned)}: {line}")
+        if not planned:
             return
         if lines:
             echo_line(f"{counted(len(lines), 'change')} would be made", err=True)
@@ -52,13 +60,25 @@ class TextEvents:
     def say(self, event: str, text: str) -> None:
         """Print the text, which names the event."""
         del event
-        echo(f"roost: {text}", err=True)
+        echo_line(f"roost: {text}", err=True)
 
     def log(self, record: logging.LogRecord) -> None:
         """Print the message, with its traceback; details begin with their level."""
         is_detail = record.levelno < logging.WARNING
         level = f"{record.levelname.lower()}: " if is_detail else ""
-        echo(level + _FORMATTER.format(record), err=True)
+        lines = [f"{level}{record.getMessage()}", *_traceback_lines(record)]
+        echo(own_lines(*lines), err=True)
+
+
+def _traceback_lines(record: logging.LogRecord) -> Iterator[str]:
+    """The lines of the traceback of a record; the text of an exception is one line."""
+    if not record.exc_info or record.exc_info[0] is None:
+        return
+    for part in traceback.format_exception(*record.exc_info):
+        if part.startswith(_OWN_PARTS):
+            yield from part.rstrip("\n").split("\n")
+        else:
+            yield part.rstrip("\n")
 
 
 class JsonEvents:

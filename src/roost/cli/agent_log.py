@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 
 from roost.cli.agent_events import Events
 from roost.client.agent import agent
@@ -51,6 +52,10 @@ class _EventHandler(logging.Handler):
         self._events = events
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name.partition(".")[0] in _LIBRARIES:
+            # The message says what is odd about an answer. Where a library noticed it is no news.
+            record = copy(record)
+            record.exc_info = record.exc_text = None
         try:
             self._events.log(record)
         except Exception:

@@ -47,12 +47,3 @@ def usage_bar(used: float, capacity: float, ink: Ink, width: int = BAR_WIDTH) ->
     bar = Text(ink.used * filled, style=f"not bold {colour}")
     bar.append(ink.free * (width - filled), style="not bold dim")
     return bar
-
-
-def amount(number: float) -> str:
-    """A whole number without decimals, any other with two.
-
-    >>> amount(12.0), amount(13.5)
-    ('12', '13.50')
-    """
-    return str(int(number)) if number == int(number) else f"{number:.2f}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -12,8 +12,8 @@ from rich.console import Group
 from roost.cli.output import Output, OutputForm, print_output
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import echo_line, unbroken
-from roost.model.errors import OperatorError
-from roost.model.text import counted
+from roost.client.outcome import Outcome, outcome_of
+from roost.model.text import counted, done_or_planned
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Print what would change, and change nothing."
@@ -21,15 +21,49 @@ dry_run_option = click.option(
 _COLUMNS = (TableColumn("CHANGE"),)
 
 
-@contextmanager
-def telling_what_was_made(lines: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Print the changes made so far, if an error keeps the rest of them from being made."""
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """One of several changes: of which thing, as JSON, and the call that makes it."""
+
+    name: str
+    value: Any
+    make: Callable[[], object]
+
+
+def make_changes(
+    word: str, planned: Sequence[PlannedChange], form: OutputForm, *, dry_run: bool
+) -> None:
+    """Make changes one after another, and print them; `word` says what happens to each thing.
+
+    An error or Ctrl-C ends them. Then the changes made before it are printed, and the rest named.
+    """
+    made = 0
     try:
-        yield
-    except OperatorError:
-        for line in lines():
-            echo_line(f"made before the error: {line}", err=True)
+        for one in planned:
+            if not dry_run:
+                one.make()
+            made += 1
+    except BaseException as error:
+        if made:
+            _print_planned(word, planned[:made], form, dry_run=dry_run)
+        _name_the_rest(word, planned[made:], error)
         raise
+    _print_planned(word, planned, form, dry_run=dry_run)
+
+
+def _print_planned(
+    word: str, changes: Sequence[PlannedChange], form: OutputForm, *, dry_run: bool
+) -> None:
+    verb = done_or_planned(word, planned=dry_run)
+    lines = [f"{one.name}: {verb}" for one in changes]
+    print_changes(lines, [one.value for one in changes], form, dry_run=dry_run)
+
+
+def _name_the_rest(word: str, rest: Sequence[PlannedChange], error: BaseException) -> None:
+    """Say of each thing that it is as before, or that this is unknown of the first one."""
+    for number, one in enumerate(rest):
+        is_unknown = number == 0 and outcome_of(error) is Outcome.UNKNOWN
+        echo_line(f"{one.name}: {'perhaps' if is_unknown else 'not'} {word}", err=True)
 
 
 def print_changes(
@@ -41,5 +75,5 @@ def print_changes(
     if lines or form is not OutputForm.TABLE:
         print_output(Output(table, value, Group(*map(unbroken, lines))), form)
     if form is OutputForm.TABLE:
-        verb = "would be made" if dry_run else "made"
-        echo_line(f"{counted(len(lines), 'change')} {verb}", err=True)
+        made = done_or_planned("made", planned=dry_run)
+        echo_line(f"{counted(len(lines), 'change')} {made}", err=True)

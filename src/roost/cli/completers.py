@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from contextlib import redirect_stderr
+from threading import Thread
 from typing import Any
 
 import click
@@ -20,7 +22,9 @@ from roost.client.ownership.recorded_owners import owners_in
 from roost.client.ownership.store import default_directory
 from roost.client.placement.administration import Administration
 
-_TIMEOUT = 2.0
+SECONDS_IN_ALL = 1.0
+"""How long a shell waits for the names: for the connection and all requests together."""
+
 _NAMES_MAX = 1000
 """The number of names that a shell is offered at most."""
 
@@ -74,23 +78,31 @@ def complete_owners(
 
 
 def _asked(ctx: click.Context, read: Callable[[Administration], Iterable[Any]]) -> list[Any]:
-    """What the server answers; nothing if anything fails."""
+    """What the server answers; nothing if anything fails, or takes too long."""
     given = ctx.params.get
     settings = ConnectionSettings(
         url=given("url"),
         token=given("token"),
+        token_file=given("token_file"),
         cloud=given("cloud"),
         region=given("region"),
         ca_file=given("ca_file"),
         insecure=bool(given("insecure")),
-        timeout=_TIMEOUT,
+        timeout=SECONDS_IN_ALL,
     )
-    try:
-        with (
-            open(os.devnull, "w") as nowhere,
-            redirect_stderr(nowhere),
-            settings.open(repeats=0) as sender,
-        ):
-            return list(read(Administration(sender)))
-    except Exception:  # Whatever it is: a shell that completes a word shows no errors.
-        return []
+    answer: Future[list[Any]] = Future()
+
+    def ask() -> None:
+        try:
+            with settings.open(repeats=0) as sender:
+                answer.set_result(list(read(Administration(sender))))
+        except Exception:  # Whatever it is: a shell that completes a word shows no errors.
+            answer.set_result([])
+
+    with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
+        # A server may send one byte after another: only a clock beside the requests is a bound.
+        Thread(target=ask, daemon=True).start()
+        try:
+            return answer.result(SECONDS_IN_ALL)
+        except TimeoutError:
+            return []

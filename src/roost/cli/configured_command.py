@@ -39,7 +39,6 @@ class ConfiguredCommand(ServiceCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options; an error about one names the variable or the line that has it."""
-        self._refuse_unknown_variables(ctx)
         try:
             rest: list[str] = super().parse_args(ctx, args)
         except click.BadParameter as error:
@@ -47,6 +46,9 @@ class ConfiguredCommand(ServiceCommand):
                 place = origin(ctx, error.param.name)
                 error.param_hint = None if place in (COMMAND_LINE, DEFAULT) else place
             raise
+        # After --help has ended the command, and not while the shell completes a word.
+        if not ctx.resilient_parsing:
+            self._refuse_unknown_variables(ctx)
         return rest
 
     def _refuse_unknown_variables(self, ctx: click.Context) -> None:

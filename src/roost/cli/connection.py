@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
 from roost.cli.number_range import NumberRange
 from roost.client.errors import (
+    NotConfigured,
     PlacementAPIConnectFailure,
     PlacementError,
     TransportFailed,
     UnreadableAnswer,
 )
 from roost.client.transport import PlacementRequest, PlacementResponse
-from roost.client.transport.connecting import connect
+from roost.client.transport.connecting import connect, names_a_server
 from roost.client.transport.http import NO_TLS, Timeouts
 from roost.client.transport.messages import WEB_PAGE
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
-from roost.model.text import with_next
+from roost.model.text import OwnLines, with_next
 
 _CONNECT_ADVICE = (
     "Is the server running, and is this its address ({option}, ROOST_URL, --os-cloud, OS_CLOUD)?"
+)
+# A second server on this machine would be wrong on a controller, so none is advised.
+_NAMING_ADVICE = (
+    "No server is named. Name one: {option} URL, --os-cloud NAME, or ROOST_URL or OS_CLOUD in the "
+    "environment."
 )
 # A proxy or another server may send these as answers to any request.
 _STATUSES_OF_ANY_REQUEST = (401, 403, 500, 502, 503, 504)
 # A placement server says more about a provider or a trait that it does not have.
 _NO_SUCH_PATH = "The resource could not be found."
-_THIS_MACHINE = re.compile(r"://(?:127\.[0-9.]+|localhost|\[::1\])(?::([0-9]+))?")
-_DEFAULT_PORT = "8778"
 
 
 class CommandRetryPolicy(RetryPolicy):
@@ -69,6 +74,7 @@ class ConnectionSettings:
     ca_file: str | None
     insecure: bool
     timeout: float | None
+    token_file: Path | None = None
     # The option that names the address.
     url_option: str = "--url"
 
@@ -77,7 +83,7 @@ class ConnectionSettings:
         """A transport, which is closed when the context ends; it repeats lost requests so often."""
         transport = connect(
             url=self.url,
-            token=self.token,
+            token=self._given_token(),
             cloud=self.cloud,
             region=self.region,
             ca_file=self.ca_file,
@@ -93,13 +99,31 @@ class ConnectionSettings:
             raise type(error)(with_next(str(error), self._doctor)) from error
         except PlacementError as error:
             if _may_be_elsewhere(error):
+                has_lines = isinstance(error.message, OwnLines)
                 error.message = f"{transport}: {error.message}"
                 # An error of several lines has its own advice.
-                if "\n" not in str(error):
+                if has_lines:
+                    error.message = OwnLines(error.message)
+                else:
                     error.next_command = self._doctor_after(error, transport)
             raise
         finally:
             transport.close()
+
+    def _given_token(self) -> str | None:
+        """The token of the option, or of the file; `None` leaves it to the environment."""
+        if self.token_file is None:
+            return self.token
+        if self.token is not None:
+            raise NotConfigured("--token and --token-file are given: leave one of them out")
+        try:
+            return self.token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise NotConfigured(
+                f"The token file {self.token_file} cannot be read: {reason}; name a file that has "
+                "the token and nothing else"
+            ) from None
 
     def _not_connected(
         self, error: PlacementAPIConnectFailure, transport: RetryingTransport
@@ -109,9 +133,19 @@ class ConnectionSettings:
             # The server is there, and only the beginning of its address is wrong.
             address = str(transport).replace("https://", "http://")
             return with_next(str(error), f"roost doctor --url {address}")
-        advice = _CONNECT_ADVICE.format(option=self.url_option)
-        here = _THIS_MACHINE.search(transport.describe())
-        return with_next(f"{error}. {advice}", self._doctor if here is None else _serve(here[1]))
+        advice, following = (
+            (_CONNECT_ADVICE, self._doctor)
+            if self._names_a_server
+            else (_NAMING_ADVICE, "roost doctor --url http://HOST:8778")
+        )
+        return with_next(f"{error}. {advice.format(option=self.url_option)}", following)
+
+    @property
+    def _names_a_server(self) -> bool:
+        """Whether an option or a variable names the server; a token belongs to an address."""
+        if self.url is not None or self.cloud is not None or os.environ.get("ROOST_URL"):
+            return True
+        return self.token is None and names_a_server(os.environ)
 
     def _doctor_after(self, error: PlacementError, transport: RetryingTransport) -> str:
         """The command that looks at this server, with another token if the token was refused."""
@@ -132,11 +166,6 @@ class ConnectionSettings:
         if self.timeout is None:
             return None
         return Timeouts(min(self.timeout, Timeouts().connect), self.timeout)
-
-
-def _serve(port: str | None) -> str:
-    """The command that starts a server of this machine."""
-    return "roost serve" if port in (None, _DEFAULT_PORT) else f"roost serve --port {port}"
 
 
 def _may_be_elsewhere(error: PlacementError) -> bool:
@@ -166,8 +195,15 @@ _OPTIONS = (
     click.option(
         "--token",
         metavar="TOKEN",
-        help="Token to send to that address. [default: $ROOST_TOKEN, or `admin` if the server is "
-        "on this machine]",
+        help="Token to send to that address. Every user of this machine sees it in the list of "
+        "processes: better use $ROOST_TOKEN or --token-file. [default: $ROOST_TOKEN, or `admin` if "
+        "the server is on this machine]",
+    ),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="File with the token to send to that address, instead of --token.",
     ),
     click.option(
         "--os-cloud",

@@ -19,8 +19,9 @@ from roost.store.adoption import judge
 from roost.store.checks import check_database
 from roost.store.database import Database
 from roost.store.driver_errors import shown_url
-from roost.store.errors import DatabaseUnusable
+from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.findings import Finding, Level
+from roost.store.identity import read_identity, renew_identity
 from roost.store.schema import SchemaState, inspect_schema, planned_steps, sync_schema
 from roost.store.schema_repair import repair_online_data
 from roost.store.triggers.installation import install_triggers, trigger_status
@@ -114,6 +115,32 @@ def version(as_json: bool, config_files: tuple[str, ...], database_url: str | No
         return
     echo_line(f"placement  {status.placement_revision} (newest {status.placement_head})")
     echo_line(f"roost      {status.roost_revision} (newest {status.roost_head})")
+
+
+@db.command(epilog="Example: roost db identity --renew --db sqlite:///lab.sqlite")
+@click.option("--renew", is_flag=True, help="Give the database another identity.")
+@configuration_options
+def identity(renew: bool, config_files: tuple[str, ...], database_url: str | None) -> None:
+    """Print the identity of the database, by which hosts tell servers apart.
+
+    All servers of a database have its identity, and a restored backup keeps it. A copy that goes
+    its own way, such as a lab, needs another one: --renew. Hosts then no longer take it for the
+    server that it was copied from. `roost owner rebind` tells a host about a new identity.
+    """
+    with open_database(read_settings(config_files, database_url), only_reads=not renew) as database:
+        if not inspect_schema(database).can_serve:
+            raise DatabaseUnusable(
+                f"{shown_url(database.url)} has no schema of Roost, or an older one. Upgrade it "
+                f"with: {SYNC_COMMAND}"
+            )
+        if renew:
+            database.write(renew_identity)
+        found = database.read(read_identity)
+    if found is None:
+        raise DatabaseUnusable(
+            f"{shown_url(database.url)} has no identity yet. It gets one with: {SYNC_COMMAND}"
+        )
+    echo_line(found)
 
 
 @db.command()

@@ -18,7 +18,7 @@ from roost.cli.options import configuration_options, read_settings
 from roost.cli.progress_bar import progress_bar
 from roost.cli.terminal import echo_line
 from roost.configuration.settings import Settings
-from roost.moving.export_files import STREAM, reading, writing
+from roost.moving.export_files import STREAM, file_of, reading, writing
 from roost.moving.export_format import ExportUnusable, TableDigest
 from roost.moving.export_reader import ExportReader
 from roost.moving.export_sink import ReceiverGone, explaining_writes
@@ -63,7 +63,10 @@ def export_command(
         if dry_run:
             counts = count_exported(database)
             _tell(
-                {"tables": {name: {"rows": rows} for name, rows in counts.items()}},
+                {
+                    "dry_run": True,
+                    "tables": {name: {"rows": rows} for name, rows in counts.items()},
+                },
                 as_json,
                 f"would export {sum(counts.values())} rows",
                 to_stderr=False,
@@ -105,25 +108,22 @@ def import_command(
     continues where it ended. FILE - is standard input.
     """
     settings = read_settings(config_files, database_url)
-    if file != STREAM:
-        # A damaged file is refused before the first row is written.
-        with reading(file) as opened, progress_bar("checking") as advance:
+    with file_of(file) as name:
+        # A damaged export is refused before the first row is written.
+        with reading(name) as opened, progress_bar("checking") as advance:
             reader = verify_export(opened, advance)
         if dry_run:
             tell_trial(reader, try_target(settings), as_json)
             return
-    elif dry_run:
-        raise click.UsageError("--dry-run needs a file: standard input can be read once only.")
-    began = time.monotonic()
-    with (
-        _advising_about_stream(file),
-        continuing(),
-        open_database(settings, may_make=True) as database,
-        reading(file) as opened,
-        progress_bar("importing") as advance,
-    ):
-        summary = import_export(database, opened, advance)
-        shown = shown_url(database.url)
+        began = time.monotonic()
+        with (
+            continuing(),
+            open_database(settings, may_make=True) as database,
+            reading(name) as opened,
+            progress_bar("importing") as advance,
+        ):
+            summary = import_export(database, opened, advance)
+            shown = shown_url(database.url)
     tell_import(summary, shown, time.monotonic() - began, as_json)
 
 
@@ -174,7 +174,8 @@ def tell_trial(reader: ExportReader, mark: ProgressMark | None, as_json: bool) -
     lines = mark.lines if mark else 0
     if lines:
         sentence += f"; an import has not finished, and would continue after line {lines}"
-    _tell({**_plain(reader.digests), "resumed_lines": lines}, as_json, sentence, to_stderr=False)
+    trial = {"dry_run": True, **_plain(reader.digests), "resumed_lines": lines}
+    _tell(trial, as_json, sentence, to_stderr=False)
 
 
 @contextmanager
@@ -191,21 +192,6 @@ def _leaving_stream(file: str) -> Iterator[None]:
             # As `head` ends other programs: without a word.
             sys.exit(1)
         raise
-
-
-@contextmanager
-def _advising_about_stream(file: str) -> Iterator[None]:
-    """A file was checked before the first row was written, and a stream was not."""
-    try:
-        yield
-    except ExportUnusable as error:
-        if file != STREAM:
-            raise
-        raise ExportUnusable(
-            f"{error} The database may have rows of the stream already. If only the stream broke, "
-            "import the same export again. If the export is damaged, drop the database, and create "
-            "it again."
-        ) from None
 
 
 def _plain(digests: Mapping[str, TableDigest]) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 
 import click
 
 from roost.cli.database_access import open_database
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import echo, echo_line
+from roost.model.text import own_lines
 from roost.store.driver_errors import shown_url
 from roost.store.triggers.installation import (
     BROKEN,
@@ -43,7 +45,7 @@ def install(dry_run: bool, config_files: tuple[str, ...], database_url: str | No
     settings = read_settings(config_files, database_url)
     with open_database(settings, only_reads=dry_run) as database:
         if dry_run:
-            echo("".join(f"{statement};\n" for statement in database.read(installing)).rstrip())
+            _print_sql(database.read(installing))
             return
         install_triggers(database)
         echo_line(
@@ -60,12 +62,18 @@ def remove(dry_run: bool, config_files: tuple[str, ...], database_url: str | Non
     settings = read_settings(config_files, database_url)
     with open_database(settings, only_reads=dry_run) as database:
         if dry_run:
-            echo("".join(f"{statement};\n" for statement in database.read(removing)).rstrip())
+            _print_sql(database.read(removing))
             return
         remove_triggers(database)
         echo_line(
             f"{shown_url(database.url)}: triggers are removed; only Roost may write from now on"
         )
+
+
+def _print_sql(statements: Iterable[str]) -> None:
+    """Print statements as a client of the database takes them."""
+    for statement in statements:
+        echo(own_lines(*f"{statement};".split("\n")))
 
 
 @triggers.command(epilog="Example: roost db triggers status --json")

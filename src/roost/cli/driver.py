@@ -14,6 +14,7 @@ from roost.client.drivers.loading import load_driver_class
 from roost.client.drivers.option_kinds import as_text
 from roost.client.drivers.options import NO_DEFAULT, DriverOption, options_of
 from roost.client.drivers.registry import RegisteredDriver, registered_drivers
+from roost.model.text import own_lines
 
 _LISTED = (TableColumn("DRIVER"), TableColumn("FROM"), TableColumn("CLASS"), TableColumn("NOTE"))
 _OPTIONS = (
@@ -80,7 +81,7 @@ def show(*, name: str, output: OutputForm) -> None:
     about = inspect.getdoc(found) or ""
     value = {"driver": name, "about": about, "options": table.as_json()}
     if output is OutputForm.TABLE:
-        output_console().print(plain(f"{about or name}\n"))
+        output_console().print(plain(own_lines(*(about or name).split("\n"), "")))
     print_output(Output(table, value), output)
     if not accepted.options:
         click.echo("The driver describes no options.", err=True)

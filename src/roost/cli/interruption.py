@@ -33,10 +33,11 @@ def continuing() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def ending_after_steps() -> Iterator[Event]:
+def ending_after_steps(*, at_once: bool = False) -> Iterator[Event]:
     """Ctrl-C sets the event, so that the command can end the steps under way; a second one ends it.
 
-    A signal that comes while the context ends counts as before.
+    With `at_once` the first one ends it: steps that only read need no end. A signal that comes
+    while the context ends counts as before.
     """
     asked = Event()
 
@@ -44,6 +45,8 @@ def ending_after_steps() -> Iterator[Event]:
         del number, frame
         signal.signal(signal.SIGINT, before)
         asked.set()
+        if at_once:
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, ask)
     try:

@@ -6,6 +6,8 @@ import importlib
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -16,6 +18,7 @@ from roost.cli.completion import PROGRAM, VARIABLE, use_completion
 from roost.cli.interruption import EXIT_STATUS, Interrupted, noticing_interruption
 from roost.cli.terminal import complain
 from roost.model.errors import OperatorError
+from roost.model.text import printable
 
 COMMANDS = {
     "serve": "roost.cli.serve:serve",
@@ -75,9 +78,23 @@ class _Commands(click.Group):
         items = [click.shell_completion.CompletionItem[Any](name) for name in names]
         return items + super(click.Group, self).shell_complete(ctx, incomplete)
 
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        with _printable_usage():
+            return super().make_context(*arguments, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        with noticing_interruption():
+        with noticing_interruption(), _printable_usage():
             return super().invoke(ctx)
+
+
+@contextmanager
+def _printable_usage() -> Iterator[None]:
+    """Let an error about an option or argument spell out the control characters in it."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = printable(error.message)  # type: ignore[misc]  # click calls it final
+        raise
 
 
 def _not_installed(command: str, package: str) -> click.Command:

@@ -13,6 +13,8 @@ import click
 from roost.client.tree_file.violations import JsonSchema, WordedSchema
 from roost.client.tree_file.yaml_lines import FileProblem, Located, UnreadableYaml, decoded, locate
 from roost.model.errors import ConfigurationError
+from roost.model.secrets import is_secret_name, shown_words
+from roost.model.text import own_lines
 
 _SCALARS = ["string", "number", "boolean"]
 
@@ -30,7 +32,7 @@ class KeyValueType(click.ParamType[tuple[str, str]]):
             return value
         key, equals, rest = str(value).partition("=")
         if not equals or not key or key.startswith("-"):
-            self.fail(f"{value}: write it as KEY=VALUE", param, ctx)
+            self.fail(f"{shown_words([str(value)])[0]}: write it as KEY=VALUE", param, ctx)
         return key, rest
 
     def split_envvar_value(self, rv: str) -> list[str]:
@@ -83,11 +85,13 @@ def read_option_file(path: Path, options: Sequence[click.Option]) -> OptionFile:
     by_key = {key_of(option): option for option in options}
     found = [*problems, *_problems(document, by_key)]
     if found:
-        raise ConfigurationError("\n".join(problem.in_file(str(path)) for problem in sorted(found)))
+        raise ConfigurationError(
+            own_lines(*(problem.in_file(str(path)) for problem in sorted(found)))
+        )
     return OptionFile(
         str(path),
         {
-            key: _pairs(held) if by_key[key].type is KEY_VALUE else held.value
+            key: _pairs(held) if by_key[key].type is KEY_VALUE else _value(key, held)
             for key, held in ((str(key), held) for key, held in document.items.items())
         },
         {key: held.line for key, held in document.keys.items()},
@@ -108,7 +112,15 @@ def _problems(document: Located, by_key: Mapping[str, click.Option]) -> Iterator
             yield from _comma_problems(document.items[key])
 
 
+def _value(key: str, held: Located) -> Any:
+    """The value of an option. A secret is text, whatever YAML reads it as."""
+    return held.spelling if is_secret_name(key) and held.value is not None else held.value
+
+
 def _schema(option: click.Option) -> JsonSchema:
+    if is_secret_name(key_of(option)):
+        # An error about its type would show the secret.
+        return {"type": _SCALARS, "minLength": 1}
     if option.is_flag:
         return {"type": "boolean"}
     if option.type is KEY_VALUE:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from roost.cli.changes import dry_run_option, print_changes
+from roost.cli.changes import PlannedChange, dry_run_option, make_changes
 from roost.cli.completers import complete_classes
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options, print_output
@@ -131,13 +133,14 @@ def create(
     with connection.open() as transport:
         server = Administration(transport)
         known = server.known_resource_classes()
-        new = [name for name in dict.fromkeys(names) if name not in known]
-        if not dry_run:
-            for name in new:
-                server.create_resource_class(name)
-    verb = "would be created" if dry_run else "created"
-    changes = [{"resource_class": name} for name in new]
-    print_changes([f"{name}: {verb}" for name in new], changes, output, dry_run=dry_run)
+        new = [
+            PlannedChange(
+                name, {"resource_class": name}, partial(server.create_resource_class, name)
+            )
+            for name in dict.fromkeys(names)
+            if name not in known
+        ]
+        make_changes("created", new, output, dry_run=dry_run)
 
 
 @resource_class.command(
@@ -168,14 +171,14 @@ def delete(
         known = server.known_resource_classes()
         for name in names:
             demand_known(name, known, "resource class", "roost class list --custom")
-        for name in names:
-            if dry_run:
+        if dry_run:
+            for name in names:
                 _demand_unused(server, name)
-            else:
-                _delete(server, name)
-    verb = "would be deleted" if dry_run else "deleted"
-    changes = [{"resource_class": name} for name in names]
-    print_changes([f"{name}: {verb}" for name in names], changes, output, dry_run=dry_run)
+        deletions = [
+            PlannedChange(name, {"resource_class": name}, partial(_delete, server, name))
+            for name in names
+        ]
+        make_changes("deleted", deletions, output, dry_run=dry_run)
 
 
 def _delete(server: Administration, name: str) -> None:

@@ -33,6 +33,7 @@ from roost.demo.situation import NEARLY_FITS
 from roost.hangups import keeping_hangups
 from roost.metrics.counting import TALLY
 from roost.metrics.sampling import watch_server
+from roost.model.text import own_lines
 from roost.reloading import Reloader, check_policy
 from roost.server.certificates import CertificateFiles, make_context
 from roost.server.listening import Place
@@ -227,9 +228,9 @@ def _shown(place: Place, files: CertificateFiles | None, prefix: str) -> str:
 
 def _demo_line(summary: DemoSummary, database: Database) -> str:
     if summary.loaded:
-        return (
-            f"Demo cloud: {summary.providers} providers, {summary.consumers} consumers\n"
-            f"A request that nearly fits: roost explain --from-query '{NEARLY_FITS}'"
+        return own_lines(
+            f"Demo cloud: {summary.providers} providers, {summary.consumers} consumers",
+            f"A request that nearly fits: roost explain --from-query '{NEARLY_FITS}'",
         )
     return (
         "The database has providers already, so the demo cloud was not loaded. To start afresh, "

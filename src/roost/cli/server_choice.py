@@ -36,7 +36,7 @@ _PLACES = {
 _ADDRESSES = ("url", "cloud")
 _VARIABLES = ("ROOST_URL", "OS_CLOUD", "OS_AUTH_URL", "OS_AUTH_TYPE", "OS_ENDPOINT")
 # A token and a region belong to an address.
-_BELONGING = ("token", "region")
+_BELONGING = ("token", "token_file", "region")
 
 
 def options_out_of_force(ctx: click.Context, environ: Mapping[str, str]) -> list[str]:
@@ -60,7 +60,8 @@ def variable_of_server(connection: ConnectionSettings, environ: Mapping[str, str
     if connection.url is not None or connection.cloud is not None:
         return None
     # A token belongs to an address, and never goes to a cloud.
-    names = _VARIABLES[:1] if connection.token is not None else _VARIABLES
+    has_token = connection.token is not None or connection.token_file is not None
+    names = _VARIABLES[:1] if has_token else _VARIABLES
     return next((name for name in names if environ.get(name)), None)
 
 
@@ -71,11 +72,20 @@ def out_of_force(places: Mapping[str, OptionPlace], environ: Mapping[str, str]) 
     ['token']
     >>> out_of_force({"url": OptionPlace.FILE, "token": OptionPlace.OWN_VARIABLE}, {})
     []
+    >>> out_of_force({"token": OptionPlace.COMMAND_LINE, "token_file": OptionPlace.FILE}, {})
+    ['token_file']
     """
     address = min(places.get(name, OptionPlace.NOWHERE) for name in _ADDRESSES)
     if names_a_server(environ):
         address = min(address, OptionPlace.CLIENT_VARIABLE)
-    dropped = [name for name, place in places.items() if OptionPlace.NOWHERE > place > address]
-    if environ.get("ROOST_TOKEN") and places.get("token") is OptionPlace.FILE:
-        dropped.append("token")
+    dropped = _below(places, address)
+    token, file = (places.get(name, OptionPlace.NOWHERE) for name in ("token", "token_file"))
+    if environ.get("ROOST_TOKEN"):
+        dropped += _below({"token": token, "token_file": file}, OptionPlace.CLIENT_VARIABLE)
+    dropped += _below({"token": token}, file) + _below({"token_file": file}, token)
     return list(dict.fromkeys(dropped))
+
+
+def _below(places: Mapping[str, OptionPlace], place: OptionPlace) -> list[str]:
+    """The options that stand in a lower place than this one."""
+    return [name for name, its in places.items() if OptionPlace.NOWHERE > its > place]

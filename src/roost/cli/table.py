@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from roost.model.text import printable
+from roost.model.text import plain_number, printable
 
 TableCell: TypeAlias = Any
 """A text, a number, a list of texts, a rich `Text` with a style, or `None` for nothing."""
@@ -154,7 +154,7 @@ def _joined(cell: TableCell, separator: str, *, nothing: str) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, float):
-        return f"{cell:.10g}"
+        return plain_number(cell)
     if isinstance(cell, (list, tuple)):
         cell = separator.join(map(str, cell))
     return nothing if cell is None or cell == "" else str(cell)

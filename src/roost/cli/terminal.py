@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from roost.model.text import printable
+from roost.model.text import printable, shown_text
 
 UNBROKEN_WIDTH = 100_000
 """The columns of an output that is no terminal: a program reads each line whole."""
@@ -20,14 +20,9 @@ def output_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=UNBROKEN_WIDTH)
 
 
-def printable_lines(text: str) -> str:
-    """A text whose lines are printable."""
-    return "\n".join(map(printable, text.split("\n")))
-
-
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a text, which may have several lines."""
-    click.echo(printable_lines(text), err=err)
+    """Print a text: lines of the program's own, or one line."""
+    click.echo(shown_text(text), err=err)
 
 
 def echo_line(text: str, *, err: bool = False) -> None:
@@ -42,8 +37,8 @@ def echo_above_bar(text: str) -> None:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A text for rich, without markup."""
-    return Text(printable_lines(text), style=style)
+    """A text for rich, without markup: lines of the program's own, or one line."""
+    return Text(shown_text(text), style=style)
 
 
 def plain_line(text: str, style: str = "") -> Text:

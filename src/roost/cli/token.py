@@ -114,7 +114,7 @@ def create(
     if not dry_run:
         add_token(file, made)
     if as_json:
-        shown = {} if dry_run else {"token": secret}
+        shown = {"dry_run": True} if dry_run else {"token": secret}
         echo_line(json.dumps({"id": made.id, **shown, **json.loads(made.line()), "file": file}))
         return
     if dry_run:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from roost.cli.changes import dry_run_option, print_changes
+from roost.cli.changes import PlannedChange, dry_run_option, make_changes
 from roost.cli.completers import complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options, print_output
@@ -127,13 +129,12 @@ def create(
     with connection.open() as transport:
         server = Administration(transport)
         known = server.known_traits(names)
-        new = [name for name in dict.fromkeys(names) if name not in known]
-        if not dry_run:
-            for name in new:
-                server.create_trait(name)
-    verb = "would be created" if dry_run else "created"
-    changes = [{"trait": name} for name in new]
-    print_changes([f"{name}: {verb}" for name in new], changes, output, dry_run=dry_run)
+        new = [
+            PlannedChange(name, {"trait": name}, partial(server.create_trait, name))
+            for name in dict.fromkeys(names)
+            if name not in known
+        ]
+        make_changes("created", new, output, dry_run=dry_run)
 
 
 @trait.command(
@@ -164,12 +165,11 @@ def delete(
                 demand_known(name, server.trait_names(), "trait", "roost trait list --custom")
         for name in names:
             _demand_unused(server, name)
-        if not dry_run:
-            for name in names:
-                server.delete_trait(name)
-    verb = "would be deleted" if dry_run else "deleted"
-    changes = [{"trait": name} for name in names]
-    print_changes([f"{name}: {verb}" for name in names], changes, output, dry_run=dry_run)
+        deletions = [
+            PlannedChange(name, {"trait": name}, partial(server.delete_trait, name))
+            for name in names
+        ]
+        make_changes("deleted", deletions, output, dry_run=dry_run)
 
 
 def _demand_unused(server: Administration, name: str) -> None:

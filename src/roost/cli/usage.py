@@ -179,7 +179,7 @@ def _by_project(server: Administration, bodies: Sequence[ProviderBody], silent: 
     with progress_bar("asking providers", transient=True, silent=silent) as advance:
         uuids = uuids_of_consumers(server, bodies, advance)
     with progress_bar("asking consumers", transient=True, silent=silent) as advance:
-        holders = read_holders(server, uuids, advance)
+        holders = list(read_holders(server, uuids, advance))
     here = {body["uuid"] for body in bodies}
     consumers: Counter[str] = Counter()
     amounts: defaultdict[str, Counter[str]] = defaultdict(Counter)

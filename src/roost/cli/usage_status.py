@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from roost.model.text import printable
+
 
 def usage_status(status: int) -> type[click.Command]:
     """The class of a command that exits with this status if an option or an argument is wrong.
@@ -33,5 +35,6 @@ def _exiting_with(status: int) -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
+        error.message = printable(error.message)  # type: ignore[misc]  # click calls it final
         error.show()
         raise click.exceptions.Exit(status) from error

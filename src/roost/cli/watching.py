@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from time import sleep
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -13,8 +13,9 @@ from rich.live import Live
 
 from roost.cli.keys import quits_within, single_keys
 from roost.cli.output import Output, OutputForm, print_output
-from roost.cli.terminal import plain
-from roost.client.errors import TransportFailed
+from roost.cli.terminal import echo_line, plain_line
+from roost.client.errors import PlacementError, TransportFailed
+from roost.client.transport.retrying import TOO_MANY_REQUESTS
 
 _SECONDS = 2.0
 
@@ -57,28 +58,68 @@ def present(read: Callable[[], Output], form: OutputForm, watch: float | None) -
     if watch is None:
         print_output(read(), form)
     elif form is OutputForm.TABLE and Console().is_terminal:
-        _redraw(read, watch)
+        redraw(read().picture, lambda: read().picture, watch)
     else:
-        _repeat(read, form, watch)
+        _print_again(read, form, watch)
 
 
-def _redraw(read: Callable[[], Output], seconds: float) -> None:
-    """Redraw one picture until the person presses q; a lost server may come back."""
-    picture: RenderableType = read().picture
+def redraw(first: RenderableType, read: Callable[[], RenderableType], seconds: float) -> None:
+    """Redraw one picture until the person presses q.
+
+    A server that is lost for a while is told above the last picture.
+    """
+    picture = first
     with single_keys(), Live(picture, screen=True, auto_refresh=False) as live:
         live.refresh()
         while not quits_within(seconds):
             try:
-                picture = read().picture
+                picture = read()
                 live.update(picture, refresh=True)
-            except TransportFailed as error:
-                live.update(Group(plain(str(error), "bold red"), "", picture), refresh=True)
+            except PlacementError as error:
+                _demand_passing(error)
+                live.update(Group(plain_line(_lost(error), "bold red"), "", picture), refresh=True)
 
 
-def _repeat(read: Callable[[], Output], form: OutputForm, seconds: float) -> None:
+def repeat(step: Callable[[], None], seconds: float) -> NoReturn:
+    """Take a step after each interval, until the process is ended.
+
+    A server that is lost for a while is told in standard error, and so is its return.
+    """
+    told = ""
+    while True:
+        sleep(seconds)
+        try:
+            step()
+        except PlacementError as error:
+            _demand_passing(error)
+            if told != _lost(error):
+                told = _lost(error)
+                echo_line(f"roost: warning: {told}", err=True)
+        else:
+            if told:
+                told = ""
+                echo_line("roost: The server answers again.", err=True)
+
+
+def _demand_passing(error: PlacementError) -> None:
+    """Raise the error, unless the server may answer soon: it restarts, or has too much to do."""
+    is_busy = error.status is not None and (
+        error.status >= 500 or error.status == TOO_MANY_REQUESTS
+    )
+    if not (is_busy or isinstance(error, TransportFailed)):
+        raise error
+
+
+def _lost(error: PlacementError) -> str:
+    return f"{' '.join(str(error).split())}. The command goes on."
+
+
+def _print_again(read: Callable[[], Output], form: OutputForm, seconds: float) -> NoReturn:
     """Print one result after another: JSON as one line each, YAML as documents."""
     is_first = True
-    while True:
+
+    def step() -> None:
+        nonlocal is_first
         result = read()
         if form is OutputForm.JSON:
             click.echo(json.dumps(result.value))
@@ -90,4 +131,6 @@ def _repeat(read: Callable[[], Output], form: OutputForm, seconds: float) -> Non
                 click.echo("---")
             click.echo(result.text(form, titles=is_first))
         is_first = False
-        sleep(seconds)
+
+    step()
+    repeat(step, seconds)

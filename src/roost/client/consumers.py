@@ -6,15 +6,15 @@ Placement has no list of consumers. A list is gathered from the allocations of p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from roost.client.errors import PlacementError
 from roost.client.gathering import TellProgress, ask_each, gather, holdings
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration, AmountsByClass
 from roost.client.placement.placement import allocations_path
+from roost.client.shapes import CONSUMER
 from roost.client.transport import PlacementRequest
 
 NO_PROJECT = "00000000-0000-0000-0000-000000000000"
@@ -55,10 +55,10 @@ def read_holder(server: Administration, uuid: str) -> Holder | None:
             detail=answer.detail,
             request_id=answer.request_id,
         )
-    held = answer.field("allocations", dict)
+    body = answer.shaped(CONSUMER)
+    held = body["allocations"]
     if not held:
         return None
-    body: dict[str, Any] = answer.json
     kind = body.get("consumer_type")
     return Holder(
         uuid=uuid,
@@ -77,7 +77,9 @@ def uuids_of_consumers(
     return sorted(holdings(gather(server, bodies, tell, with_inventories=False)))
 
 
-def read_holders(server: Administration, uuids: Iterable[str], tell: TellProgress) -> list[Holder]:
-    """These consumers; one that ends meanwhile is left out."""
+def read_holders(
+    server: Administration, uuids: Iterable[str], tell: TellProgress
+) -> Iterator[Holder]:
+    """These consumers, as the caller takes them; one that ends meanwhile is left out."""
     found = ask_each(list(uuids), lambda uuid: read_holder(server, uuid), tell)
-    return [holder for holder in found if holder is not None]
+    return (holder for holder in found if holder is not None)

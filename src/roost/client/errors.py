@@ -53,6 +53,10 @@ class AnswerLost(TransportFailed):
     """The request was sent, and no whole answer came back in time."""
 
 
+class AnswerRefused(AnswerLost):
+    """The client does not take an answer: it is too large, does not end, or is encoded."""
+
+
 class ReadLost(AnswerLost):
     """No answer came to a read, which changes nothing on the server."""
 
@@ -71,6 +75,10 @@ class NotConfigured(PlacementError):
 
 class RecordsInUse(PlacementError):
     """Another process holds the ownership records of this owner."""
+
+
+class RecordsOfAnotherServer(NotConfigured):
+    """An ownership record belongs to another server than the one that its owner reports to."""
 
 
 class RecordsUnavailable(PlacementError):
@@ -175,6 +183,10 @@ class ClaimRefused(AllocationUpdateFailed):
     """
 
     resource_class: str | None = None
+
+
+class AlreadyAllocated(AllocationUpdateFailed):
+    """A consumer holds something else of a provider that it claims; nothing was claimed."""
 
 
 class AllocationMoveFailed(PlacementError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -104,21 +103,18 @@ def inspect_tree(placement: Placement, root_uuid: str) -> InspectedTree:
     """Read a tree and its usages."""
     tree = _read(placement, root_uuid, CONCURRENCY)
     with_inventory = [uuid for uuid in tree.get_provider_uuids() if tree.has_inventory(uuid)]
-    with ThreadPoolExecutor(CONCURRENCY) as executor:
-        usages = dict(
-            zip(with_inventory, executor.map(placement.usages, with_inventory), strict=True)
-        )
-    return InspectedTree(root_uuid, tree, usages)
+    usages = in_order(with_inventory, placement.usages, CONCURRENCY)
+    return InspectedTree(root_uuid, tree, dict(zip(with_inventory, usages, strict=True)))
 
 
 def declarations_of(placement: Placement, roots: Sequence[str]) -> Iterator[Declaration]:
     """Each of these trees as a declaration, in order."""
-    threads = max(1, min(CONCURRENCY, len(roots)))
+    share = max(1, CONCURRENCY // max(1, len(roots)))
 
     def read(root_uuid: str) -> Declaration:
-        return declaration_of(placement, root_uuid, CONCURRENCY // threads)
+        return declaration_of(placement, root_uuid, share)
 
-    return in_order(roots, read, threads)
+    return in_order(roots, read, CONCURRENCY)
 
 
 def declaration_of(

@@ -115,7 +115,7 @@ def demand_known(name: str, known: Iterable[str], noun: str, command: str) -> No
     names = set(known)
     if name not in names:
         raise NoSuchName(
-            with_next(f"No {noun} has the name {name}.{_did_you_mean(name, names)}", command)
+            with_next(f"No {noun} has the name {name}.{did_you_mean(name, names)}", command)
         )
 
 
@@ -128,10 +128,11 @@ def _no_such_provider(placement: Placement, name: str) -> NoSuchProvider:
                 "roost agent --driver linux --once",
             )
         )
-    text = f"No provider has the name or uuid {name}.{_did_you_mean(name, names)}"
+    text = f"No provider has the name or uuid {name}.{did_you_mean(name, names)}"
     return NoSuchProvider(with_next(text, "roost provider list"))
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence with the names near this one; nothing if there are none."""
     near = nearest_names(name, known)
     return f" Near it: {', '.join(map(printable, near))}." if near else ""

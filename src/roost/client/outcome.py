@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 
 from roost.client.errors import (
@@ -9,6 +11,7 @@ from roost.client.errors import (
     PlacementError,
     ReadLost,
     TransportFailed,
+    WriteLost,
 )
 from roost.client.transport.messages import PlacementResponse
 
@@ -50,3 +53,25 @@ def _outcome_of_failure(status: int | None) -> Outcome:
     """A request without status was not sent; a status from 400 to 499 is a refusal."""
     is_certain = status is None or 400 <= status < 500
     return Outcome.NOT_DONE if is_certain else Outcome.UNKNOWN
+
+
+@contextmanager
+def finding_out(lost: WriteLost | None) -> Iterator[None]:
+    """Raise an error of the block as the loss of the write that the block finds out about.
+
+    A read that fails changes nothing. But the write before it may stand, so its outcome counts.
+    Without a lost write, the error stays as it is.
+    """
+    try:
+        yield
+    except PlacementError as error:
+        if lost is None:
+            raise
+        raise WriteLost(
+            f"{lost.message}; whether the server carried it out cannot be found out: {error}",
+            status=lost.status,
+            detail=lost.detail,
+            request_id=lost.request_id,
+            provider_uuid=lost.provider_uuid,
+            code=lost.code,
+        ) from lost

@@ -14,12 +14,12 @@ from roost.client.errors import (
     ResourceProviderUpdateConflict,
 )
 from roost.client.gathering import inventory_of
-from roost.client.lookup import provider_argument
+from roost.client.lookup import did_you_mean, provider_argument
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
 from roost.client.placement.answers import CONCURRENT_UPDATE
-from roost.client.reporting.difference import AssociationKind, ProviderChange
-from roost.model.text import with_next
+from roost.client.reporting.difference import WOULD_CHANGE, AssociationKind, ProviderChange
+from roost.model.text import whole_number, with_next
 
 _ATTEMPTS = 4
 
@@ -74,9 +74,10 @@ class IdentityChange:
     before: str | None
     after: str | None
 
-    def lines(self) -> Iterator[str]:
-        """The change in words."""
-        yield f"{self.name}: {self.field} {self.before or 'none'} -> {self.after or 'none'}"
+    def lines(self, *, planned: bool = False) -> Iterator[str]:
+        """The change in words; `planned` says what would be done."""
+        would = WOULD_CHANGE if planned else ""
+        yield f"{self.name}: {self.field} {would}{self.before or 'none'} -> {self.after or 'none'}"
 
 
 EditChange: TypeAlias = ProviderChange | IdentityChange
@@ -132,8 +133,23 @@ def edit_warnings(before: EditedProvider, changes: list[EditChange]) -> Iterator
             if fields != change.before.get(name) and used > max(0.0, capacity):
                 yield (
                     f"{change.name}: consumers hold {used} {name}, more than the new capacity of "
-                    f"{capacity:g}"
+                    f"{whole_number(capacity)}"
                 )
+
+
+def edit_absences(before: EditedProvider, edit: ProviderEdit) -> Iterator[str]:
+    """Sentences about what an edit removes, and the provider does not have: a name misspelt?"""
+    for noun, removed, there, names in (
+        ("inventory of", edit.removed_inventories, before.inventories.keys(), before.inventories),
+        # A uuid is copied, and one that looks like it is no hint.
+        ("the aggregate", edit.removed_aggregates, before.aggregates, ()),
+        ("the trait", edit.removed_traits, before.traits, before.traits),
+    ):
+        for name in sorted(removed - there):
+            yield (
+                f"{before.name} does not have {noun} {name}, so there is nothing to remove."
+                f"{did_you_mean(name, names)}"
+            )
 
 
 def carry_out(

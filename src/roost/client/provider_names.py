@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
+from roost.client.parallel import in_order
 from roost.client.placement import Placement
 
 _CONCURRENCY = 4
@@ -17,6 +17,5 @@ def names_in_trees(placement: Placement, roots: Iterable[str]) -> dict[str, str]
     wanted = list(dict.fromkeys(roots))
     if len(wanted) > _TREES_MAX:
         return {body["uuid"]: body["name"] for body in placement.providers()}
-    with ThreadPoolExecutor(_CONCURRENCY) as executor:
-        trees = executor.map(placement.tree, wanted)
-        return {body["uuid"]: body["name"] for tree in trees for body in tree}
+    trees = in_order(wanted, placement.tree, _CONCURRENCY)
+    return {body["uuid"]: body["name"] for tree in trees for body in tree}

@@ -11,12 +11,27 @@ from typing import Any
 from urllib.parse import quote
 
 from roost.client.errors import PlacementError
-from roost.client.placement.answers import ProviderBody, provider_bodies, require_ok
+from roost.client.placement.answers import (
+    ProviderBody,
+    class_names,
+    names,
+    provider_bodies,
+    require_ok,
+    usages,
+)
 from roost.client.placement.placement import allocations_path
+from roost.client.shapes import CONSUMER, HOLDINGS, INVENTORY, JsonShape
 from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.client.versions import newest_common
 
 _ATTEMPTS = 5
+# What a provider has, in the order in which it is read.
+_PARTS: JsonShape = {
+    "inventories": {str: INVENTORY},
+    "traits": [str],
+    "aggregates": [str],
+    "allocations": HOLDINGS,
+}
 
 # What a copy lacks if the server is older than a version.
 _LOSSES = (
@@ -78,12 +93,11 @@ class Survey:
 
     def resource_classes(self) -> list[str]:
         """The names of all resource classes."""
-        found = self._get("/resource_classes").field("resource_classes", list)
-        return [str(one["name"]) for one in found]
+        return class_names(self._get("/resource_classes"))
 
     def traits(self) -> list[str]:
         """The names of all traits."""
-        return list(self._get("/traits").field("traits", list))
+        return list(self._get("/traits").field("traits", [str]))
 
     def provider(self, uuid: str) -> SurveyedProvider | None:
         """What a provider has; `None` if it does not exist, or changes all the time."""
@@ -100,14 +114,15 @@ class Survey:
         if answer.status == 404:
             return None
         require_ok(answer, SurveyFailed, f"Cannot read {path}")
-        return sorted(answer.field("aggregates", list))
+        return sorted(names(answer, "aggregates"))
 
     def consumer(self, uuid: str) -> SurveyedConsumer | None:
         """A consumer; `None` if it has no allocations."""
-        body = self._get(allocations_path(uuid)).json
-        held = body.get("allocations")
+        answer = self._get(allocations_path(uuid))
+        held = answer.field("allocations", HOLDINGS)
         if not held:
             return None
+        body = answer.shaped({**CONSUMER, "project_id": str, "user_id": str})
         kind = body.get("consumer_type")
         return SurveyedConsumer(
             project=str(body["project_id"]),
@@ -120,22 +135,22 @@ class Survey:
     def project_usages(self, project: str) -> dict[str, int]:
         """The amounts that a project uses, by resource class."""
         path = f"/usages?project_id={quote(project, safe='')}"
-        return dict(self._get(path, "1.9").field("usages", dict))
+        return usages(self._get(path, "1.9"))
 
     def _provider_once(self, path: str) -> SurveyedProvider | None:
         """What a provider has; `None` if it changed between two answers."""
         parts = {}
         generations = set()
-        for name in ("inventories", "traits", "aggregates", "allocations"):
+        for name, shape in _PARTS.items():
             answer = self._send(f"{path}/{name}")
             if answer.status == 404:
                 return None
             require_ok(answer, SurveyFailed, f"Cannot read {path}/{name}")
-            body = answer.json
+            body = answer.shaped({name: shape, "resource_provider_generation?": int})
             parts[name] = body[name]
             # Aggregates have a generation from 1.19 on.
             if "resource_provider_generation" in body:
-                generations.add(int(body["resource_provider_generation"]))
+                generations.add(body["resource_provider_generation"])
         if len(generations) != 1:
             return None
         return SurveyedProvider(

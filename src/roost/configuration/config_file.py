@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from oslo_config import iniparser
 
+from roost.configuration.regular_files import regular_file
 from roost.model.errors import ConfigurationError
 
 # Names of groups, and of ways to log in.
@@ -35,7 +36,7 @@ def read_config_file(path: str) -> ConfigFile:
     """Read one file. `ConfigurationError` names a wrong line without its text, maybe a secret."""
     found = ConfigFile(path)
     try:
-        with open(path, encoding="utf-8") as lines:
+        with open(path, encoding="utf-8", opener=regular_file) as lines:
             _Parser(found).parse(_counted(lines, found))
     except OSError as error:
         raise ConfigurationError(

@@ -104,7 +104,7 @@ def _database(settings: Settings) -> Iterator[str]:
     if options.echo:
         yield (
             f"[placement_database]connection_debug = {_STATEMENTS_DEBUG} or more logs every "
-            "statement with its values. Set 0."
+            "statement, which slows all requests and fills the log. Set 0."
         )
 
 

@@ -8,6 +8,7 @@ import os
 from oslo_log import log
 
 from roost.configuration.log_lines import shorten_lines
+from roost.configuration.regular_files import check_not_special
 from roost.configuration.settings import Settings, options_without_effect
 from roost.configuration.unknown_names import unknown_names
 from roost.model.errors import ConfigurationError
@@ -22,6 +23,8 @@ def set_up_logging(settings: Settings) -> None:
         conf.set_default("use_stderr", True)
     conf.set_default("default_log_levels", [*log.get_default_log_levels(), "alembic=WARN"])
     try:
+        if conf.log_config_append:
+            check_not_special(conf.log_config_append)
         log.setup(conf, "roost")
     except (OSError, ValueError, log.LogConfigError) as error:
         raise ConfigurationError(

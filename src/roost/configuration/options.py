@@ -33,7 +33,9 @@ DATABASE = (
         "max_retries", default=10, min=-1, help="Attempts to connect at start; -1: for ever."
     ),
     cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these attempts."),
-    cfg.IntOpt("connection_debug", default=0, help="50 and more: log every statement."),
+    cfg.IntOpt(
+        "connection_debug", default=0, help="50 and more: log every statement, without values."
+    ),
     cfg.BoolOpt("sync_on_startup", help="Upgrade an older schema at start. SQLite: true."),
 )
 
@@ -132,7 +134,10 @@ ROOST = (
     _limit("max_request_groups", "Groups of a query for candidates; more is answered with 400."),
     _limit("max_query_parameters", "Parameters of a query string; more is answered with 400.", 100),
     _limit("max_search_seconds", "CPU seconds of a search for candidates; then 503."),
-    _limit("search_wait_seconds", "Seconds that a large search waits for others; then 503."),
+    _limit(
+        "search_wait_seconds",
+        "Seconds that a search waits for others, or for all providers; then 503.",
+    ),
     _limit(
         "max_provider_members",
         "Aggregates, traits or inventories that one request gives to a provider, and inventories "

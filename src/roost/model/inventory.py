@@ -8,6 +8,8 @@ from datetime import datetime
 from roost.model.capacity import exact_capacity, fits, is_allowed
 
 INTEGER_MAX = 2_147_483_647
+# MySQL stores an allocation ratio in single precision. The bounds of a ratio are those of the type.
+RATIO_MAX = 3.40282e38
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,5 +47,6 @@ class Limits:
     # The CPU time of a search for candidates. Usual ones need milliseconds, and packings that look
     # endless are given up after two seconds. So only enormous answers reach it.
     max_search_seconds: int = 10
-    # How long a large search may wait for others, all its waits together.
+    # How long a large search may wait for others, all its waits together; and how long any search
+    # may wait until all providers are read.
     search_wait_seconds: int = 60

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from itertools import islice
 
 _USER_INFO = re.compile(r"://[^/\s]*@")
 
-_NEXT = "\nNext: "
+_NEXT = "Next: "
 
 _COMPARED_MAX = 5000
 """The number of names whose likeness is worked out: it takes about 50 us each."""
@@ -34,6 +36,38 @@ def printable(text: str) -> str:
         else character.encode("unicode_escape").decode("ascii")
         for character in text
     )
+
+
+class OwnLines(str):
+    """A text whose line ends the program made itself; what is foreign in it is printable.
+
+    Any other text is one line for an operator: a line feed in it came with a name or an answer.
+    """
+
+    __slots__ = ()
+
+
+def own_lines(*lines: str) -> OwnLines:
+    r"""Lines of a program, each made printable; lines that were joined before stay lines.
+
+    >>> own_lines("host\nNext: rm", own_lines("a", "b"))
+    'host\\nNext: rm\na\nb'
+    """
+    return OwnLines("\n".join(map(shown_text, lines)))
+
+
+def shown_text(text: str) -> str:
+    """A text for an operator: the program's own lines as they are, any other text in one line."""
+    return text if isinstance(text, OwnLines) else printable(text)
+
+
+def one_line(text: str) -> str:
+    """The same in one line, for logs; the program's own lines follow each other.
+
+    >>> one_line(own_lines("It failed.", "Next: roost doctor"))
+    'It failed. Next: roost doctor'
+    """
+    return " ".join(text.split("\n")) if isinstance(text, OwnLines) else printable(text)
 
 
 def without_user_info(text: str, mark: str = "***@") -> str:
@@ -63,19 +97,19 @@ def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
     return next(iter(difflib.get_close_matches(name, list(known), 1, likeness)), None)
 
 
-def with_next(text: str, command: str) -> str:
+def with_next(text: str, command: str) -> OwnLines:
     """An explanation that ends with the next command to type.
 
     >>> print(with_next("No trait has the name X.", "roost trait list"))
     No trait has the name X.
     Next: roost trait list
     """
-    return f"{text}{_NEXT}{command}"
+    return own_lines(text, f"{_NEXT}{command}")
 
 
 def has_next(text: str) -> bool:
     """Whether an explanation ends with a command."""
-    return _NEXT in text
+    return isinstance(text, OwnLines) and f"\n{_NEXT}" in text
 
 
 def counted(number: int, noun: str) -> str:
@@ -85,6 +119,33 @@ def counted(number: int, noun: str) -> str:
     ('1 provider', '2 providers')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def whole_number(amount: float) -> str:
+    """An amount for a sentence: its integer part, as consumers hold and the API shows it.
+
+    >>> whole_number(1048576.0), whole_number(13.5)
+    ('1048576', '13')
+    """
+    return str(int(amount)) if math.isfinite(amount) else str(amount)
+
+
+def plain_number(number: float) -> str:
+    """A number that may be a fraction, to ten digits: never with an exponent.
+
+    >>> plain_number(4.0), plain_number(0.00001), plain_number(1e16)
+    ('4', '0.00001', '10000000000000000')
+    """
+    return f"{Decimal(f'{number:.10g}'):f}"
+
+
+def done_or_planned(word: str, *, planned: bool) -> str:
+    """What was done, or what would be done.
+
+    >>> done_or_planned("created", planned=False), done_or_planned("created", planned=True)
+    ('created', 'would be created')
+    """
+    return f"would be {word}" if planned else word
 
 
 def nearest_names(name: str, known: Iterable[str], at_most: int = 3) -> list[str]:

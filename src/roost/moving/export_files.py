@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import shutil
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, cast
+from tempfile import NamedTemporaryFile
+from typing import IO, cast
 
 from roost.moving.export_format import ExportUnusable
 
@@ -68,7 +71,8 @@ def _create_private(path: Path) -> int:
 @contextmanager
 def reading(name: str) -> Iterator[IO[bytes]]:
     """An export, whether it is compressed or not."""
-    with _opened(name) as file:
+    with Path(name).open("rb", _BUFFER_BYTES) as opened:
+        file = cast(io.BufferedReader, opened)
         if file.peek(2)[:2] == _GZIP_MAGIC:
             with gzip.GzipFile(fileobj=file, mode="rb") as compressed:
                 yield io.BufferedReader(compressed, _BUFFER_BYTES)
@@ -77,16 +81,30 @@ def reading(name: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[io.BufferedReader]:
+def file_of(name: str) -> Iterator[str]:
+    """The name of a file that can be read twice: a stream is copied into a temporary file."""
     if name == STREAM:
-        yield _buffered(sys.stdin.buffer)
-        return
-    with Path(name).open("rb", _BUFFER_BYTES) as file:
-        yield cast(io.BufferedReader, file)
+        with _copy_of(sys.stdin.buffer, "Standard input") as copy:
+            yield copy
+    elif Path(name).is_fifo():
+        with Path(name).open("rb") as pipe, _copy_of(pipe, f"The pipe {name}") as copy:
+            yield copy
+    else:
+        yield name
 
 
-def _buffered(stream: Any) -> io.BufferedReader:
-    return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
+@contextmanager
+def _copy_of(stream: IO[bytes], called: str) -> Iterator[str]:
+    with NamedTemporaryFile(prefix="roost-import-") as copy:
+        try:
+            shutil.copyfileobj(stream, copy, _BUFFER_BYTES)
+            copy.flush()
+        except OSError as error:
+            raise ExportUnusable(
+                f"{called} cannot be copied to {copy.name}: {error.strerror}. Nothing was "
+                "written to the database. Name another directory by TMPDIR, or import a file."
+            ) from None
+        yield copy.name
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes]:
@@ -100,9 +118,7 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes]:
                     f"Line {number} of the export is cut off or too long. Make the export again."
                 )
             yield line
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
-        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
-            raise
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ExportUnusable(
             f"The compressed export is damaged after line {number}: {error}. Make it again."
         ) from None

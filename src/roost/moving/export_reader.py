@@ -10,9 +10,8 @@ from typing import IO, Any
 import orjson
 
 from roost.moving.export_files import lines_of
-from roost.moving.export_format import ExportUnusable, new_digests, read_header
-from roost.moving.exported_values import AncestorCheck, ValueCheck
-from roost.store.tables import resource_providers
+from roost.moving.export_format import ExportUnusable, line_of, new_digests, read_header
+from roost.moving.exported_values import RowChecks
 from roost.store.transfer.layout import LAYOUT, TransferTable
 from roost.store.transfer.progress_mark import ProgressMark
 
@@ -32,6 +31,11 @@ def another_export() -> ExportUnusable:
         "The import into this database began with another export. Continue with that export, or "
         "name an empty database."
     )
+
+
+def _spelling_fault(values: list[Any], line: bytes) -> str | None:
+    """What is wrong with a line whose values are right: an import reads back what it wrote."""
+    return None if line_of(values) == line else "the row is not written as an export writes it"
 
 
 class ExportReader:
@@ -59,22 +63,20 @@ class ExportReader:
     def rows(self) -> Iterator[ExportedRow]:
         """All rows, table by table; `ExportUnusable` if a line is not what the format says."""
         line = self._next()
-        ancestors = AncestorCheck()
+        checks = RowChecks()
         for part in LAYOUT:
             if line is None or self._value(line) != {"table": part.name}:
                 raise self._wrong(f"the rows of {part.name} do not begin here")
-            digest, check = self.digests[part.name], ValueCheck(part)
+            digest, fault_of = self.digests[part.name], checks.faults(part)
             while (line := self._next()) is not None and line.startswith(b"["):
                 values = self._value(line)
-                fault = check.fault(values)
+                fault = fault_of(values, self.line_number) or _spelling_fault(values, line)
                 if fault is not None:
                     raise self._wrong(fault)
-                if part.table is resource_providers:
-                    ancestors.add(values, self.line_number)
                 digest.add(line)
                 yield ExportedRow(part, values, line)
-            if part.table is resource_providers and (found := ancestors.fault()) is not None:
-                raise self._wrong(found[1], found[0])
+            if (found := checks.end(part)) is not None:
+                raise self._wrong(found.reason, found.line)
         self._check_trailer(line)
 
     def _check_trailer(self, line: bytes | None) -> None:

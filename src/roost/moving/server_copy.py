@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, TypeVar
 
+from roost.client.parallel import in_order
 from roost.client.placement import ProviderBody
 from roost.client.placement.answers import PROVIDER_FIELDS
 from roost.client.survey import Survey, SurveyFailed
@@ -166,20 +165,13 @@ class _Copying:
     def _in_parallel(
         self, read: Callable[[str], T], names: Iterable[str]
     ) -> Iterator[tuple[str, T]]:
-        """What is read of each name, as it comes. Few answers are in memory at once."""
-        waiting = iter(names)
-        with ThreadPoolExecutor(self._concurrency) as executor:
-            running: dict[Future[T], str] = {}
-            for number in range(1 << 62):
-                room = 2 * self._concurrency - len(running)
-                running |= {executor.submit(read, name): name for name in islice(waiting, room)}
-                if not running:
-                    break
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield running.pop(future), future.result()
-                if number % _KEPT_TOGETHER == 0:
-                    self._file.commit()
+        """What is read of each name, in order. Few answers are in memory at once."""
+        wanted = list(names)
+        answers = in_order(wanted, read, self._concurrency)
+        for number, found in enumerate(zip(wanted, answers, strict=True), 1):
+            yield found
+            if number % _KEPT_TOGETHER == 0:
+                self._file.commit()
         self._file.commit()
 
 

@@ -20,15 +20,15 @@ from roost.metrics.catalogue import (
     REBUILDS,
     REFRESHES,
 )
+from roost.model.limits import Limits
+from roost.replica.rebuild import Rebuild
 from roost.search.forest import Forest
-from roost.search.rows import ForestRows
-from roost.search.vocabulary import Vocabulary
+from roost.search.turns import TURNS
 from roost.store.database import Database
 from roost.store.errors import ConnectionLost, DatabaseAway, DatabaseSilent
-from roost.store.forest.reading import read_forest, read_trees, read_usages, read_vocabulary
-from roost.store.journal.following import ConnectionReplaced, Following
+from roost.store.forest.reading import read_trees, read_usages, read_vocabulary
+from roost.store.journal.following import Following, ServerReplaced
 from roost.store.journal.position import JournalEntry, JournalLost, Position
-from roost.store.journal.reading import start_position
 from roost.store.journal.writing import ChangeKind
 
 _LOG = logging.getLogger(__name__)
@@ -45,24 +45,39 @@ CHANGES_MIN = 10_000
 _SETS_PER_PROVIDER_MAX = 4
 _SETS_MIN = 10_000
 
+# A rebuild begins anew if the journal cannot complete it. Usually it does not happen twice.
+_BEGINNINGS_MAX = 4
+# How often a waiting thread judges the progress of a look.
+_PAUSE_SECONDS = 1.0
+
 # Labels of metrics.
 _USAGES, _TREES = ("usages",), ("trees",)
 
 _VOCABULARY = {ChangeKind.RESOURCE_CLASSES, ChangeKind.TRAIT_NAMES}
 
 
+class ForestLate(Exception):
+    """The forest was not brought up to date in the time that a request waits for it."""
+
+
 class Replica:
     """Keeps a forest equal to the tables by reading the journal. For any number of threads.
 
     One thread at a time looks into the journal, and all other threads wait for its look. When the
-    look fails or takes too long, these threads fail as well. So a database that is away does not
-    occupy all threads of a process.
+    look fails, or hears nothing from the database for `wait_seconds`, these threads fail as well.
+    So a database that is away does not occupy all threads of a process. A look may take longer if
+    the database answers, most of all if the forest is rebuilt: threads wait for `patience_seconds`.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, patience_seconds: float = Limits().search_wait_seconds
+    ) -> None:
         self._following = Following(database)
         self._wait_seconds = database.options.wait_seconds
+        self._patience_seconds = patience_seconds
         self._state: tuple[Forest, Position] | None = None
+        # A forest in the making. It replaces the state, which is of no use any more.
+        self._rebuild: Rebuild | None = None
         # Guards the attributes below. Threads wait here until the look of another thread ends.
         self._look_ended = threading.Condition(threading.Lock())
         self._is_looking = False
@@ -73,7 +88,7 @@ class Replica:
         self._failure: DatabaseAway | None = None
         self._failures = 0
 
-    def current(self) -> Forest:
+    def current(self, patience_seconds: float | None = None) -> Forest:
         """A forest that contains everything that was committed before this call.
 
         A thread takes the result of another thread's look if that look began after this call.
@@ -81,12 +96,18 @@ class Replica:
         called = time.monotonic()
         with self._look_ended:
             if self._is_looking:
-                forest = self._shared(called)
+                patience = self._patience_seconds if patience_seconds is None else patience_seconds
+                forest = self._shared(called, patience)
                 if forest is not None:
                     return forest
             self._is_looking = True
             self._look_began = time.monotonic()
         return self._look()
+
+    @property
+    def look_seconds(self) -> float:
+        """How long the look under way has taken so far; 0 if none is under way."""
+        return time.monotonic() - self._look_began if self._is_looking else 0.0
 
     @property
     def latest(self) -> Forest | None:
@@ -108,33 +129,52 @@ class Replica:
             self._look_began = time.monotonic()
         self._look(tidies=True)
 
-    def _shared(self, called: float) -> Forest | None:
+    def _shared(self, called: float, patience: float) -> Forest | None:
         """The forest of another thread's look; `None` if this thread has to look itself."""
-        if self._failure is not None:
+        if self._failure is not None and self._following.answered_at < self._look_began:
             # One thread that waits for the database is enough.
             raise DatabaseAway(f"the last look into the journal failed: {self._failure}")
         failures = self._failures
-        while self._is_looking:
-            rest = min(called, self._look_began) + self._wait_seconds - time.monotonic()
-            if rest <= 0:
-                raise DatabaseSilent(
-                    f"a look into the journal takes longer than {self._wait_seconds} seconds"
-                )
-            self._look_ended.wait(rest)
-            if self._state is not None and self._seen_at > called:
-                return self._state[0]
-            if self._failures != failures:
-                raise DatabaseAway(f"the look into the journal failed: {self._failure}")
-        return None
+        is_counted = False
+        try:
+            while self._is_looking:
+                self._look_ended.wait(self._pause(called, patience))
+                if self._state is not None and self._seen_at > called:
+                    return self._state[0]
+                if self._failures != failures:
+                    raise DatabaseAway(f"the look into the journal failed: {self._failure}")
+                if not is_counted and time.monotonic() - called >= _PAUSE_SECONDS:
+                    # As a large search, so that threads are left for small requests.
+                    TURNS.join()
+                    is_counted = True
+            return None
+        finally:
+            if is_counted:
+                TURNS.leave()
+
+    def _pause(self, called: float, patience: float) -> float:
+        """How long to wait for another thread's look, before its progress is judged again."""
+        now = time.monotonic()
+        heard_rest = self._following.silent_since + self._wait_seconds - now
+        if heard_rest <= 0:
+            raise DatabaseSilent(
+                f"a look into the journal takes longer than {self._wait_seconds} seconds"
+            )
+        rest = called + patience - now
+        if rest <= 0:
+            raise ForestLate(
+                "the forest is still being brought up to date after "
+                f"{self.look_seconds:.0f} seconds"
+            )
+        return min(heard_rest, rest, _PAUSE_SECONDS)
 
     def _look(self, *, tidies: bool = False) -> Forest:
         failure: DatabaseAway | None = None
         seen_at = self._seen_at
         try:
-            forest, position = self._refreshed(self._state)
+            self._state = forest, position = self._refreshed()
             if tidies:
-                position = self._following.read(position.forget_gaps)
-            self._state = forest, position
+                self._state = forest, self._following.read(position.forget_gaps)
             seen_at = self._look_began
             return forest
         except DatabaseAway as error:
@@ -150,30 +190,49 @@ class Replica:
                 self._is_looking = False
                 self._look_ended.notify_all()
 
-    def _refreshed(self, state: tuple[Forest, Position] | None) -> tuple[Forest, Position]:
-        if state is not None:
+    def _refreshed(self) -> tuple[Forest, Position]:
+        """What the tables have now. A rebuild that failed earlier goes on."""
+        for _ in range(_BEGINNINGS_MAX):
             try:
-                return self._read_on(*state)
-            except JournalLost as reason:
-                _LOG.info("Reading all providers again: %s", reason)
-            except (ConnectionReplaced, ConnectionLost) as reason:
-                # The server may have crashed and lost changes that were read over the connection.
-                self._state = None
-                _LOG.info("Reading all providers again: %s", reason)
+                if self._rebuild is None and self._state is not None:
+                    return self._read_on(*self._state)
+                return self._rebuilt(self._rebuild or self._begin_rebuild())
             except DatabaseAway:
-                self._state = None
+                # A later look goes on with the rebuild.
                 raise
-        began = time.monotonic()
-        (rows, vocabulary), position = self._following.begin(_read_everything)
-        # Outside the transaction, because it takes seconds for a large cloud.
-        forest = Forest.of(rows, vocabulary)
-        seconds = time.monotonic() - began
+            except (JournalLost, ServerReplaced) as reason:
+                self._begin_rebuild()
+                _LOG.info("Reading all providers again: %s", reason)
+            except Exception:
+                if self._rebuild is not None:
+                    # What it has read may be the cause.
+                    self._begin_rebuild()
+                raise
+        raise DatabaseAway("the journal changed too fast while all providers were read")
+
+    def _begin_rebuild(self) -> Rebuild:
+        self._rebuild = rebuild = Rebuild()
+        return rebuild
+
+    def _rebuilt(self, rebuild: Rebuild) -> tuple[Forest, Position]:
+        forest, position = rebuild.finish(self._following)
+        if not rebuild.is_complete:
+            forest, position = self._read_on(forest, position)
+        self._rebuild = None
         REBUILDS.count()
-        REBUILD_SECONDS.count(amount=seconds)
-        _LOG.info("Read %d providers in %.1f seconds", forest.provider_count, seconds)
+        REBUILD_SECONDS.count(amount=rebuild.seconds)
+        _LOG.info("Read %d providers in %.1f seconds", forest.provider_count, rebuild.seconds)
         return forest, position
 
     def _read_on(self, forest: Forest, position: Position) -> tuple[Forest, Position]:
+        """The forest with what is new."""
+        try:
+            return self._read_once(forest, position)
+        except ConnectionLost:
+            # The session was ended between two looks: another one works.
+            return self._read_once(forest, position)
+
+    def _read_once(self, forest: Forest, position: Position) -> tuple[Forest, Position]:
         looked = self._following.read(position.look)
         if looked is not None:
             entries, now = looked
@@ -191,11 +250,6 @@ class Replica:
         return changed, now
 
 
-def _read_everything(connection: Connection) -> tuple[tuple[ForestRows, Vocabulary], Position]:
-    position = start_position(connection)
-    return (read_forest(connection), read_vocabulary(connection)), position
-
-
 def _apply_changes(
     connection: Connection, forest: Forest, position: Position
 ) -> tuple[Forest, Position, int]:
@@ -206,7 +260,7 @@ def _apply_changes(
     changed = _providers(entries, frozenset(ChangeKind) - _VOCABULARY - {ChangeKind.USAGE})
     used = _providers(entries, {ChangeKind.USAGE}) - changed
     if _is_worth_rebuilding(forest, len(changed) + len(used)):
-        return Forest.of(read_forest(connection), forest.vocabulary), position, len(entries)
+        raise JournalLost("so much has changed that this is faster")
     if changed:
         old_roots = forest.root_ids_of(changed)
         forest = forest.with_trees(read_trees(connection, changed, old_roots), old_roots)

@@ -94,6 +94,11 @@ class InventoryColumns:
         row = int(np.searchsorted(self.indexes, index))
         return row if row < len(self.indexes) and self.indexes[row] == index else -1
 
+    def with_capacity(self, capacity: IntColumn) -> InventoryColumns:
+        """The same inventories with another capacity."""
+        room = _room(capacity, self.used, self.max_unit)
+        return replace(self, capacity=capacity, room=room)
+
     def with_used(self, used: IntColumn) -> InventoryColumns:
         """The same inventories with another usage."""
         return replace(self, used=used, room=_room(self.capacity, used, self.max_unit))

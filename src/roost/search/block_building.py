@@ -17,7 +17,7 @@ from roost.search.rows import (
     MembershipRows,
     UsageRows,
 )
-from roost.search.set_table import EMPTY_SET, Member, SetTable
+from roost.search.set_table import EMPTY_SET, Member, TableGrowth
 from roost.search.uuid_column import UuidColumn
 
 # No requested amount reaches it, and the sum of two capacities still fits into a column.
@@ -53,11 +53,11 @@ class _ProviderOrder:
 
 def build_blocks(
     rows: ForestRows,
-    trait_sets: SetTable[int],
-    aggregate_sets: SetTable[str],
+    trait_sets: TableGrowth[int],
+    aggregate_sets: TableGrowth[str],
     sharing_trait: int | None,
 ) -> list[Block]:
-    """Blocks of all these trees. The tables get the sets that they do not have yet."""
+    """Blocks of all these trees, with numbers for their sets."""
     order = _ProviderOrder.of(rows)
     if not len(order.ids):
         return []
@@ -74,11 +74,7 @@ def build_blocks(
         inventories=_OrderedInventories.of(rows.inventories, rows.usages, order),
     )
     # By trait set, whether a provider with that set is a sharing provider.
-    sharing_mask = (
-        trait_sets.with_any([sharing_trait])
-        if sharing_trait is not None
-        else np.zeros(len(trait_sets), np.bool_)
-    )
+    sharing_mask = trait_sets.table.with_any([] if sharing_trait is None else [sharing_trait])
     return [
         _block(columns, first_tree, end_tree, sharing_mask, aggregate_sets)
         for first_tree, end_tree in _block_bounds(columns.starts)
@@ -159,7 +155,7 @@ def _used(
 def _set_numbers(
     rows: MembershipRows,
     order: _ProviderOrder,
-    table: SetTable[Member],
+    sets: TableGrowth[Member],
     parse: Callable[[str], Member],
 ) -> IndexColumn:
     """For each provider, the number of its set."""
@@ -169,7 +165,7 @@ def _set_numbers(
     for text in rows.members:
         if text not in numbers_by_text:
             members = frozenset(parse(member) for member in text.split(","))
-            numbers_by_text[text] = table.set_number(members)
+            numbers_by_text[text] = sets.set_number(members)
     places, known = order.find(rows.provider_ids)
     found = np.fromiter(map(numbers_by_text.__getitem__, rows.members), np.int32, len(rows.members))
     set_numbers[places[known]] = found[known]
@@ -191,7 +187,7 @@ def _block(
     first_tree: int,
     end_tree: int,
     sharing_mask: BoolColumn,
-    aggregate_sets: SetTable[str],
+    aggregate_sets: TableGrowth[str],
 ) -> Block:
     tree_count = end_tree - first_tree
     begin, end = int(columns.starts[first_tree]), int(columns.starts[end_tree])
@@ -224,7 +220,7 @@ def _tree_aggregate_set_numbers(
     aggregate_set_numbers: IndexColumn,
     tree_numbers: IndexColumn,
     tree_count: int,
-    table: SetTable[str],
+    aggregate_sets: TableGrowth[str],
 ) -> IndexColumn:
     set_numbers = np.full(tree_count, EMPTY_SET, np.int32)
     sets_by_tree: dict[int, set[int]] = {}
@@ -237,7 +233,9 @@ def _tree_aggregate_set_numbers(
         set_numbers[tree_number] = (
             next(iter(sets))
             if len(sets) == 1
-            else table.set_number(frozenset().union(*(table[set_number] for set_number in sets)))
+            else aggregate_sets.set_number(
+                frozenset().union(*(aggregate_sets[set_number] for set_number in sets))
+            )
         )
     return set_numbers
 

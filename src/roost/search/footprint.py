@@ -19,10 +19,9 @@ class Basis(NamedTuple):
     """All that the plan for a query takes from a forest. Equal bases make equal plans."""
 
     vocabulary: Vocabulary
+    # A mask of the plan has a value for each of these sets.
     trait_sets: SetTable[int]
     aggregate_sets: SetTable[str]
-    # A mask of the plan has a value for each of these sets, and none for sets that come later.
-    set_counts: tuple[int, int]
     # The tree of in_tree, and the provider of in_subtree, of each request group that has one.
     places: tuple[tuple[TreeRef | None, ProviderRef | None], ...]
 
@@ -33,7 +32,6 @@ class Basis(NamedTuple):
             forest.vocabulary,
             forest.trait_sets,
             forest.aggregate_sets,
-            (len(forest.trait_sets), len(forest.aggregate_sets)),
             tuple(
                 [
                     (

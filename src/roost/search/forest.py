@@ -43,6 +43,7 @@ class Forest:
 
     vocabulary: Vocabulary
     blocks: tuple[Block, ...]
+    # The sets that providers have, and some that providers had. Later forests may have more.
     trait_sets: SetTable[int]
     aggregate_sets: SetTable[str]
     # The sharing providers of all trees.
@@ -54,11 +55,16 @@ class Forest:
     @classmethod
     def of(cls, rows: ForestRows, vocabulary: Vocabulary) -> Forest:
         """The forest of these trees."""
-        trait_sets: SetTable[int] = SetTable()
-        aggregate_sets: SetTable[str] = SetTable()
+        trait_sets, aggregate_sets = SetTable[int]().growth(), SetTable[str]().growth()
         sharing_trait = vocabulary.trait_ids.get(SHARING_TRAIT)
         blocks = build_blocks(rows, trait_sets, aggregate_sets, sharing_trait)
-        return cls(vocabulary, tuple(blocks), trait_sets, aggregate_sets, _sharing_refs(blocks))
+        return cls(
+            vocabulary,
+            tuple(blocks),
+            trait_sets.table,
+            aggregate_sets.table,
+            _sharing_refs(blocks),
+        )
 
     @property
     def provider_count(self) -> int:
@@ -103,9 +109,9 @@ class Forest:
         return replace(self, vocabulary=vocabulary, blocks=blocks)
 
     def with_own_sets(self) -> Forest:
-        """The same trees with tables of sets that no other forest shares.
+        """The same trees with tables of sets whose growth no other forest shares.
 
-        A caller that is not the replica adds its sets there.
+        So the sets of a caller that is not the replica do not outlive its forests.
         """
         return replace(
             self, trait_sets=self.trait_sets.copied(), aggregate_sets=self.aggregate_sets.copied()
@@ -125,9 +131,16 @@ class Forest:
             elif not dropped.all():
                 blocks.append(block.without(dropped))
         sharing_trait = self.vocabulary.trait_ids.get(SHARING_TRAIT)
-        blocks += build_blocks(rows, self.trait_sets, self.aggregate_sets, sharing_trait)
+        trait_sets, aggregate_sets = self.trait_sets.growth(), self.aggregate_sets.growth()
+        blocks += build_blocks(rows, trait_sets, aggregate_sets, sharing_trait)
         blocks = _tidied(blocks)
-        return replace(self, blocks=tuple(blocks), sharing_refs=_sharing_refs(blocks))
+        return replace(
+            self,
+            blocks=tuple(blocks),
+            trait_sets=trait_sets.table,
+            aggregate_sets=aggregate_sets.table,
+            sharing_refs=_sharing_refs(blocks),
+        )
 
     def with_usages(self, usages: UsageRows, provider_ids: Iterable[int]) -> Forest:
         """The same trees; `usages` has all usages of these providers."""

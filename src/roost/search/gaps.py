@@ -107,7 +107,7 @@ class SharingGaps:
             known = by_aggregates.get(member.aggregates, np.inf)
             by_aggregates[member.aggregates] = min(gap, known)
         for aggregates, gap in by_aggregates.items():
-            reached = sets.with_any(aggregates)[: len(smallest)]
+            reached = sets.with_any(aggregates)
             smallest[reached] = np.minimum(smallest[reached], gap)
         return smallest
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from roost.search.columns import BoolColumn
+from roost.search.columns import BoolColumn, IntColumn
 from roost.search.forest import Forest, ProviderRef
 from roost.search.rows import AllocationRows
 from roost.search.tree_room import Amount, TreeRoom
@@ -25,6 +25,7 @@ HoldingPart: TypeAlias = tuple[Amount, ...]
 Tie: TypeAlias = tuple[str, int]
 
 _NO_TIES: frozenset[Tie] = frozenset()
+_ROWS_AT_ONCE = 1024
 # A mask has a byte for each tree.
 _MASKS_MAX = 500
 
@@ -73,20 +74,13 @@ _Piece: TypeAlias = tuple[int, list[HoldingPart], list[int]]
 
 def _by_consumer(room: TreeRoom, rows: AllocationRows) -> Iterator[list[_Piece]]:
     """For each consumer, what it holds from each of its trees."""
-    codes: dict[str, int] = {}
-    all_consumers = np.fromiter(
-        (codes.setdefault(uuid, len(codes)) for uuid in rows.consumers),
-        np.int64,
-        len(rows.consumers),
-    )
-    consumers = all_consumers[room.known]
+    consumers = rows.consumers[room.known]
     classes, used = rows.class_ids[room.known], rows.used[room.known]
     # The root of a tree comes before all below it, so this is also the order of trees.
     order = np.lexsort((classes, room.providers, consumers))
     trees = room.trees[room.providers[order]]
     columns = (consumers[order], trees, room.providers[order], classes[order], used[order])
-    allocations = zip(*(values.tolist() for values in columns), strict=True)
-    for _, held in groupby(allocations, itemgetter(0)):
+    for _, held in groupby(_allocations(columns), itemgetter(0)):
         pieces: list[_Piece] = []
         for (_, tree, provider), amounts in groupby(held, itemgetter(0, 1, 2)):
             if not pieces or pieces[-1][0] != tree:
@@ -95,6 +89,13 @@ def _by_consumer(room: TreeRoom, rows: AllocationRows) -> Iterator[list[_Piece]]
             pieces[-1][1].append(part)
             pieces[-1][2].append(provider)
         yield pieces
+
+
+def _allocations(columns: Sequence[IntColumn]) -> Iterator[tuple[int, ...]]:
+    """The rows of these columns. Only some of them are in memory as objects of Python."""
+    for start in range(0, len(columns[0]), _ROWS_AT_ONCE):
+        some = (values[start : start + _ROWS_AT_ONCE].tolist() for values in columns)
+        yield from zip(*some, strict=True)
 
 
 class SharingTies:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
-import numpy as np
-
 from roost.model.capacity import is_allowed, remaining
-from roost.search.block import Block, InventoryColumns
+from roost.search.block import Block
 from roost.search.checks import RequirementChecks, SetCheck
 from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.gaps import WHOLE_GAP, ForestGaps, SharingGap, provider_gaps
@@ -46,7 +45,11 @@ class TreeLook:
 
     def miss(self, tree: TreeRef) -> Miss | None:
         """What the tree lacks; `None` if the tree has a candidate, or if that is not known."""
-        by_slot = [list(self._slot_lacks(tree, slot)) for slot in self._rules.plan.slots]
+        slots = self._rules.plan.slots
+        by_slot = [
+            list(self._slot_lacks(tree, slot, self._nearest(tree, slot.requirement_index)))
+            for slot in slots
+        ]
         further = [*self._root_lacks(tree), *self._choice_lacks(tree)]
         if not (any(by_slot) or further):
             further += self._togetherness.lacks(self._lone_trees.forest(tree), tree)
@@ -59,8 +62,31 @@ class TreeLook:
             block.uuids[int(block.starts[tree.tree_number])].decode(),
             sum(3 if lack.rule is LackRule.INVENTORY else 1 for lack in lacks),
             sum(map(_shortage, lacks)),
-            (*further, *chain.from_iterable(map(_telling, by_slot))),
+            (*further, *chain.from_iterable(map(self._told, repeat(tree), slots, by_slot))),
         )
+
+    def _told(self, tree: TreeRef, slot: Slot, lacks: list[Lack]) -> list[Lack]:
+        """The lacks of a slot that tell the most.
+
+        Where the nearest provider has no inventory of the only class, a provider that has some
+        tells more, even if it fails more checks. Where no provider has any, nothing else matters.
+        """
+        absent = [lack for lack in lacks if lack.rule is LackRule.INVENTORY]
+        if not absent or len(slot.resources) > 1:
+            return lacks
+        ((class_id, _),) = self._rules.plan.requirements[slot.requirement_index].amounts
+        having = [
+            option
+            for option in self._options(tree, slot.requirement_index)
+            if self._has_inventory(option[1].ref, class_id)
+        ]
+        if having:
+            return list(self._slot_lacks(tree, slot, min(having, key=itemgetter(0))))
+        return [replace(lack, provider=None) for lack in absent]
+
+    def _has_inventory(self, ref: ProviderRef, class_id: int) -> bool:
+        inventory = self._forest.blocks[ref.block_number].inventories.get(class_id)
+        return inventory is not None and inventory.row_of(ref.provider_index) >= 0
 
     def _root_lacks(self, tree: TreeRef) -> Iterator[Lack]:
         checks, block = self._gaps.checks, self._forest.blocks[tree.block_number]
@@ -74,8 +100,11 @@ class TreeLook:
             # They forbid the whole tree to the unsuffixed group.
             yield Lack(LackStage.AGGREGATES, check.rule, "", uuid, aggregates=check.names)
 
-    def _slot_lacks(self, tree: TreeRef, slot: Slot) -> Iterator[Lack]:
-        gap, nearest = self._nearest(tree, slot.requirement_index)
+    def _slot_lacks(
+        self, tree: TreeRef, slot: Slot, option: tuple[float, _Nearest]
+    ) -> Iterator[Lack]:
+        """What a provider lacks for a slot of the tree."""
+        gap, nearest = option
         if not gap:
             return
         checks = self._gaps.checks.requirements[slot.requirement_index]
@@ -94,7 +123,7 @@ class TreeLook:
                 aggregates=tuple(sorted(nearest.lends_via or ())),
             )
             return
-        yield from self._amount_lacks(tree, slot, nearest.ref)
+        yield from self._amount_lacks(slot, nearest.ref)
         for check in _failed(checks.traits, int(block.trait_set_numbers[index])):
             yield Lack(
                 LackStage.TRAITS, check.rule, slot.suffix, uuid, only_class, traits=check.names
@@ -114,25 +143,16 @@ class TreeLook:
         ):
             yield Lack(LackStage.IN_TREE, LackRule.IN_TREE, slot.suffix, uuid, only_class)
 
-    def _amount_lacks(self, tree: TreeRef, slot: Slot, ref: ProviderRef) -> Iterator[Lack]:
+    def _amount_lacks(self, slot: Slot, ref: ProviderRef) -> Iterator[Lack]:
         block = self._forest.blocks[ref.block_number]
         uuid = block.uuids[ref.provider_index].decode()
         amounts = self._rules.plan.requirements[slot.requirement_index].amounts
-        for name, (class_id, amount) in zip(slot.resources, amounts, strict=True):
+        # The amounts of a requirement are cut to what columns can hold.
+        for (name, amount), (class_id, _) in zip(slot.resources.items(), amounts, strict=True):
             inventory = block.inventories.get(class_id)
-            row = None if inventory is None else _row(inventory, ref.provider_index)
-            if inventory is None or row is None:
-                anywhere = self._is_offered(tree, class_id)
-                yield Lack(
-                    LackStage.CLASS,
-                    LackRule.INVENTORY,
-                    slot.suffix,
-                    # A tree that offers nothing of the class has no provider that comes near.
-                    uuid if anywhere or len(slot.resources) > 1 else None,
-                    name,
-                    amount,
-                    0,
-                )
+            row = -1 if inventory is None else inventory.row_of(ref.provider_index)
+            if inventory is None or row < 0:
+                yield Lack(LackStage.CLASS, LackRule.INVENTORY, slot.suffix, uuid, name, amount, 0)
                 continue
             free = max(0, int(remaining(int(inventory.capacity[row]), int(inventory.used[row]))))
             units = UnitRange(
@@ -162,16 +182,6 @@ class TreeLook:
                     free,
                     units=units,
                 )
-
-    def _is_offered(self, tree: TreeRef, class_id: int) -> bool:
-        """Whether a provider of the tree has inventory of the class."""
-        block = self._forest.blocks[tree.block_number]
-        inventory = block.inventories.get(class_id)
-        if inventory is None:
-            return False
-        begin, end = block.starts[tree.tree_number], block.starts[tree.tree_number + 1]
-        first, last = inventory.indexes.searchsorted([begin, end])
-        return bool(first < last)
 
     def _failed_aggregates(
         self, checks: RequirementChecks, block: Block, index: int, nearest: _Nearest
@@ -255,19 +265,6 @@ def _lent(
 
 def _failed(checks: Iterable[SetCheck], set_number: int) -> list[SetCheck]:
     return [check for check in checks if not check.met[set_number]]
-
-
-def _row(inventory: InventoryColumns, index: int) -> int | None:
-    """The row of a provider; `None` if it has no inventory of the class."""
-    row = int(np.searchsorted(inventory.indexes, index))
-    has_row = row < len(inventory.indexes) and inventory.indexes[row] == index
-    return row if has_row else None
-
-
-def _telling(lacks: list[Lack]) -> list[Lack]:
-    """The lacks that tell something: in a tree without the class, no provider comes near."""
-    absent = [lack for lack in lacks if lack.provider is None]
-    return absent or lacks
 
 
 def _shortage(lack: Lack) -> float:

@@ -280,9 +280,4 @@ def _all_of(masks: Iterable[BoolColumn]) -> SetMask:
 
 
 def _both(first: SetMask, second: BoolColumn) -> BoolColumn:
-    if first is None:
-        return second
-    # The table of sets may grow between two masks. No block that is searched has the new sets.
-    shortest = min(len(first), len(second))
-    both: BoolColumn = first[:shortest] & second[:shortest]
-    return both
+    return second if first is None else first & second

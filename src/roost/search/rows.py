@@ -52,8 +52,8 @@ class AllocationRows:
     provider_ids: IntColumn
     class_ids: IntColumn
     used: IntColumn
-    # The uuids of the consumers.
-    consumers: Sequence[str]
+    # A number for each consumer: a uuid would take ten times as much memory.
+    consumers: IntColumn
 
 
 @dataclass(frozen=True, slots=True)

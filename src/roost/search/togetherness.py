@@ -180,12 +180,15 @@ def _capacity_lack(
         for requirement_index in contested.requirement_indexes
         for provider in problem.providers[requirement_index]
     }
+    name = forest.vocabulary.class_names[contested.class_id]
+    slots = (rules.plan.slots[slot] for slot in contested.amount_by_slot)
     return Lack(
         LackStage.TOGETHER,
         LackRule.CAPACITY,
         provider=_uuid(forest, tree, rules, *providers) if len(providers) == 1 else None,
-        resource_class=forest.vocabulary.class_names[contested.class_id],
-        wanted=contested.total,
+        resource_class=name,
+        # The amounts of the rules are cut to what columns can hold.
+        wanted=sum(slot.resources[name] for slot in slots),
         free=sum(_room(forest, tree, rules, each, contested.class_id) for each in providers),
         groups=_suffixes(rules, contested.amount_by_slot),
     )

@@ -157,8 +157,8 @@ class Turn:
         self._works = False
         self.is_very_large = False
         self._is_counted = False
-        # The CPU time of the searching thread at the start. `None` while pieces are made: another
-        # thread may make them.
+        # The CPU time of the searching thread at the start. `None` after the search: another thread
+        # may make the pieces of its answer.
         self._began: float | None = time.thread_time()
         # The same, and for a piece of an answer its start.
         self._work_began = self._began
@@ -166,6 +166,45 @@ class Turn:
         self._slice_ends = 0.0
         # How long the search has waited for others.
         self.waited_seconds = 0.0
+        # The CPU time of the search, after its end, and of all pieces of its answer so far.
+        self.worked_seconds = 0.0
+
+    def count(self) -> None:
+        """Take part as a large search; `TooManySearches` if there are too many."""
+        if not self._is_counted:
+            self._turns.join()
+            self._is_counted = True
+
+    def enter(self) -> None:
+        """Wait in line before the work begins, because it is known to be large."""
+        if not self._works:
+            self.count()
+            self._start()
+
+    def enter_as_very_large(self) -> None:
+        """The same for a search that is known to be very large."""
+        if not self.is_very_large:
+            self.count()
+            self._become_very_large()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave the line for a wait that is none of its own, and enter it again afterwards."""
+        works = self._works
+        if works:
+            self._stop()
+        yield
+        if works:
+            self._start()
+
+    def wait(self, wait: Callable[[float], bool]) -> None:
+        """Wait for anything else before the work begins; the time counts as time in line.
+
+        `wait` gets the seconds that are left, and returns whether these were enough.
+        """
+        assert not self._works, "a search that waits works on nothing"
+        self.count()
+        self._wait_for(wait)
 
     def pause(self) -> None:
         """Wait for other searches, if the slice is over. Called between two pieces of work.
@@ -177,13 +216,19 @@ class Turn:
             return
         if not self._works:
             if self._has_worked(_FREE_SECONDS):
-                self._join()
+                self.enter()
         elif now >= self._slice_ends:
             self._wait_in_line()
         self._pause_at = time.perf_counter() + _LOOK_SECONDS
 
+    def pause_reading(self) -> None:
+        """The same between two reads: what a search reads is none of its work."""
+        self._work_began = time.thread_time()
+        self.pause()
+
     def end(self) -> None:
         """Leave the line, because the search is done."""
+        self._note_work()
         if self._works:
             self._stop()
         if self.is_very_large:
@@ -195,7 +240,7 @@ class Turn:
 
     def pieces(self, pieces: Iterator[T]) -> Iterator[T]:
         """The pieces of a large answer. The caller that takes a piece waits in line for it."""
-        self._began = None
+        self._note_work()
         # The client has the first bytes of the answer, so the pieces wait as long as it takes.
         self._wait_seconds_left = inf
         while True:
@@ -206,17 +251,21 @@ class Turn:
             except StopIteration:
                 return
             finally:
+                self.worked_seconds += time.thread_time() - self._work_began
                 self._stop()
             yield piece
+
+    def _note_work(self) -> None:
+        """The search is done, unless that is known."""
+        if self._began is not None:
+            self.worked_seconds += time.thread_time() - self._began
+            self._began = None
 
     def _wait_in_line(self) -> None:
         if time.thread_time() - self._work_began >= self._work_seconds:
             raise SearchTooLong(f"more than {self._work_seconds} seconds of work")
         if not self.is_very_large and self._has_worked(_VERY_LARGE_SECONDS):
-            self._stop()
-            self._wait_for(self._turns.very_large.enter)
-            self.is_very_large = True
-            self._start()
+            self._become_very_large()
         else:
             try:
                 self._wait_for(self._turns.working.let_pass)
@@ -230,20 +279,22 @@ class Turn:
     def _wait_for(self, wait: Callable[[float], bool]) -> None:
         """Wait in a line; `TooManySearches` if that takes too long."""
         began = time.perf_counter()
-        if not wait(self._wait_seconds_left):
-            raise TooManySearches(f"a large search waited {self._wait_seconds} seconds for others")
+        may_work = wait(self._wait_seconds_left)
         waited = time.perf_counter() - began
         self.waited_seconds += waited
         self._wait_seconds_left -= waited
+        if not may_work:
+            raise TooManySearches(f"a large search waited {self._wait_seconds} seconds for others")
 
     def _has_worked(self, seconds: float) -> bool:
         """Whether the search has used so much CPU time."""
         return self._began is not None and time.thread_time() - self._began >= seconds
 
-    def _join(self) -> None:
-        """Enter the line for the first time."""
-        self._turns.join()
-        self._is_counted = True
+    def _become_very_large(self) -> None:
+        if self._works:
+            self._stop()
+        self._wait_for(self._turns.very_large.enter)
+        self.is_very_large = True
         self._start()
 
     def _start(self) -> None:

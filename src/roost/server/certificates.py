@@ -6,8 +6,8 @@ import logging
 import os
 import ssl
 from dataclasses import dataclass
-from pathlib import Path
 
+from roost.configuration.regular_files import check_regular
 from roost.model.errors import ConfigurationError
 
 _LOG = logging.getLogger(__name__)
@@ -141,7 +141,7 @@ def _refuse_password() -> str:
 
 def _check_readable(name: str) -> None:
     try:
-        Path(name).open("rb").close()
+        check_regular(name)
     except OSError as error:
         raise ConfigurationError(
             f"The file {name} of the TLS options cannot be read: {error.strerror}. Name a file "

@@ -22,6 +22,7 @@ from roost.server.budget import Budget
 from roost.server.incoming import Environ, Incoming
 from roost.server.limit_lines import tell_failed_handshake
 from roost.server.outgoing import CONTINUE
+from roost.server.pieces import UPGRADE, RequestPieces
 from roost.server.states import WITHOUT_EVENTS, Refused, State
 from roost.server.tls_socket import HandshakeFailed, TlsSocket
 
@@ -30,10 +31,10 @@ _LOG = logging.getLogger(__name__)
 _RECEIVE_BYTES = 64 * 1024
 # Bodies up to this size are always let in.
 _SMALL_BODY_BYTES = 64 * 1024
-# Complete requests that a client may send ahead, without waiting for answers.
+# Complete requests that wait for their answers. The bytes of further ones wait as they came.
 _AHEAD_MAX = 64
 _VERSIONS = frozenset({"1.0", "1.1"})
-_UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+_UPGRADE = re.compile(UPGRADE, re.IGNORECASE)
 # The kernel takes no more buffers in one call; answers have two or three.
 _BUFFERS_MAX = 64
 
@@ -47,8 +48,10 @@ class Connection:
         "_incoming",
         "_large_bodies",
         "_limits",
+        "_linger_bytes",
         "_owes_continue",
         "_parser",
+        "_pieces",
         "_unparsed_bytes",
         "deadline",
         "environ",
@@ -96,8 +99,11 @@ class Connection:
         self._limits = limits
         self._large_bodies = large_bodies
         self._parser = httptools.HttpRequestParser(self)
+        self._pieces = RequestPieces()
         self._incoming: Incoming | None = None
         self._body_began = False
+        # How much the server still discards before it closes the connection.
+        self._linger_bytes = limits.max_body_bytes
         # Bytes since the parser last reported progress, for example of a header that does not end.
         self._unparsed_bytes = 0
         self._has_progressed = False
@@ -158,13 +164,26 @@ class Connection:
         if not data:
             return False
         if self.state is State.LINGERING:
-            return True
+            self._linger_bytes -= len(data)
+            return self._linger_bytes > 0 and now < self.deadline
         before = self._incoming is not None, self._body_began
-        self._feed(data)
+        self._pieces.add(data)
+        self._parse()
         # Only bytes that begin a request or its body extend the deadline.
         if (self._incoming is not None, self._body_began) != before:
             self.deadline = now + self.reading_seconds
         return True
+
+    def find_request(self) -> bool:
+        """Whether a complete request waits for its answer. Bytes that have come are parsed."""
+        if not self.requests:
+            self._parse()
+        return bool(self.requests)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the client has sent more than what was answered."""
+        return bool(self.requests or self._pieces)
 
     def send(self, buffers: Sequence[bytes]) -> None:
         """Queue the buffers, and send as much as the client takes now."""
@@ -240,14 +259,32 @@ class Connection:
         if sent:
             self.unsent[0] = self.unsent[0][sent:]
 
+    def _parse(self) -> None:
+        """Find requests in the bytes that have come, as many as may wait for their answers.
+
+        While they wait, no thread reads from the socket. So a client cannot send ahead for ever.
+        """
+        pieces = self._pieces
+        while pieces and len(self.requests) < _AHEAD_MAX and self.refused is None:
+            piece = pieces.take()
+            if not piece:
+                if pieces and self._incoming is None:
+                    # The first bytes of a method have come.
+                    self._begin()
+                return
+            self._feed(piece)
+
     def _feed(self, data: bytes) -> None:
         self._has_progressed = False
-        if self._incoming is None and b"pgrade" in data:
-            data = _without_upgrade(data)
+        if not self._body_began and UPGRADE in data.lower():
+            # A server may ignore the header `Upgrade`. With it, the parser would take the body for
+            # bytes of another protocol.
+            data = _UPGRADE.sub(b"\r\nx-offer:", data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             # After a request such as CONNECT the client speaks another protocol.
+            self._pieces.clear()
             if self.requests:
                 self.requests[-1].keep_alive = False
                 self.wants_lingering = True
@@ -281,9 +318,8 @@ class Connection:
     def on_message_begin(self) -> None:
         """The first byte of a request has come."""
         self._has_progressed = True
-        self._incoming = Incoming()
-        self._body_began = False
-        self.is_new = False
+        if self._incoming is None:
+            self._begin()
 
     def on_url(self, part: bytes) -> None:
         """A part of the target has come."""
@@ -308,7 +344,7 @@ class Connection:
         incoming = self._incoming
         assert incoming is not None
         self._body_began = True
-        incoming.method = self._parser.get_method()
+        incoming.method = self._pieces.method or self._parser.get_method()
         incoming.version = self._parser.get_http_version()
         incoming.keep_alive = self._parser.should_keep_alive()
         self._check_head(incoming.head_size)
@@ -323,9 +359,11 @@ class Connection:
             self._refuse(
                 HTTPStatus.BAD_REQUEST, "The request has more than one Host header.", "protocol"
             )
-        length = headers.get(b"content-length", b"")
-        if length.isdigit() and int(length) > self._limits.max_body_bytes:
-            self._answer_without_body(incoming, int(length))
+        text = headers.get(b"content-length", b"")
+        length = int(text) if text.isdigit() else 0
+        self._pieces.body_left = length
+        if length > self._limits.max_body_bytes:
+            self._answer_without_body(incoming, length)
         elif headers.get(b"expect", b"").lower() == b"100-continue" and not incoming.is_old:
             self._owes_continue = True
             self.let_continue()
@@ -359,15 +397,18 @@ class Connection:
     def on_message_complete(self) -> None:
         """The request is complete."""
         incoming = self._incoming
-        if len(self.requests) >= _AHEAD_MAX:
-            self._refuse(
-                HTTPStatus.BAD_REQUEST,
-                f"More than {_AHEAD_MAX} requests came before an answer. Wait for answers.",
-                "requests ahead",
-            )
+        self._pieces.end_request()
+        self._owes_continue = False
         if incoming is not None and not incoming.too_large and self.refused is None:
             self.requests.append(incoming)
             self._incoming = None
+            self._body_began = False
+
+    def _begin(self) -> None:
+        """The first byte of a request has come."""
+        self._incoming = Incoming()
+        self._body_began = False
+        self.is_new = False
 
     def _answer_without_body(self, incoming: Incoming, size: int) -> None:
         """Let the application word the refusal. The server does not read the rest of the body."""
@@ -376,12 +417,4 @@ class Connection:
         incoming.keep_alive = False
         self.wants_lingering = True
         self.requests.append(incoming)
-
-
-def _without_upgrade(data: bytes) -> bytes:
-    """The bytes without the header `Upgrade`, which a server may ignore.
-
-    With that header the parser would take the body for bytes of another protocol.
-    """
-    head, end, rest = data.partition(b"\r\n\r\n")
-    return _UPGRADE.sub(b"\r\nx-offer:", head) + end + rest
+        self._pieces.clear()

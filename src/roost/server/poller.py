@@ -90,6 +90,7 @@ class Poller:
             end.setblocking(False)
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._stop)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         for number in range(THREADS):
             threading.Thread(target=self._attend, name=f"answer-{number}", daemon=True).start()
         arrivals = Arrivals(self._listeners, wakened)
@@ -212,7 +213,7 @@ class Poller:
 
     def _take_up(self, connection: Connection) -> bool:
         """Answer the next request or refuse the bytes; return whether there was either."""
-        if connection.requests:
+        if connection.find_request():
             connection.state = State.ANSWERING
             self._answer(connection)
         elif connection.refused is not None:
@@ -257,7 +258,7 @@ class Poller:
     def _answer(self, connection: Connection) -> None:
         """Answer the requests that have come, as long as the client takes the answers."""
         try:
-            while connection.requests:
+            while connection.find_request():
                 answer(connection, self._application, lambda: self._stopping)
                 if connection.unsent or connection.stream or not connection.keep_alive:
                     break
@@ -282,7 +283,7 @@ class Poller:
 
     def _go_on(self, connection: Connection) -> None:
         """After a piece of an answer: wait for what comes next."""
-        if connection.requests and connection.stream is None:
+        if connection.has_more and connection.stream is None:
             # The thread that hears that the client can take more answers its next request.
             self._await_reader(connection)
         else:

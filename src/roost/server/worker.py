@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from roost.freed_memory import give_back_memory
 from roost.model.limits import Limits
 from roost.server.certificates import CertificateFiles, Certificates
 from roost.server.exchange import WsgiApplication
@@ -49,8 +50,11 @@ def run_worker(
     _end_with_parent()
     _keep_memory()
     application = load()
-    _give_back_memory()
+    # Reading all providers needs more memory than keeping them.
+    give_back_memory()
     certificates = None if certificate_files is None else Certificates(certificate_files)
+    # From here on clients connect. A stop waits until the poller can give them their answers.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     listeners = [place.listener(certificates if place.speaks_tls else None) for place in places]
     poller = Poller(listeners, application, _within_open_files(limits))
     if watch is not None:
@@ -90,13 +94,6 @@ def _keep_memory() -> None:
     if hasattr(libc, "mallopt"):
         for option, value in _KEEP_MEMORY:
             libc.mallopt(option, value)
-
-
-def _give_back_memory() -> None:
-    """Return free memory once: reading all providers needs more memory than keeping them."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "malloc_trim"):
-        libc.malloc_trim(0)
 
 
 def _end_with_parent() -> None:

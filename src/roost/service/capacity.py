@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from roost.model.consumers import Claim
 from roost.model.inventory import Inventory
+from roost.model.text import whole_number
 from roost.service.errors import Conflict, ConflictCause
 from roost.store.allocations import AllocationRow, InventoryUsage, InventoryUsages
 
@@ -111,8 +112,8 @@ def _check_remaining(found: InventoryUsage, uuid: str, asked: int, held_before: 
         raise Conflict(
             f"{_PREFIX}Unable to create allocation for '{inventory.resource_class}' on "
             f"resource provider '{uuid}'. The requested amount would exceed the capacity. "
-            f"(asked for {asked}; {used_by_others} of {inventory.capacity:g} are in use by other "
-            "consumers)",
+            f"(asked for {asked}; {used_by_others} of {whole_number(inventory.capacity)} are in "
+            "use by other consumers)",
             cause=ConflictCause.CAPACITY,
         )
 

@@ -10,7 +10,7 @@ from roost.search.forest import Forest
 from roost.search.fragmentation import Fragmentation, find_fragmentation
 from roost.search.packing.capacity import Capacity
 from roost.search.packing.finding import find_capacity
-from roost.search.packing.limits import LimitingClass
+from roost.search.packing.limits import Limit
 from roost.service.candidates import check_names
 from roost.service.errors import naming_place
 
@@ -26,14 +26,20 @@ def capacity_of(
     return find_capacity(forest, query, pause=pause)
 
 
-def limit_text(limit: LimitingClass) -> str:
-    """The sentence that tells people what limits a capacity."""
-    if limit.shared:
-        return f"{limit.resource_class} on sharing providers is used up first."
-    return (
-        f"{limit.resource_class} is used up first on {limit.trees} of the {limit.all_trees} "
-        f"{'root' if limit.all_trees == 1 else 'roots'} that hold such a consumer."
-    )
+def limit_text(limit: Limit) -> str:
+    """The sentence that tells people what limits a capacity.
+
+    >>> limit_text(Limit(("VCPU", "DISK_GB"), together=False))
+    'More VCPU or more DISK_GB lets more in, each by itself.'
+    >>> limit_text(Limit(("VCPU", "DISK_GB"), together=True))
+    'More VCPU and DISK_GB together let more in.'
+    """
+    *first, last = limit.resource_classes
+    if not first:
+        return f"More {last} lets more in."
+    if limit.together:
+        return f"More {', '.join(first)} and {last} together let more in."
+    return f"More {', more '.join(first)} or more {last} lets more in, each by itself."
 
 
 def fragmentation_of(

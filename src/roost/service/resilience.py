@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlalchemy import Connection
 
 from roost.search.evacuation import LossOutcome
@@ -17,9 +19,9 @@ _TIES = {
 }
 
 
-def list_all_allocations(connection: Connection) -> AllocationRows:
-    """What all consumers hold, at one moment."""
-    return read_allocations(connection)
+def list_all_allocations(connection: Connection, pause: Callable[[], None]) -> AllocationRows:
+    """What all consumers hold, at the moment of the connection's snapshot."""
+    return read_allocations(connection, pause)
 
 
 def loss_sentence(root: LostRoot, name: str, vocabulary: Vocabulary) -> str:

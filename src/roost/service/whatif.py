@@ -20,7 +20,7 @@ from roost.model.changes import (
 )
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
-from roost.model.text import counted
+from roost.model.text import counted, plain_number
 from roost.search.chosen_candidate import ChosenCandidate
 from roost.search.draft_tree import DraftInventory
 from roost.search.effort import no_pause
@@ -225,7 +225,7 @@ def _check_capacity(subject: str, inventory: DraftInventory) -> None:
         return
     if ratio < 0:
         raise Invalid(
-            f"{subject} would have an allocation_ratio of {ratio}. "
+            f"{subject} would have an allocation_ratio of {plain_number(ratio)}. "
             "Send an `allocation_ratio` of at least 0."
         )
     raise Invalid(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -11,7 +11,7 @@ from roost.model.changes import AddTrees, Change, ChangeInventory, Release, name
 from roost.model.consumers import ConsumerAllocations
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
-from roost.service.errors import ErrorCode, NotFound, naming_place
+from roost.service.errors import ErrorCode, NotFound
 from roost.service.provider_references import resolve_provider
 from roost.store import allocations, inventories
 
@@ -27,25 +27,38 @@ class ChangeFacts:
     # By consumer, where one releases what it holds.
     holdings: Mapping[str, ConsumerAllocations]
 
+    def __or__(self, other: ChangeFacts) -> ChangeFacts:
+        return ChangeFacts(
+            {**self.providers, **other.providers},
+            {**self.inventories, **other.inventories},
+            {**self.holdings, **other.holdings},
+        )
 
-def read_facts(connection: Connection, changes: Sequence[Change]) -> ChangeFacts:
-    """The facts for these changes; `NotFound` if a provider or consumer does not exist."""
+
+NO_FACTS = ChangeFacts({}, {}, {})
+
+
+def read_facts(connection: Connection, change: Change, known: ChangeFacts) -> ChangeFacts:
+    """The facts for one change; `NotFound` if its provider or consumer does not exist.
+
+    `known` has the facts for earlier changes.
+    """
     providers: dict[str, Provider] = {}
     stored: dict[str, tuple[int, Mapping[str, Inventory]]] = {}
     holdings: dict[str, ConsumerAllocations] = {}
-    for position, change in enumerate(changes):
-        with naming_place(f"changes[{position}]"):
-            reference = named_provider(change)
-            if reference is not None and reference not in providers:
-                providers[reference] = resolve_provider(connection, reference)
-            if isinstance(change, AddTrees):
-                root = providers[change.like].root_uuid
-                providers[root] = resolve_provider(connection, root)
-            elif isinstance(change, ChangeInventory):
-                uuid = providers[change.provider].uuid
-                stored[uuid] = inventories.provider_inventories(connection, uuid) or (0, {})
-            elif isinstance(change, Release):
-                holdings[change.consumer] = _holding(connection, change.consumer)
+    reference = named_provider(change)
+    if reference is not None:
+        providers[reference] = known.providers.get(reference) or resolve_provider(
+            connection, reference
+        )
+    if isinstance(change, AddTrees):
+        root = providers[change.like].root_uuid
+        providers[root] = resolve_provider(connection, root)
+    elif isinstance(change, ChangeInventory):
+        uuid = providers[change.provider].uuid
+        stored[uuid] = inventories.provider_inventories(connection, uuid) or (0, {})
+    elif isinstance(change, Release):
+        holdings[change.consumer] = _holding(connection, change.consumer)
     return ChangeFacts(providers, stored, holdings)
 
 

@@ -15,7 +15,10 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
 
+from roost.store.commits import Commit
+from roost.store.errors import says_goodbye
 from roost.store.sessions import raise_translated
+from roost.store.statement_log import log_statements
 from roost.store.statements import BoundStatement, chunks
 from roost.store.watchdog import begin_wait, end_wait
 
@@ -28,7 +31,7 @@ _STATEMENTS_MAX = 64
 _SERVER_LOST = 2013
 
 Rows: TypeAlias = list[Any]
-_Runner: TypeAlias = Callable[[Any, Sequence[BoundStatement], bool], list[Rows]]
+_Runner: TypeAlias = Callable[[Any, Sequence[BoundStatement], Commit | None], list[Rows]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +43,32 @@ class LastBatch:
 
 def fetch_groups(connection: Connection, *groups: Sequence[BoundStatement]) -> list[Rows]:
     """Execute all groups in one batch; for each group, the rows of all its statements."""
-    results = iter(_run(connection, list(chain.from_iterable(groups)), commits=False))
+    results = iter(_run(connection, list(chain.from_iterable(groups))))
     return [[row for _ in group for row in next(results)] for group in groups]
 
 
 def execute_batch(connection: Connection, statements: Sequence[BoundStatement]) -> None:
     """Execute the statements in one batch."""
-    _run(connection, statements, commits=False)
+    _run(connection, statements)
 
 
-def commit_batch(connection: Connection, batch: LastBatch) -> None:
+def commit_batch(connection: Connection, batch: LastBatch, commit: Commit) -> None:
     """Execute the statements and COMMIT in one batch. If one of them fails, none takes effect."""
-    _run(connection, batch.statements, commits=True)
+    try:
+        _run(connection, batch.statements, commit)
+    except Exception as error:
+        commit.note(error)
+        raise
 
 
 def _run(
-    connection: Connection, statements: Sequence[BoundStatement], *, commits: bool
+    connection: Connection, statements: Sequence[BoundStatement], commit: Commit | None = None
 ) -> list[Rows]:
     if not statements:
         return []
     if _LOG.isEnabledFor(logging.DEBUG):
         _LOG.debug("batch: %s", "; ".join(statement.text for statement in statements))
+    log_statements(connection, *(statement.text for statement in statements))
     runner = _runner(connection.dialect.driver)
     results: list[Rows] = []
     for piece in chunks(statements, _STATEMENTS_MAX):
@@ -68,12 +76,18 @@ def _run(
         begin_wait(connection)
         try:
             raw = connection.connection.dbapi_connection
-            results += runner(raw, piece, commits and is_last)
+            results += runner(raw, piece, commit if is_last else None)
         except Exception as error:
-            raise_translated(connection, error)
+            raise_translated(connection, _said_by_server(error))
         finally:
             end_wait(connection)
     return results
+
+
+def _said_by_server(error: Exception) -> Exception:
+    """The server's last error, which psycopg replaces if it cannot leave a pipeline after it."""
+    replaced = error.__context__
+    return replaced if isinstance(replaced, Exception) and says_goodbye(replaced) else error
 
 
 @cache
@@ -85,7 +99,9 @@ def _runner(driver: str) -> _Runner:
     return _run_as_one_text if driver == "pymysql" else _run_one_by_one
 
 
-def _run_one_by_one(raw: Any, statements: Sequence[BoundStatement], commits: bool) -> list[Rows]:
+def _run_one_by_one(
+    raw: Any, statements: Sequence[BoundStatement], commit: Commit | None
+) -> list[Rows]:
     """For SQLite, which has no round trips, and for drivers without batches."""
     results = []
     cursor = raw.cursor()
@@ -93,14 +109,17 @@ def _run_one_by_one(raw: Any, statements: Sequence[BoundStatement], commits: boo
         for text, parameters in statements:
             cursor.execute(text, parameters)
             results.append(cursor.fetchall() if cursor.description else [])
-        if commits:
+        if commit is not None:
+            commit.is_sent = True
             raw.commit()
     finally:
         cursor.close()
     return results
 
 
-def _run_in_pipeline(raw: Any, statements: Sequence[BoundStatement], commits: bool) -> list[Rows]:
+def _run_in_pipeline(
+    raw: Any, statements: Sequence[BoundStatement], commit: Commit | None
+) -> list[Rows]:
     """For psycopg: the server skips all statements, and COMMIT, after one that fails."""
     cursors = []
     with raw.pipeline():
@@ -108,25 +127,29 @@ def _run_in_pipeline(raw: Any, statements: Sequence[BoundStatement], commits: bo
             cursor = raw.cursor()
             cursor.execute(text, parameters)
             cursors.append(cursor)
-        if commits:
+        if commit is not None:
+            commit.is_sent = True
             raw.commit()
     return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
 
-def _run_as_one_text(raw: Any, statements: Sequence[BoundStatement], commits: bool) -> list[Rows]:
+def _run_as_one_text(
+    raw: Any, statements: Sequence[BoundStatement], commit: Commit | None
+) -> list[Rows]:
     """For PyMySQL: the server executes nothing after a statement that fails."""
     results: list[Rows] = []
     cursor = raw.cursor()
     try:
         texts = [cursor.mogrify(text, parameters) for text, parameters in statements]
-        if commits:
+        if commit is not None:
             texts.append("COMMIT")
+            commit.is_sent = True
         cursor.execute(";".join(texts))
         for number in range(len(statements)):
             if number:
                 _require_next(raw, cursor)
             results.append(list(cursor.fetchall()) if cursor.description else [])
-        if commits:
+        if commit is not None:
             _require_next(raw, cursor)
             raw.is_idle = True
     finally:

@@ -6,29 +6,19 @@ import os
 import stat
 from collections.abc import Iterator
 
-import os_resource_classes
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection
+from sqlalchemy import Connection
 
 from roost.store.errors import REPAIR_COMMAND, SYNC_COMMAND
 from roost.store.findings import Finding, Level
 from roost.store.reference_checks import reference_checks
 from roost.store.row_checks import RowCheck
+from roost.store.row_rules import class_id_fault
 from roost.store.schema import SchemaState, SchemaStatus, read_status
 from roost.store.state_checks import check_triggers, state_checks
 from roost.store.table_checks import check_indexes, check_storage, check_tables, has_types
-from roost.store.tables import (
-    allocations,
-    consumers,
-    inventories,
-    metadata,
-    placement_aggregates,
-    projects,
-    resource_classes,
-    resource_providers,
-    users,
-)
-from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
+from roost.store.tables import metadata, resource_classes, resource_providers
+from roost.store.value_checks import value_checks
 
 
 def check_database(connection: Connection) -> tuple[Finding, ...]:
@@ -45,17 +35,19 @@ def check_database(connection: Connection) -> tuple[Finding, ...]:
         return (*findings, check_triggers(connection))
     findings += [check_indexes(connection, revision), check_storage(connection)]
     with_types = has_types(revision)
-    for check in (
-        *_row_checks(connection.dialect.name),
+    checks = (
+        *_provider_checks(),
         *reference_checks(with_types=with_types),
-    ):
-        findings.append(check.run(connection))
+        *value_checks(connection.dialect.name, with_types=with_types),
+    )
+    findings += [check.run(connection) for check in checks]
     findings.append(_check_standard_classes(connection))
     if connection.dialect.name == "postgresql":
         findings.append(_check_sequences(connection))
     if connection.dialect.name == "sqlite":
         findings.append(_check_file_mode(str(connection.engine.url.database)))
-    return (*findings, *state_checks(connection, with_types=with_types))
+    can_load = not any(finding.level is Level.FAILURE for finding in findings)
+    return (*findings, *state_checks(connection, with_types=with_types, can_load=can_load))
 
 
 def _check_revisions(status: SchemaStatus) -> Finding:
@@ -81,19 +73,6 @@ def _check_revisions(status: SchemaStatus) -> Finding:
             "Upgrade this server to the newer version of Roost.",
         )
     return Finding(name, Level.WARNING, f"{found}; wanted are {wanted}", f"Run: {SYNC_COMMAND}")
-
-
-def _row_checks(dialect: str) -> Iterator[RowCheck]:
-    yield from _provider_checks()
-    yield from _allocation_checks()
-    for table, name in ((consumers, "consumer"), (placement_aggregates, "aggregate")):
-        yield RowCheck(
-            f"{name} uuids",
-            Level.WARNING,
-            sa.select(table.c.uuid).where(_is_not_canonical(table.c.uuid, dialect)),
-            f"{name}s with a uuid that is not in lower case with dashes",
-            "No action is necessary: the service finds a uuid in all spellings.",
-        )
 
 
 def _provider_checks() -> Iterator[RowCheck]:
@@ -147,94 +126,14 @@ def _provider_checks() -> Iterator[RowCheck]:
     )
 
 
-def _allocation_checks() -> Iterator[RowCheck]:
-    yield RowCheck(
-        "allocation consumers",
-        Level.FAILURE,
-        sa.select(allocations.c.consumer_id)
-        .distinct()
-        .join_from(
-            allocations, consumers, consumers.c.uuid == allocations.c.consumer_id, isouter=True
-        )
-        .where(consumers.c.id.is_(None)),
-        "consumers with allocations, which count as used, but without a row in consumers",
-        f"Run: {REPAIR_COMMAND}",
-    )
-    yield RowCheck(
-        "consumer owners",
-        Level.FAILURE,
-        sa.select(consumers.c.uuid)
-        .join_from(consumers, projects, projects.c.id == consumers.c.project_id, isouter=True)
-        .join(users, users.c.id == consumers.c.user_id, isouter=True)
-        .where(sa.or_(projects.c.id.is_(None), users.c.id.is_(None))),
-        "consumers whose project or user has no row in projects or users",
-        "Set project_id and user_id of these consumers to existing rows.",
-    )
-    yield RowCheck(
-        "allocation inventories",
-        Level.FAILURE,
-        sa.select(allocations.c.consumer_id)
-        .distinct()
-        .join_from(
-            allocations,
-            inventories,
-            sa.and_(
-                inventories.c.resource_provider_id == allocations.c.resource_provider_id,
-                inventories.c.resource_class_id == allocations.c.resource_class_id,
-            ),
-            isouter=True,
-        )
-        .where(inventories.c.id.is_(None)),
-        "consumers with allocations of which there is no inventory",
-        "Delete the allocations of these consumers, or give the providers the inventories back.",
-    )
-    in_use = sa.union(
-        sa.select(inventories.c.resource_class_id), sa.select(allocations.c.resource_class_id)
-    ).subquery()
-    yield RowCheck(
-        "resource classes in use",
-        Level.FAILURE,
-        sa.select(in_use.c.resource_class_id)
-        .join_from(
-            in_use,
-            resource_classes,
-            resource_classes.c.id == in_use.c.resource_class_id,
-            isouter=True,
-        )
-        .where(resource_classes.c.id.is_(None)),
-        "resource class ids that inventories or allocations use but that have no row",
-        "Insert the missing rows into resource_classes. (The service inserts the standard ones, "
-        "below 10000, when it starts.)",
-    )
-
-
-def _is_not_canonical(uuid: ColumnElement[str], dialect: str) -> ColumnElement[bool]:
-    lower: ColumnElement[str] = sa.func.lower(uuid)
-    if dialect in ("mysql", "mariadb"):
-        # The default collations ignore case.
-        differs = sa.cast(uuid, sa.LargeBinary) != sa.cast(lower, sa.LargeBinary)
-    else:
-        differs = uuid != lower
-    return sa.or_(differs, uuid.not_like("________-____-____-____-____________"))
-
-
 def _check_standard_classes(connection: Connection) -> Finding:
     """Check that the id of each standard class is its position in the library.
 
     Rows may be missing, because the service inserts them at its start. A newer library may have
     inserted further rows.
     """
-    standard = os_resource_classes.STANDARDS
     rows = connection.execute(sa.select(resource_classes.c.id, resource_classes.c.name)).all()
-    wrong = []
-    for id_, name in rows:
-        if name in standard:
-            if standard.index(name) != id_:
-                wrong.append(f"{name} has the id {id_} instead of {standard.index(name)}")
-        elif id_ < len(standard):
-            wrong.append(f"{name} has the id {id_}, which is that of {standard[id_]}")
-        elif id_ < FIRST_CUSTOM_CLASS_ID and name.startswith("CUSTOM_"):
-            wrong.append(f"{name} has the id {id_}, which is below {FIRST_CUSTOM_CLASS_ID}")
+    wrong = [fault for id_, name in rows if (fault := class_id_fault(id_, str(name))) is not None]
     if not wrong:
         return Finding("standard resource classes", Level.OK, "all ids are right")
     return Finding(

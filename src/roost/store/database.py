@@ -16,17 +16,17 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, Operationa
 from roost.metrics.catalogue import RETRIES
 from roost.store.availability import Availability
 from roost.store.batches import LastBatch, commit_batch
+from roost.store.commits import Commit
 from roost.store.engines import open_engine
 from roost.store.errors import (
     ConnectionLost,
     Contention,
-    DatabaseSilent,
+    DatabaseAway,
     OutcomeUnknown,
     Retry,
     WriteRefused,
     is_read_only,
     is_transient,
-    leaves_outcome_open,
     reason_of,
     retry_cause,
 )
@@ -83,7 +83,7 @@ class DatabaseOptions:
 
 
 class Database:
-    """Pools of connections, and the ways to use them: `read`, `snapshot` and `write`.
+    """Pools of connections, and the ways to use them: `read`, `snapshot`, `survey` and `write`.
 
     Each calls a function with a connection as its first argument. The function may be called
     several times, so it must have no effects outside the database.
@@ -98,17 +98,20 @@ class Database:
         self.reader = open_engine(self.url, options, reads_only=True)
         # One connection outside the pools: slow reads must not delay the reader of the journal.
         self.follower = open_engine(self.url, _of_follower(options), reads_only=True)
+        # Another one, which is open only during a survey.
+        self.surveyor = open_engine(self.url, _of_follower(options), reads_only=True)
         connections_max, seconds = _connections_max(options), options.pool_timeout_seconds
         self.writers, self.readers = (
             Doorway(engine, connections_max, seconds, kept_max=options.pool_size or POOL_SIZE)
             for engine in (self.engine, self.reader)
         )
         self.followers = Doorway(self.follower, 0, 0, kept_max=1)
+        self.surveyors = Doorway(self.surveyor, 1, seconds)
         self.availability = Availability(
             lambda: self.probe(lambda new: new.exec_driver_sql("SELECT 1").close()),
             options.wait_seconds,
         )
-        for engine in (self.engine, self.reader, self.follower):
+        for engine in (self.engine, self.reader, self.follower, self.surveyor):
             self.availability.guard(engine)
         self.gate = (
             WriteGate(f"{self.url.database}-writer", WRITE_SECONDS_MAX)
@@ -133,6 +136,14 @@ class Database:
         """What `work` returns, which only reads; all its statements see the same moment."""
         return self._with_fresh_connection(lambda: self._read_moment(work, *args, **kwargs))
 
+    def survey(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `work` returns, which reads very much; all its statements see the same moment.
+
+        A survey has a connection to itself, so it holds none of those that all requests share.
+        There is one survey at a time. Its work may wait between two statements.
+        """
+        return self._with_fresh_connection(lambda: self._survey_once(work, *args, **kwargs))
+
     def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, after all of its writes are durable; or none of them is.
 
@@ -140,9 +151,10 @@ class Database:
         `options.attempts` attempts, `Contention` is raised. A violated unique key is a lost race:
         work looks before it inserts, so the next attempt finds the row and raises the right error.
 
-        A connection that is lost before COMMIT has written nothing, so `work` runs again. One that
-        is lost during COMMIT raises `OutcomeUnknown`, and `work` does not run again. Work that
-        returns a `LastBatch` saves a round trip: the database executes it together with COMMIT.
+        A connection that is lost before COMMIT has written nothing, so `work` runs again. After
+        COMMIT was sent, an error by which the database does not refuse raises `OutcomeUnknown`, and
+        `work` does not run again. Work that returns a `LastBatch` saves a round trip: the database
+        executes it together with COMMIT.
         """
         deadline = time.monotonic() + WRITE_SECONDS_MAX
         last: Exception | None = None
@@ -170,7 +182,12 @@ class Database:
 
     def doorways(self) -> dict[str, Doorway]:
         """The ways to connections, by what they are for."""
-        return {"write": self.writers, "read": self.readers, "journal": self.followers}
+        return {
+            "write": self.writers,
+            "read": self.readers,
+            "journal": self.followers,
+            "survey": self.surveyors,
+        }
 
     def writer_turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
         """The turn of this writer, where writers queue; `Busy` after the deadline."""
@@ -223,12 +240,22 @@ class Database:
         with self._session(self.readers) as connection:
             return in_one_moment(connection, work, *args, **kwargs)
 
+    def _survey_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self.surveyors.enter()
+        try:
+            with self._session(Doorway(self.surveyor, 0, 0)) as connection:
+                return in_one_moment(connection, work, *args, **kwargs)
+        finally:
+            # Surveys are rare. Between them the server has a connection less.
+            self.surveyor.dispose()
+            self.surveyors.leave()
+
     def _read_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._session(self.readers) as connection:
             return work(connection, *args, **kwargs)
 
     def _write_once(self, deadline: float, work: Callable[[Connection], T]) -> T:
-        commits = False
+        commit = Commit()
         try:
             with (
                 self.writer_turn(deadline),
@@ -236,25 +263,24 @@ class Database:
                 connection.begin(),
             ):
                 result = work(connection)
-                commits = True
                 if isinstance(result, LastBatch):
-                    commit_batch(connection, result)
+                    commit_batch(connection, result, commit)
+                commit.is_sent = True
             return result
-        except (ConnectionLost, DatabaseSilent) as error:
-            if not commits:
-                raise
-            raise OutcomeUnknown(str(error)) from error
-        except InternalError as error:
-            if is_read_only(error):
+        except Exception as error:
+            if commit.leaves_open(error):
+                lost = isinstance(error, DatabaseAway)
+                raise OutcomeUnknown(reason_of(error), lost=lost) from error
+            if _is_refused(error):
                 raise WriteRefused(reason_of(error)) from error
             raise
-        except OperationalError as error:
-            if commits and leaves_outcome_open(error):
-                raise OutcomeUnknown(reason_of(error)) from error
-            if is_transient(error):
-                raise
-            # The server has rolled the transaction back: it said so by its error.
-            raise WriteRefused(reason_of(error)) from error
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether the database refuses to write, and another attempt would not help."""
+    if isinstance(error, OperationalError):
+        return not is_transient(error)
+    return isinstance(error, InternalError) and is_read_only(error)
 
 
 def _connections_max(options: DatabaseOptions) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -16,6 +17,7 @@ from sqlalchemy.engine import URL
 from roost.store.pymysql_connections import use_sparing_connections
 from roost.store.sessions import raise_translated
 from roost.store.sqlite_file import watch_file
+from roost.store.statement_log import log_for_engine, log_statements
 from roost.store.triggers.mysql import MARK_CONNECTION
 from roost.store.triggers.postgresql import APPLICATION_NAME
 from roost.store.triggers.sqlite import leave_triggers_out
@@ -24,6 +26,8 @@ from roost.store.watchdog import make_watchable
 if TYPE_CHECKING:
     from roost.store.database import DatabaseOptions
 
+_BEGIN = "BEGIN IMMEDIATE"
+_SET_MODE = "SET SESSION sql_mode = %s"
 _LOCK_SECONDS_MAX = 10
 # The server ends a transaction that a stopped process leaves open.
 _IDLE_SECONDS_MAX = 60
@@ -88,18 +92,22 @@ def _with_charset(url: URL) -> URL:
 def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: bool) -> None:
     watch_file(engine, str(engine.url.database))
 
+    def execute(dbapi_connection: Any, text: str) -> None:
+        log_for_engine(engine, text)
+        dbapi_connection.execute(text)
+
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, _record: Any) -> None:
         # The driver must not begin transactions by itself. It would begin a read transaction, whose
         # first write fails if another connection has written since.
         dbapi_connection.isolation_level = None
-        dbapi_connection.execute(f"PRAGMA busy_timeout = {_LOCK_SECONDS_MAX * 1000}")
+        execute(dbapi_connection, f"PRAGMA busy_timeout = {_LOCK_SECONDS_MAX * 1000}")
         if not options.sqlite_keeps_mode:
-            _use_write_ahead_log(dbapi_connection)
+            _use_write_ahead_log(lambda text: execute(dbapi_connection, text))
         leave_triggers_out(dbapi_connection)
         # With FULL, an acknowledged claim survives a power failure.
         mode = "FULL" if options.sqlite_synchronous else "OFF"
-        dbapi_connection.execute(f"PRAGMA synchronous = {mode}")
+        execute(dbapi_connection, f"PRAGMA synchronous = {mode}")
 
     if reads_only:
         return
@@ -107,13 +115,14 @@ def _prepare_sqlite(engine: Engine, options: DatabaseOptions, *, reads_only: boo
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         # Not through SQLAlchemy, which takes longer than the statement.
+        log_statements(connection, _BEGIN)
         try:
-            connection.connection.execute("BEGIN IMMEDIATE")
+            connection.connection.execute(_BEGIN)
         except sqlite3.Error as error:
             raise_translated(connection, error)
 
 
-def _use_write_ahead_log(dbapi_connection: Any) -> None:
+def _use_write_ahead_log(execute: Callable[[str], None]) -> None:
     """Let readers and the writer work at the same time.
 
     The first connection to a new file switches its mode. SQLite ignores the busy timeout there: it
@@ -122,7 +131,7 @@ def _use_write_ahead_log(dbapi_connection: Any) -> None:
     deadline = time.monotonic() + _LOCK_SECONDS_MAX
     while True:
         try:
-            dbapi_connection.execute("PRAGMA journal_mode = WAL")
+            execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
@@ -133,9 +142,14 @@ def _use_write_ahead_log(dbapi_connection: Any) -> None:
 def _prepare_postgresql(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, _record: Any) -> None:
+        texts = (
+            f"SET lock_timeout = '{_LOCK_SECONDS_MAX}s'",
+            f"SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS_MAX}s'",
+        )
+        log_for_engine(engine, *texts, "COMMIT")
         with dbapi_connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = '{_LOCK_SECONDS_MAX}s'")
-            cursor.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS_MAX}s'")
+            for text in texts:
+                cursor.execute(text)
         dbapi_connection.commit()
 
 
@@ -149,13 +163,16 @@ def _prepare_mysql(engine: Engine, options: DatabaseOptions) -> None:
     def configure(dbapi_connection: Any, _record: Any) -> None:
         # PyMySQL has no other way to a longer timeout for answers than for the greeting.
         dbapi_connection._read_timeout = _answer_seconds(options)
-        cursor = dbapi_connection.cursor()
-        cursor.execute("SET SESSION sql_mode = %s", (",".join(modes),))
-        # Only MariaDB reads the comment. MySQL has no such limit.
-        cursor.execute(
+        texts = (
+            # Only MariaDB reads the comment. MySQL has no such limit.
             f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS_MAX}"
-            f" /*M!100300 , SESSION idle_transaction_timeout = {_IDLE_SECONDS_MAX} */"
+            f" /*M!100300 , SESSION idle_transaction_timeout = {_IDLE_SECONDS_MAX} */",
+            # Triggers leave this connection out, because Roost writes its own journal.
+            MARK_CONNECTION,
         )
-        # Triggers leave this connection out, because Roost writes its own journal.
-        cursor.execute(MARK_CONNECTION)
+        log_for_engine(engine, _SET_MODE, *texts)
+        cursor = dbapi_connection.cursor()
+        cursor.execute(_SET_MODE, (",".join(modes),))
+        for text in texts:
+            cursor.execute(text)
         cursor.close()

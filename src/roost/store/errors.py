@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
+import sqlite3
+
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+)
 
 from roost.model.errors import OperatorError
 
@@ -15,10 +24,12 @@ REPAIR_COMMAND = "roost db sync --repair"
 _POSTGRESQL_TRANSIENT = frozenset({"40001", "40P01", "57014"})
 # MySQL and MariaDB: deadlock, record changed since last read, statement cancelled.
 _MYSQL_TRANSIENT = frozenset({1213, 1020, 1317})
-_MYSQL_ERROR_DURING_COMMIT = 1180
 # The server ends its sessions, or is not ready for clients. 1047 comes from a node of Galera.
-_POSTGRESQL_GONE = frozenset({"57P01", "57P02", "57P03"})
+_POSTGRESQL_GONE = "57P"
+_POSTGRESQL_ENDING = frozenset({"FATAL", "PANIC"})
 _MYSQL_GONE = frozenset({1047, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927})
+# The errors of the drivers themselves, which also raise errors with the code 0 or without a code.
+_MYSQL_DRIVER_CODES = range(2000, 3000)
 
 _POSTGRESQL_READ_ONLY = "25006"
 
@@ -62,7 +73,20 @@ class DatabaseSilent(DatabaseAway):
 
 
 class OutcomeUnknown(DatabaseAway):
-    """A connection was lost during COMMIT: the write took effect, or it did not."""
+    """COMMIT was sent and not answered clearly: the write took effect, or it did not."""
+
+    def __init__(self, text: str, *, lost: bool = True) -> None:
+        """`lost` says whether the connection was lost, or the database failed otherwise."""
+        super().__init__(text)
+        self.lost = lost
+
+    @property
+    def explanation(self) -> str:
+        """The text with what to do."""
+        return (
+            f"The last write to the database may have been carried out or not: {self}. Check that "
+            "the server runs, and look before you repeat the write."
+        )
 
 
 class WriteRefused(OperatorError):
@@ -110,14 +134,38 @@ def is_lost(error: Exception) -> bool:
     return (
         error.connection_invalidated
         or isinstance(error, InterfaceError)
-        or sqlstate_of(error) in _POSTGRESQL_GONE
-        or mysql_code_of(error) in _MYSQL_GONE
+        or ends_session(error)
+        or _is_of_driver(error)
     )
 
 
-def leaves_outcome_open(error: DBAPIError) -> bool:
-    """Whether the server does not say if the transaction took effect at its COMMIT."""
-    return mysql_code_of(error) == _MYSQL_ERROR_DURING_COMMIT
+def ends_session(error: DBAPIError) -> bool:
+    """Whether the server ends the session with this error."""
+    return mysql_code_of(error) in _MYSQL_GONE or says_goodbye(error.orig)
+
+
+def says_goodbye(original: BaseException | None) -> bool:
+    """Whether PostgreSQL ends the session with this error of its driver."""
+    severity = getattr(getattr(original, "diag", None), "severity_nonlocalized", None)
+    return severity in _POSTGRESQL_ENDING or (_sqlstate(original) or "").startswith(
+        _POSTGRESQL_GONE
+    )
+
+
+def server_code_of(error: DBAPIError) -> object:
+    """The code by which a server names its error; `None` if the driver itself raised the error."""
+    code = mysql_code_of(error)
+    is_of_server = isinstance(code, int) and code > 0 and code not in _MYSQL_DRIVER_CODES
+    return sqlstate_of(error) or (code if is_of_server else None)
+
+
+def _is_of_driver(error: DBAPIError) -> bool:
+    """Whether the driver of a server failed by itself: it no longer understands the server."""
+    return (
+        isinstance(error, (OperationalError, InternalError))
+        and not isinstance(error.orig, sqlite3.Error)
+        and server_code_of(error) is None
+    )
 
 
 def reason_of(error: BaseException) -> str:
@@ -134,8 +182,12 @@ def reason_of(error: BaseException) -> str:
 
 def sqlstate_of(error: DBAPIError) -> str | None:
     """The code of an error of PostgreSQL; `None` for other databases."""
+    return _sqlstate(error.orig)
+
+
+def _sqlstate(original: BaseException | None) -> str | None:
     # psycopg 3 calls it sqlstate, psycopg2 pgcode.
-    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    return getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
 
 
 def mysql_code_of(error: DBAPIError) -> object:

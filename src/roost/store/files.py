@@ -26,7 +26,7 @@ def database_file(database: Database) -> Path | None:
 
 
 def prepare_file(database: Database) -> None:
-    """Make the directory of a new file; refuse an existing file that cannot be used."""
+    """Make the directory of a new file; refuse a file or a file system that cannot be used."""
     file = database_file(database)
     if file is None:
         return
@@ -44,6 +44,8 @@ def prepare_file(database: Database) -> None:
             f"The database file {file} cannot be made: this user may not write the directory "
             f"{file.parent}. Let this user write it, or name another file."
         )
+    if database.gate is not None:
+        database.gate.probe()
 
 
 def require_file(database: Database) -> None:

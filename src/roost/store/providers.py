@@ -47,7 +47,7 @@ PROVIDERS: Select[Any] = select(
 _BY_UUID = Query(PROVIDERS.where(resource_providers.c.uuid == bindparam("uuid")))
 _BY_ID = Query(PROVIDERS.where(resource_providers.c.id == bindparam("id")))
 _BY_NAME = Query(PROVIDERS.where(resource_providers.c.name == bindparam("name")))
-_NAMES = Statement(
+_NAMES = Query(
     lambda uuids: select(resource_providers.c.uuid, resource_providers.c.name).where(
         resource_providers.c.uuid.in_(uuids)
     ),
@@ -149,7 +149,7 @@ def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
 
 def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
     """The names of those of the providers that exist, by uuid."""
-    return dict(tuple(row) for row in _NAMES.rows(connection, uuids))
+    return dict(_NAMES.fetch_members(connection, uuids))
 
 
 def any_exists(connection: Connection) -> bool:

@@ -22,6 +22,7 @@ from roost.store.errors import (
     reason_of,
 )
 from roost.store.sqlite_file import currency_check
+from roost.store.statement_log import log_statements
 from roost.store.watchdog import (
     begin_opening,
     begin_wait,
@@ -145,7 +146,7 @@ class Session:
         "_renewals",
         "_seconds",
         "_since",
-        "_watch",
+        "watch",
     )
 
     def __init__(
@@ -172,13 +173,13 @@ class Session:
         except BaseException:
             doorway.leave()
             raise
-        self._watch = begin_watch(self._connection, self._seconds)
+        self.watch = begin_watch(self._connection, self._seconds)
         return self._connection
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         connection, doorway = self._connection, self._doorway
         try:
-            end_watch(self._watch)
+            end_watch(self.watch)
             if error is None and doorway.keep(connection, self._since, self._renewals):
                 return
             try:
@@ -203,7 +204,7 @@ class Session:
             connection.invalidate(error)
         # The server may have been restarted: then all of its connections are lost.
         self._doorway.renew()
-        if self._watch is None or not self._watch.expired:
+        if self.watch is None or not self.watch.expired:
             raise ConnectionLost(f"the connection was lost: {reason_of(error)}") from error
         if self._availability is not None:
             self._availability.note_silence()
@@ -229,6 +230,7 @@ def fetch_directly(
     connection: Connection, statement: str, parameters: Sequence[Any]
 ) -> Sequence[Any]:
     """All rows of a statement, from the driver itself; its errors are raised as SQLAlchemy's."""
+    log_statements(connection, statement)
     cursor = connection.connection.cursor()
     try:
         begin_wait(connection)

@@ -128,20 +128,22 @@ class SharedCommits:
         try:
             self._write(deadline, lambda connection: self._do_all(connection, group))
         except OutcomeUnknown as error:
-            # Each work may have taken effect, so none is done again.
-            for writer in group[1:]:
-                writer.error = error
-                writer.wake(_NextAction.TAKE_RESULT)
+            _leave_open(group[1:], error)
             raise
-        except BaseException as error:
+        except Exception:
             followers = group[1:]
             for writer in followers:
                 # The refusals as well: they may rest on works that are undone now.
                 writer.wake(_NextAction.WRITE_ALONE)
-            if not followers or not isinstance(error, Exception):
+            if not followers:
                 raise
             # The failure may be that of another work.
             return self._write(deadline, own.work)
+        except BaseException:
+            # An exit of this thread, perhaps during COMMIT.
+            text = "the thread that wrote for several requests has ended"
+            _leave_open(group[1:], OutcomeUnknown(text, lost=False))
+            raise
         else:
             for writer in group[1:]:
                 writer.wake(_NextAction.TAKE_RESULT)
@@ -177,3 +179,10 @@ class SharedCommits:
                 self._is_led = False
                 return None
             return self._writers.popleft()
+
+
+def _leave_open(writers: list[_Writer], error: OutcomeUnknown) -> None:
+    """Tell the writers that their works may have taken effect: none of them is done again."""
+    for writer in writers:
+        writer.error = error
+        writer.wake(_NextAction.TAKE_RESULT)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import logging
 import os
+import random
 import struct
 import threading
 import time
@@ -14,12 +17,21 @@ from contextlib import contextmanager, suppress
 from roost.store.errors import Busy, DatabaseUnusable
 from roost.store.sqlite_file import FileIdentity, identity
 
+_LOG = logging.getLogger(__name__)
+
 _POLL_SECONDS = 0.001
 # After this number of looks at an open gate, the waiters in front count as asleep: their process is
 # stopped, or too busy to enter.
 _OPEN_LOOKS_MAX = 30
 _LOOK_AT_FILE_SECONDS = 1
 _OPEN = os.O_RDWR | os.O_CLOEXEC
+# Another process has locked a byte. Every other error means that the file system has no such locks.
+_LOCKED = (errno.EAGAIN, errno.EACCES)
+# A thread that finds so many bytes locked, each of another moment, has met a file system that locks
+# nothing and refuses everything.
+_MOMENTS_MAX = 1000
+# Bytes that no writer locks: the clock does not get there.
+_PROBED_BYTES = range(1 << 62, (1 << 63) - 1)
 # The structure `flock` of the operating system: type, whence, first byte, length, process.
 _FLOCK = struct.Struct("hhqqi0q")
 
@@ -69,6 +81,24 @@ class WriteGate:
         finally:
             self._leave(waiter)
 
+    def probe(self) -> None:
+        """Raise `DatabaseUnusable` unless two processes would keep each other out."""
+        byte = random.choice(_PROBED_BYTES)
+        files: list[int] = []
+        try:
+            # Two openings of a file keep each other out as two processes do.
+            files += [_open_beside_database(self._path)]
+            files += [_open_beside_database(self._path)]
+            found = [_lock_bytes(file, byte, byte) for file in files]
+        except OSError as error:
+            raise _unlockable(self._path, error) from error
+        finally:
+            for file in files:
+                os.close(file)
+        if found != [True, False]:
+            reason = "its locks keep no process out" if found[0] else "every byte is locked"
+            raise _unlockable(self._path, OSError(errno.ENOLCK, reason))
+
     def close(self) -> None:
         """Close the file. The next writer opens it again."""
         with self._lock:
@@ -78,13 +108,10 @@ class WriteGate:
         with self._lock:
             file = self._opened()
             alone = not self._waiters
-            while True:
-                arrived = time.monotonic_ns()
-                is_inside = alone and _lock_bytes(file, 0, arrived)
-                # A writer may have locked this byte just now. Then the thread tries the byte of the
-                # next moment.
-                if is_inside or _lock_bytes(file, arrived, arrived):
-                    break
+            try:
+                arrived, is_inside = _arrival(file, alone=alone)
+            except OSError as error:
+                raise _unlockable(self._path, error) from error
             waiter = _Waiter(file, arrived, is_inside)
             if not alone:
                 waiter.is_first.acquire()
@@ -93,8 +120,15 @@ class WriteGate:
 
     def _try(self, waiter: _Waiter) -> bool:
         """Whether the first waiter of this process is inside now."""
-        if waiter.is_inside:
-            return True
+        if not waiter.is_inside:
+            try:
+                self._look(waiter)
+            except OSError as error:
+                raise _unlockable(self._path, error) from error
+        return waiter.is_inside
+
+    def _look(self, waiter: _Waiter) -> None:
+        """Enter if no waiter is in front."""
         # A blocking lock has no timeout, and only the main thread could get a signal to interrupt
         # it. So the thread polls.
         if _lock_bytes(waiter.file, 0, waiter.arrived):
@@ -108,7 +142,6 @@ class WriteGate:
             self._overtake(waiter)
         else:
             waiter.open_looks += 1
-        return waiter.is_inside
 
     def _overtake(self, waiter: _Waiter) -> None:
         """Enter before waiters that are asleep: byte 0 keeps them out when they wake."""
@@ -122,13 +155,23 @@ class WriteGate:
 
     def _leave(self, waiter: _Waiter) -> None:
         with self._lock:
-            _unlock_bytes(waiter.file, 0 if waiter.is_inside else waiter.arrived, waiter.arrived)
+            self._unlock(waiter)
             is_first = self._waiters[0] is waiter
             self._waiters.remove(waiter)
             if is_first and self._waiters:
                 self._waiters[0].is_first.release()
             if waiter.file != self._file:
                 self._close(waiter.file)
+
+    def _unlock(self, waiter: _Waiter) -> None:
+        """Free the bytes of a waiter, also if the file system fails: what it wrote is written."""
+        try:
+            _unlock_bytes(waiter.file, 0 if waiter.is_inside else waiter.arrived, waiter.arrived)
+        except OSError as error:
+            _LOG.error("%s cannot be unlocked, and is closed instead: %s", self._path, error)
+            if waiter.file == self._file:
+                # The next writer opens the file anew. The last waiter closes this one.
+                self._file = None
 
     def _opened(self) -> int:
         if self._process_id != os.getpid():
@@ -170,6 +213,27 @@ class _Waiter:
         self.open_looks = 0
 
 
+def _arrival(file: int, *, alone: bool) -> tuple[int, bool]:
+    """The moment of an arrival, whose byte is locked, and whether the thread is inside at once."""
+    for _ in range(_MOMENTS_MAX):
+        arrived = time.monotonic_ns()
+        if alone and _lock_bytes(file, 0, arrived):
+            return arrived, True
+        # A writer may have locked this byte just now. Then the thread tries the byte of the next
+        # moment.
+        if _lock_bytes(file, arrived, arrived):
+            return arrived, False
+    raise OSError(errno.ENOLCK, "every byte is locked")
+
+
+def _unlockable(path: str, error: OSError) -> DatabaseUnusable:
+    return DatabaseUnusable(
+        f"{path} cannot be locked: {error.strerror}. The locks of this file order the writers of "
+        "the SQLite database beside it. Put the database on a local disk, whose file system has "
+        "locks of open files, or use PostgreSQL or MariaDB."
+    )
+
+
 def _busy(began: float) -> Busy:
     waited = time.monotonic() - began
     return Busy(f"other writers have kept this one waiting for {waited:.1f} seconds")
@@ -180,8 +244,10 @@ def _lock_bytes(file: int, first: int, last: int) -> bool:
     wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, first, last - first + 1, 0)
     try:
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, wanted)
-    except (BlockingIOError, PermissionError):
-        return False
+    except OSError as error:
+        if error.errno in _LOCKED:
+            return False
+        raise
     return True
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from ports import reserved_port
 from support.servers.live_server import LiveServer, clean_environment
-
-SECONDS = 60
+from support.waiting import SECONDS_MAX
 
 
 class Service:
@@ -25,7 +24,7 @@ class Service:
     def __init__(self, directory: Path, *arguments: str) -> None:
         self._systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._systemd.bind(f"{directory}/notify")
-        self._systemd.settimeout(SECONDS)
+        self._systemd.settimeout(SECONDS_MAX)
         self._process = subprocess.Popen(
             [str(Path(sys.executable).with_name("roost")), "agent", *arguments],
             stdout=subprocess.PIPE,
@@ -56,7 +55,7 @@ class Service:
     def stop(self) -> tuple[int, list[str], list[str]]:
         """Stop the agent as systemd does; returns its exit status and the printed lines."""
         os.kill(self._process.pid, signal.SIGTERM)
-        out, err = self._process.communicate(timeout=SECONDS)
+        out, err = self._process.communicate(timeout=SECONDS_MAX)
         return self._process.returncode, out.splitlines(), err.splitlines()
 
 
@@ -71,12 +70,12 @@ def server(tmp_path: Path) -> Iterator[LiveServer]:
 
 
 def test_the_agent_waits_for_the_server_and_reports_changes(
-    tmp_path: Path, server: LiveServer
+    tmp_path: Path, short_directory: Path, server: LiveServer
 ) -> None:
     tree = tmp_path / "tree.yaml"
     tree.write_text("providers: [{name: host-1, inventories: {VCPU: 8}}]")
     service = Service(
-        tmp_path,
+        short_directory,
         *("--driver", "file", "--option", f"path={tree}", "--name", "host-1"),
         *("--interval", "1", "--url", server.url),
     )

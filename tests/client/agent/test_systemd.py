@@ -41,9 +41,9 @@ def received(systemd: socket.socket) -> list[str]:
         return messages
 
 
-def test_systemd_receives_each_state(tmp_path: Path, listen: Listen) -> None:
-    systemd = listen(f"{tmp_path}/n")
-    notifier = SystemdNotifier({"NOTIFY_SOCKET": f"{tmp_path}/n"})
+def test_systemd_receives_each_state(short_directory: Path, listen: Listen) -> None:
+    systemd = listen(f"{short_directory}/n")
+    notifier = SystemdNotifier({"NOTIFY_SOCKET": f"{short_directory}/n"})
     notifier.ready()
     notifier.status("reported, 2 changes")
     notifier.alive()
@@ -56,9 +56,9 @@ def test_systemd_receives_each_state(tmp_path: Path, listen: Listen) -> None:
     ]
 
 
-def test_a_reload_is_told_with_the_time_of_its_begin(tmp_path: Path, listen: Listen) -> None:
-    systemd = listen(f"{tmp_path}/n")
-    SystemdNotifier({"NOTIFY_SOCKET": f"{tmp_path}/n"}).reloading()
+def test_a_reload_is_told_with_the_time_of_its_begin(short_directory: Path, listen: Listen) -> None:
+    systemd = listen(f"{short_directory}/n")
+    SystemdNotifier({"NOTIFY_SOCKET": f"{short_directory}/n"}).reloading()
     (told,) = received(systemd)
     state, time = told.split("\n")
     assert state == "RELOADING=1"
@@ -72,9 +72,9 @@ def test_an_address_with_an_at_sign_is_an_abstract_socket(listen: Listen) -> Non
     assert received(systemd) == ["READY=1"]
 
 
-def test_a_status_is_one_printable_line(tmp_path: Path, listen: Listen) -> None:
-    systemd = listen(f"{tmp_path}/n")
-    notifier = SystemdNotifier({"NOTIFY_SOCKET": f"{tmp_path}/n"})
+def test_a_status_is_one_printable_line(short_directory: Path, listen: Listen) -> None:
+    systemd = listen(f"{short_directory}/n")
+    notifier = SystemdNotifier({"NOTIFY_SOCKET": f"{short_directory}/n"})
     notifier.status("tree.yaml:1:1: no\ntree.yaml:2:1: neither")
     notifier.status("cannot open Gehäuse-\udcff")
     assert received(systemd) == ["STATUS=tree.yaml:1:1: no", "STATUS=cannot open Gehäuse-\\udcff"]
@@ -91,9 +91,15 @@ def test_the_notifier_opens_no_socket_without_an_address(
     SystemdNotifier(environ).ready()
 
 
-def test_an_address_without_listener_is_no_error(tmp_path: Path, listen: Listen) -> None:
-    listen(f"{tmp_path}/n").close()
-    for address in (f"{tmp_path}/n", f"{tmp_path}/never", "@never", "/" + "x" * 200, "nonsense"):
+def test_an_address_without_listener_is_no_error(short_directory: Path, listen: Listen) -> None:
+    listen(f"{short_directory}/n").close()
+    for address in (
+        f"{short_directory}/n",
+        f"{short_directory}/never",
+        "@never",
+        "/" + "x" * 200,
+        "nonsense",
+    ):
         SystemdNotifier({"NOTIFY_SOCKET": address}).ready()
 
 

@@ -17,7 +17,9 @@ from roost.client.errors import (
     ResourceProviderUpdateConflict,
     ResourceProviderUpdateFailed,
     UnreadableAnswer,
+    WriteLost,
 )
+from roost.client.outcome import Outcome, outcome_of
 from roost.client.transport import PlacementResponse
 from support.stubs.scripted_claims import (
     ALICE,
@@ -77,7 +79,7 @@ def test_a_claim_before_1_28_has_no_generation() -> None:
     assert run.body == {"allocations": {HOST: VCPU_1}, **OWNER}
 
 
-def test_a_claim_keeps_present_allocations_and_adds_only_new_providers() -> None:
+def test_claim_resources_keeps_present_allocations_and_adds_only_new_providers() -> None:
     def claim_on_both(claims: Claims) -> bool:
         request = {"allocations": {HOST.upper(): VCPU_1, OTHER: VCPU_1}, "mappings": {"": [OTHER]}}
         return claims.claim_resources(ALICE, request, "project", "user", version="1.36")
@@ -401,6 +403,17 @@ def test_four_lost_answers_about_aggregates_are_an_error() -> None:
     attempt: list[Step] = [(GET_AGGREGATES, in_aggregates()), (PUT_AGGREGATES, lost())]
     run = Run(enter, NAMED, *attempt * 4)
     assert isinstance(run.error, AnswerLost)
+
+
+@pytest.mark.parametrize("reply", [UNREACHABLE, lost(), refused(503), refused(404)])
+def test_a_lost_write_of_aggregates_that_cannot_be_found_out_about_is_lost(reply: Reply) -> None:
+    loss = lost()
+    written: list[Step] = [(GET_AGGREGATES, in_aggregates()), (PUT_AGGREGATES, loss)]
+    run = Run(enter, NAMED, *written, (GET_AGGREGATES, reply))
+    assert isinstance(run.error, WriteLost)
+    assert outcome_of(run.error) is Outcome.UNKNOWN
+    assert isinstance(run.error.__cause__, WriteLost)
+    assert run.error.__cause__.__cause__ is loss
 
 
 def test_a_failure_about_aggregates_has_the_error_of_its_request() -> None:

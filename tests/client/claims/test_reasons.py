@@ -10,11 +10,13 @@ import pytest
 from roost.client import CandidateAnswer, Claims
 from roost.client.errors import (
     AllocationUpdateFailed,
+    AlreadyAllocated,
     ClaimRefused,
     PlacementAPIConnectFailure,
     QuestionRefused,
     WriteLost,
 )
+from roost.client.outcome import Outcome, outcome_of
 from roost.client.transport import Transport
 from roost.client.transport.http import HttpTransport
 from roost.client.transport.retrying import RetryPolicy
@@ -30,6 +32,7 @@ from support.stubs.scripted_claims import (
     GET_A,
     HOST,
     NOTHING,
+    OTHER,
     PROVIDER_CONFLICT,
     PUT_A,
     REQUEST,
@@ -220,6 +223,49 @@ def test_a_refused_claim_names_what_is_short_on_live_servers(transport: Counting
 def test_a_claim_that_is_not_made_raises_why(steps: list[Step], error: type[Exception]) -> None:
     run = Run(lambda claims: claim(claims, version="1.36"), *steps)
     assert type(run.error) is error
+
+
+@pytest.mark.parametrize("held", [{"VCPU": 2}, {"VCPU": 1, "MEMORY_MB": 64}, {"MEMORY_MB": 64}])
+def test_a_claim_of_a_provider_that_the_consumer_uses_is_made_or_raises(
+    held: dict[str, int],
+) -> None:
+    """Nova's rule, by which nothing is claimed of such a provider, is that of claim_resources."""
+    read = (GET_A, holds({HOST.upper(): {"resources": held}}))
+    run = Run(lambda claims: claim(claims, version="1.36"), read)
+    assert isinstance(run.error, AlreadyAllocated)
+    assert outcome_of(run.error) is Outcome.NOT_DONE
+    assert run.error.provider_uuid == HOST.upper()
+    for words in (
+        ALICE,
+        "holds 2 VCPU" if held == {"VCPU": 2} else "64 MEMORY_MB",
+        "claims 1 VCPU",
+    ):
+        assert words in str(run.error)
+
+
+def test_a_claim_that_the_consumer_has_already_made_is_made_again() -> None:
+    run = Run(
+        lambda claims: claim(claims, version="1.36"),
+        (GET_A, holds({HOST: VCPU_1, OTHER: VCPU_1}, 3)),
+        (PUT_A, DONE),
+    )
+    assert run.error is None
+    assert run.body["allocations"] == {HOST: VCPU_1, OTHER: VCPU_1}
+    assert run.body["consumer_generation"] == 3
+
+
+def test_a_second_claim_of_one_provider_changes_nothing_on_live_servers(
+    transport: CountingTransport,
+) -> None:
+    host = LiveProviders(transport).add("host", totals={"VCPU": 8})
+    claims, consumer = quick(transport), str(uuid4())
+    claims.claim(consumer, request_for(host, 2), "project", "user")
+    claims.claim(consumer, request_for(host, 2), "project", "user")
+    with pytest.raises(AlreadyAllocated, match="2 VCPU"):
+        claims.claim(consumer, request_for(host, 3), "project", "user")
+    assert claims.claim_resources(consumer, request_for(host, 3), "project", "user") is True
+    held = LiveProviders(transport).send("GET", f"/allocations/{consumer}").json["allocations"]
+    assert held[host]["resources"] == {"VCPU": 2}
 
 
 def test_a_claim_that_is_made_raises_nothing() -> None:

@@ -19,6 +19,7 @@ from support.client.live_providers import LiveProviders
 from support.roost_command import Outcome, roost
 from support.stubs.placement_stub import closed_port_url
 from support.transports.tampering import one_server
+from support.waiting import SECONDS_MAX
 
 CONFIGURATION = 78
 Work = Callable[[int], object]
@@ -34,7 +35,7 @@ def deadline() -> Iterator[None]:
         pytest.fail("the agent did not end")
 
     before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(60)
+    signal.alarm(int(SECONDS_MAX))
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -103,7 +104,11 @@ def test_a_dry_run_prints_the_changes_and_writes_nothing(
     write_tree(live_providers, 8)
     outcome = agent(live_providers, "--dry-run", "--uuid", live_providers.uuid("host"))
     assert outcome.status == 0
-    assert outcome.lines[0] == f"{host}: created"
+    assert outcome.lines == [
+        f"{host}: would be created",
+        f"{host}: inventory VCPU would be added (total 8)",
+        f"{host}: traits would be added: CUSTOM_ROOST_OWNER_AGENT",
+    ]
     assert not live_providers.exists("host")
     assert not state.exists()
 

@@ -55,6 +55,20 @@ def in_force(outcome: Outcome) -> dict[str, tuple[Any, str]]:
     }
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("FOO", "1"), ("INTERVAL", "soon"), ("CONFIG", "/nowhere/agent.yaml"), ("UUID", "x")],
+)
+def test_help_needs_no_valid_configuration(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(f"ROOST_AGENT_{variable}", value)
+    outcome = roost("agent", "--help")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "--interval" in outcome.out
+    assert roost("agent", "--driver", "linux", "--dry-run", "--offline").status == CONFIGURATION
+
+
 # -- the three places
 
 

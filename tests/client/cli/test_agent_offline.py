@@ -73,6 +73,20 @@ def offline(command: str, *arguments: str) -> Outcome:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+def test_a_driver_that_asks_for_a_reshape_twice_fails_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, editing: list[str], command: str
+) -> None:
+    def update(*_: object, **__: object) -> None:
+        raise EditingDriver.asks_with("move them")
+
+    monkeypatch.setattr(EditingDriver, "update_provider_tree", update)
+    outcome = roost(*COMMANDS[command], *editing)
+    assert outcome.status == 1
+    assert "EditingDriver failed with ReshapeNeeded: move them" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_tree_is_drawn(command: str) -> None:
     assert offline(command, "--uuid", UUID).lines == [
         f"host  {UUID}",
@@ -138,7 +152,7 @@ def test_diff_compares_a_driver_with_the_server(live_providers: LiveProviders) -
     driver += ["--uuid", live_providers.uuid("host")]
     before = roost("tree", "diff", *driver)
     assert before.status == 2
-    assert before.lines[0] == f"{host}: created"
+    assert before.lines[0] == f"{host}: would be created"
     assert not live_providers.exists("host")
     planned = roost("tree", "diff", *driver, "--json").json
     assert planned["owner"] == "agent"

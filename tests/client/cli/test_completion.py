@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from roost.cli import completers
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.four_provider_stub import FourProviderStub
-from support.stubs.placement_stub import PlacementStub, Silence, closed_port_url
+from support.stubs.placement_stub import closed_port_url
 from support.transports.tampering import one_server
+from support.waiting import SECONDS_MAX
 
 Complete = Callable[[str], list[str]]
 
 
 @pytest.fixture
 def complete(monkeypatch: pytest.MonkeyPatch) -> Complete:
-    """Completes a line as the script for bash does."""
+    """Completes a line as the script for bash does, and has time on a busy machine."""
+    monkeypatch.setattr(completers, "SECONDS_IN_ALL", 120.0)
 
     def ask(line: str) -> list[str]:
         monkeypatch.setenv("_ROOST_COMPLETE", "bash_complete")
@@ -87,17 +91,55 @@ def test_a_server_that_is_down_completes_nothing(
         assert complete("roost provider show comp") == []
 
 
-@pytest.mark.slow
-def test_a_server_that_is_silent_completes_nothing_after_two_seconds(
-    complete: Complete, monkeypatch: pytest.MonkeyPatch
+def test_a_shell_waits_one_second_in_all() -> None:
+    assert completers.SECONDS_IN_ALL == 1.0
+
+
+@pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"])
+def test_a_server_that_never_ends_its_answer_completes_nothing(
+    complete: Complete, monkeypatch: pytest.MonkeyPatch, beginning: bytes
 ) -> None:
-    ended = threading.Event()
-    with PlacementStub(otherwise=lambda _: Silence(ended)) as stub:
-        monkeypatch.setenv("ROOST_URL", stub.url)
-        start = time.monotonic()
+    monkeypatch.setattr(completers, "SECONDS_IN_ALL", 0.2)
+    with SlowServer(beginning) as slow:
+        monkeypatch.setenv("ROOST_URL", slow.url)
         assert complete("roost provider show comp") == []
-        assert time.monotonic() - start < 6
-        ended.set()
+        # The server still sends, so the shell did not wait for it.
+        assert slow.sends()
+
+
+class SlowServer:
+    """Begins an answer, and then sends one byte after another without end."""
+
+    def __init__(self, beginning: bytes) -> None:
+        self._beginning = beginning
+        self._over = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> SlowServer:
+        self._thread.start()
+        # A shell that waits for the server has the deadline of the test.
+        self._deadline = threading.Timer(SECONDS_MAX, self._over.set)
+        self._deadline.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._deadline.cancel()
+        self._over.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def sends(self) -> bool:
+        return not self._over.is_set()
+
+    def _serve(self) -> None:
+        with suppress(OSError), self._listener.accept()[0] as connection:
+            connection.recv(65536)
+            connection.sendall(self._beginning)
+            while not self._over.wait(0.01):
+                connection.sendall(b"H")
 
 
 def test_the_options_of_the_line_name_the_server(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from roost.cli import connection
+from roost.client.transport import connecting
 from support.roost_command import roost
 from support.stubs.placement_stub import PlacementStub, Reply, Silence, closed_port_url
 
@@ -74,7 +75,30 @@ class TestTwoLines:
         with closed_port_url() as url:
             first, second = refusal(command, url)
         assert "Connection refused. Is the server running, and is this its address" in first
-        assert second == f"Next: roost serve --port {url.rpartition(':')[2]}"
+        assert second == f"Next: roost doctor --url {url}"
+
+    @pytest.mark.parametrize("token", [[], ["--token", "admin"]], ids=["bare", "token"])
+    def test_a_server_that_is_not_named(
+        self, command: list[str], token: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with closed_port_url() as url:
+            # This machine may have a server at the default address.
+            monkeypatch.setattr(connecting, "DEFAULT_URL", url)
+            outcome = roost(*command, *token)
+        assert outcome.status == 1
+        first, second = outcome.err.splitlines()
+        assert "Connection refused. No server is named. Name one: --url URL, --os-cloud" in first
+        assert second == "Next: roost doctor --url http://HOST:8778"
+        assert "roost serve" not in outcome.err
+
+    def test_a_server_that_a_variable_names(
+        self, command: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with closed_port_url() as url:
+            monkeypatch.setenv("ROOST_URL", url)
+            outcome = roost(*command)
+        assert "is this its address (--url, ROOST_URL, --os-cloud, OS_CLOUD)?" in outcome.err
+        assert outcome.err.splitlines()[-1] == "Next: roost doctor"
 
     def test_a_host_that_is_unknown(self, command: list[str]) -> None:
         first, second = refusal(command, "http://nobody.invalid:8778")

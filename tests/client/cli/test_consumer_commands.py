@@ -56,10 +56,28 @@ def test_consumers_are_chosen_by_provider_project_user_and_type(host: LiveProvid
 
 
 @one_server
-def test_consumers_beyond_the_limit_are_counted(host: LiveProviders) -> None:
-    outcome = roost("consumer", "list", "--provider", host.name("host"), "--limit", "1")
-    assert len(outcome.lines) == 2
-    assert "1 more consumers were not asked for: --limit 0 does." in outcome.err
+def test_a_limit_counts_the_chosen_consumers_only(host: LiveProviders) -> None:
+    others = [f"other-{number}" for number in range(6)]
+    for short in others:
+        host.claim(short, host={"VCPU": 1})
+    chosen = ("consumer", "list", "--provider", host.name("host"), "--user", "user", "--json")
+
+    def listed(*arguments: str) -> tuple[list[str], bool]:
+        outcome = roost(*chosen, *arguments)
+        assert outcome.status == 0, outcome.err
+        rows = [host.short(row["consumer"]) for row in outcome.json]
+        return rows, "There are more such consumers: --limit 0 lists all." in outcome.err
+
+    everything = sorted([*others, "first"], key=host.uuid)
+    assert listed("--limit", "3") == (everything[:3], True)
+    assert listed("--limit", "6") == (everything[:6], True)
+    assert listed("--limit", "7") == (everything, False)
+    assert listed("--limit", "0") == (everything, False)
+    ann = roost(
+        "consumer", "list", "--provider", host.name("host"), "--user", "ann", "--limit", "1"
+    )
+    assert len(ann.lines) == 2
+    assert ann.err == "1 consumer, gathered from the allocations of 2 providers.\n"
 
 
 def test_a_consumer_is_shown_with_the_names_of_its_providers(host: LiveProviders) -> None:

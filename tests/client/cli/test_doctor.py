@@ -84,6 +84,25 @@ def test_each_fault_of_an_inventory_has_its_finding(
 
 
 @pytest.mark.parametrize(
+    ("fields", "used", "words"),
+    [
+        ({"total": 2**20}, 2**20 + 1, "consumers hold 1048577 VCPU, and its capacity is 1048576."),
+        ({"total": 9, "allocation_ratio": 1.5}, 14, "and its capacity is 13."),
+        ({"total": 2**21, "reserved": 2**22}, 0, "reserved of VCPU is 4194304, and its total is"),
+        ({"total": 2**21, "min_unit": 2**22}, 0, "is 4194304, and its capacity is 2097152."),
+        ({"total": 8, "allocation_ratio": -0.00001}, 0, "allocation_ratio of VCPU is -0.00001, so"),
+    ],
+)
+def test_a_finding_has_whole_amounts_and_no_exponents(
+    fields: dict[str, Any], used: int, words: str
+) -> None:
+    provider = GatheredProvider(BODY, {"VCPU": fields}, {"c1": {"VCPU": used}} if used else {})
+    (finding,) = inventory_findings(provider)
+    assert words in finding.text
+    assert "e+" not in finding.command
+
+
+@pytest.mark.parametrize(
     ("fields", "used"),
     [
         ({"total": 8}, 8),
@@ -151,6 +170,30 @@ def test_an_empty_tree_and_a_host_with_two_names_are_found(live_providers: LiveP
     assert findings["one-host-two-providers"]["command"] == (
         f"roost provider delete {short}.example --with-children --dry-run"
     )
+
+
+@one_server
+def test_the_consumers_of_two_namesakes_are_those_of_their_trees(
+    live_providers: LiveProviders,
+) -> None:
+    short, long = live_providers.name("host"), f"{live_providers.name('host')}.example"
+    for name, top in ((short, "host"), (long, "long")):
+        live_providers.send(
+            "POST", "/resource_providers", {"name": name, "uuid": live_providers.uuid(top)}
+        )
+        live_providers.add(f"numa-{top}", top, totals={"VCPU": 8})
+    # A host with NUMA nodes has its allocations below the root.
+    live_providers.claim("first", **{"numa-host": {"VCPU": 1}})
+    finding = found(short, long)["one-host-two-providers"]
+    assert finding["provider"]["name"] == long
+    assert finding["command"] == f"roost provider delete {long} --with-children --dry-run"
+    assert f"{short} (1 consumer) and {long} (0 consumers) look like" in finding["text"]
+
+    live_providers.claim("second", **{"numa-host": {"VCPU": 1}, "numa-long": {"VCPU": 1}})
+    finding = found(short, long)["one-host-two-providers"]
+    # Neither can be deleted before its consumers move.
+    assert finding["command"] == f"roost consumer list --provider {long}"
+    assert f"{short} (2 consumers) and {long} (1 consumer) look like" in finding["text"]
 
 
 # -- the server

@@ -46,7 +46,7 @@ def bar(used: int = 0, styles: bool = False, **fields: Any) -> str:
             *(6, {"total": 10, "reserved": 2, "allocation_ratio": 1.5}, 10),
             "6 of 12 (2 of 10 reserved, allocation ratio 1.5)",
         ),
-        (0, {"total": 9, "allocation_ratio": 1.5}, 0, "0 of 13.50 (allocation ratio 1.5)"),
+        (0, {"total": 9, "allocation_ratio": 1.5}, 0, "0 of 13 (allocation ratio 1.5)"),
         # An operator may have reduced the total after the allocation.
         (8, {"total": 4}, 20, "8 of 4"),
         (0, {"total": 8, "reserved": 8}, 0, "0 of 0 (8 of 8 reserved)"),

@@ -72,6 +72,7 @@ def test_the_list_counts_what_each_owner_claims(rack: Path) -> None:
         "written": None,
         "process": None,
         "command": None,
+        "servers": [],
     }
     assert (nova["owner"], nova["trees"], nova["created"], nova["traits"]) == ("nova", 1, 0, 1)
     assert listed("--records", str(rack)) == [nova, racks]
@@ -83,7 +84,7 @@ def test_the_list_has_all_forms(rack: Path) -> None:
     assert table.err == ""
     assert table.lines[0].split() == [
         *("OWNER", "TREES", "CREATED", "MISSING", "INVENTORIES", "TRAITS"),
-        *("AGGREGATES", "WRITTEN", "PROCESS", "COMMAND"),
+        *("AGGREGATES", "WRITTEN", "PROCESS", "COMMAND", "SERVERS"),
     ]
     assert table.lines[2].split()[:7] == ["rack", "2", "2", "0", "2", "2", "1"]
     as_csv = list(csv.DictReader(io.StringIO(roost("owner", "list", "-o", "csv").out)))
@@ -134,6 +135,7 @@ def test_an_owner_is_drawn_tree_by_tree(rack: Path) -> None:
     assert (drawn.status, drawn.err) == (0, "")
     assert drawn.lines[:2] == ["owner      rack", "trees      2"]
     assert drawn.lines[4:] == [
+        "server     -",
         "",
         f"host  {HOST}  created",
         "VCPU (reserved, total)",
@@ -144,7 +146,7 @@ def test_an_owner_is_drawn_tree_by_tree(rack: Path) -> None:
         f"pool  {POOL}",
         f"aggregate {RACK}",
     ]
-    assert roost("owner", "show", "nova").lines[5:] == [
+    assert roost("owner", "show", "nova").lines[6:] == [
         f"tree of {HOST}, nothing claimed of its root",
         f"└── host_gpu0  {GPU}",
         "    trait CUSTOM_GOLD",
@@ -183,8 +185,8 @@ def test_a_provider_that_its_driver_no_longer_finds_is_told(
     monkeypatch.setattr(FileOwnershipStore, "load", lambda self, root_uuid: record)
     assert [owner["missing"] for owner in listed()] == [1, 2]
     drawn = roost("owner", "show", "nova").lines
-    assert drawn[6] == f"└── host_gpu0  {GPU}  created"
-    assert re.fullmatch(r"    missing since 2023-11-1\d \d\d:\d\d:20, in 2 reports", drawn[7])
+    assert drawn[7] == f"└── host_gpu0  {GPU}  created"
+    assert re.fullmatch(r"    missing since 2023-11-1\d \d\d:\d\d:20, in 2 reports", drawn[8])
     (tree,) = roost("owner", "show", "nova", "--json").json["trees"]
     assert tree["providers"][1]["missing"]["reports"] == 2
     assert tree["providers"][1]["missing"]["since"].startswith("2023-11-1")

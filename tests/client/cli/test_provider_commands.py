@@ -147,14 +147,25 @@ def test_an_edit_changes_what_is_named_and_nothing_else(host: LiveProviders) -> 
     expected = [
         f"{name}: inventory MEMORY_MB removed",
         f"{name}: inventory DISK_GB added (total 100)",
-        f"{name}: inventory VCPU total 16 -> 32, allocation_ratio 1.0 -> 2.0",
+        f"{name}: inventory VCPU total 16 -> 32, allocation_ratio 1 -> 2",
         f"{name}: aggregates added: {host.uuid('zone')}",
         f"{name}: aggregates removed: {host.uuid('rack')}",
         f"{name}: traits added: HW_CPU_X86_AVX",
         f"{name}: traits removed: HW_CPU_X86_AVX2",
     ]
     planned = edited(host, *arguments, "--dry-run")
-    assert (planned.status, planned.lines) == (0, expected)
+    assert (planned.status, planned.lines) == (
+        0,
+        [
+            f"{name}: inventory MEMORY_MB would be removed",
+            f"{name}: inventory DISK_GB would be added (total 100)",
+            f"{name}: inventory VCPU would change: total 16 -> 32, allocation_ratio 1 -> 2",
+            f"{name}: aggregates would be added: {host.uuid('zone')}",
+            f"{name}: aggregates would be removed: {host.uuid('rack')}",
+            f"{name}: traits would be added: HW_CPU_X86_AVX",
+            f"{name}: traits would be removed: HW_CPU_X86_AVX2",
+        ],
+    )
     assert planned.err == "7 changes would be made\n"
     assert host.inventories("host") == before
 
@@ -210,6 +221,20 @@ def test_inventory_in_use_is_kept_with_a_reason(host: LiveProviders) -> None:
 def test_an_edit_below_the_used_amount_is_warned_of(host: LiveProviders) -> None:
     outcome = edited(host, "--inventory", "VCPU=4", "--dry-run")
     assert "consumers hold 6 VCPU, more than the new capacity of 4" in outcome.err
+
+
+@one_server
+def test_amounts_and_ratios_of_an_edit_have_no_exponent(host: LiveProviders) -> None:
+    host.add("large", totals={"MEMORY_MB": 2**22})
+    host.claim("all", large={"MEMORY_MB": 2**22})
+    set_large = ("provider", "set", host.name("large"), "--inventory")
+    made = roost(*set_large, f"MEMORY_MB={2**21}", "--inventory", "VCPU=4")
+    assert "hold 4194304 MEMORY_MB, more than the new capacity of 2097152" in made.err
+    ratio = roost(*set_large, "VCPU:allocation_ratio=0.00001")
+    assert ratio.lines == [f"{host.name('large')}: inventory VCPU allocation_ratio 1 -> 0.00001"]
+    shown = roost("provider", "show", host.name("large"), "--output", "csv").out
+    assert ",0.00001," in shown
+    assert "allocation ratio 0.00001" in roost("tree", "show", host.name("large")).out
 
 
 @one_server
@@ -289,12 +314,38 @@ def test_a_subtree_is_deleted_from_its_leaves_up(host: LiveProviders) -> None:
 
 
 @one_server
-def test_an_error_half_way_is_preceded_by_what_was_made(host: LiveProviders) -> None:
+@pytest.mark.parametrize("more", [[], ["--dry-run"]], ids=["made", "planned"])
+def test_what_is_not_there_is_not_removed_and_a_warning_says_so(
+    host: LiveProviders, more: list[str]
+) -> None:
+    name, before = host.name("host"), host.generation("host")
+    outcome = edited(
+        host,
+        *("--remove-trait", "HW_CPU_X86_AVX22", "--remove-inventory", "VGPU"),
+        *("--remove-aggregate", host.uuid("nowhere")),
+        *more,
+    )
+    # A script that removes something may run twice.
+    assert (outcome.status, outcome.lines) == (0, [])
+    ending = "so there is nothing to remove."
+    assert outcome.err.splitlines() == [
+        f"roost: warning: {name} does not have inventory of VGPU, {ending} Near it: VCPU.",
+        f"roost: warning: {name} does not have the aggregate {host.uuid('nowhere')}, {ending}",
+        f"roost: warning: {name} does not have the trait HW_CPU_X86_AVX22, {ending}"
+        " Near it: HW_CPU_X86_AVX2.",
+        f"0 changes {'would be ' if more else ''}made",
+    ]
+    assert host.generation("host") == before
+
+
+@one_server
+def test_an_error_half_way_follows_what_was_made(host: LiveProviders) -> None:
     # The server refuses the inventory after the new name.
     outcome = edited(host, "--rename", host.name("other"), "--inventory", "MEMORY_MB=0")
     assert outcome.status == 1
     old, new = host.name("host"), host.name("other")
-    assert outcome.err.splitlines()[0] == f"made before the error: {old}: name {old} -> {new}"
+    assert outcome.lines == [f"{old}: name {old} -> {new}"]
+    assert outcome.err.splitlines()[0] == "1 change made"
 
 
 # -- odd names

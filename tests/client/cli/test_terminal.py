@@ -22,6 +22,7 @@ from support.client.live_providers import LiveProviders
 from support.roost_command import Outcome, roost
 from support.stubs.four_provider_stub import FourProviderStub
 from support.stubs.placement_stub import PlacementStub, Received, Reply
+from support.waiting import SECONDS_MAX
 
 # A window title, an 8-bit colour, right-to-left text, line breaks and markup of rich.
 EVIL = "x\x1b]0;owned\x07\x9b31m\u202egnp\u2028[link=http://evil.example][bold]\nroost: ok"
@@ -40,7 +41,8 @@ class EvilServer(FourProviderStub):
 
     def _answer(self, request: Received) -> Reply:
         if request.path.endswith("/inventories"):
-            inventories = {EVIL: {"total": 3, "reserved": 0, "allocation_ratio": 1.0}}
+            units = {"min_unit": 1, "max_unit": 3, "step_size": 1}
+            inventories = {EVIL: {"total": 3, "reserved": 0, "allocation_ratio": 1.0, **units}}
             return Reply(body={"resource_provider_generation": 0, "inventories": inventories})
         if request.path.endswith("/usages"):
             return Reply(body={"resource_provider_generation": 0, "usages": {EVIL: 0}})
@@ -177,12 +179,21 @@ def test_output_of_the_agent_has_escapes_for_control_characters(
 def test_log_lines_of_the_agent_have_escapes_for_control_characters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    record = logging.LogRecord("driver", logging.WARNING, "", 1, "device %s", (EVIL,), None)
-    TextEvents().log(record)
+    try:
+        raise ValueError(EVIL) from OSError(EVIL)
+    except ValueError as error:
+        trace = (type(error), error, error.__traceback__)
+    for level, info in ((logging.WARNING, None), (logging.DEBUG, None), (logging.ERROR, trace)):
+        TextEvents().log(logging.LogRecord("driver", level, "", 1, "device %s", (EVIL,), info))
     TextEvents().say("failed", f"the server said {EVIL}")
     printed = capsys.readouterr().err
-    assert all(character.isprintable() for character in printed.replace("\n", ""))
+    assert_harmless(Outcome(0, "", printed))
     assert "[bold]" in printed
+    lines = printed.splitlines()
+    assert lines[:2] == [f"device {SHOWN}", f"debug: device {SHOWN}"]
+    assert f"ValueError: {SHOWN}" in lines
+    assert f"OSError: {SHOWN}" in lines
+    assert lines[-1] == f"roost: the server said {SHOWN}"
 
 
 def test_findings_in_a_database_have_escapes_for_control_characters(tmp_path: Path) -> None:
@@ -202,7 +213,7 @@ def test_an_argument_that_is_not_utf_8_is_an_error_without_traceback(evil: EvilS
         [str(Path(sys.executable).with_name("roost")), "tree", "show", b"host\xff"],
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=SECONDS_MAX,
         env={**os.environ, "ROOST_URL": evil.url},
     )
     assert done.returncode == 1

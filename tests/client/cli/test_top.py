@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import pty
+import json
 import re
-import subprocess
-import sys
 import threading
-import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +13,19 @@ import pytest
 
 from roost.cli.top.summary import quantile, summarise
 from roost.client.scrape import Scrape
+from support.pty_command import PtyCommand
 from support.roost_command import roost
 from support.servers.live_server import LiveServer
-from support.stubs.placement_stub import PlacementStub
+from support.stubs.placement_stub import PlacementStub, Reply
+from support.waiting import SECONDS_MAX, wait_until
 
 HOST = "c0ffee00-0000-0000-0000-000000000001"
+
+
+def shows_capacity(server: LiveServer) -> bool:
+    """Whether a worker shows what providers have; each connection may reach another worker."""
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=SECONDS_MAX) as answer:
+        return b"roost_resource_capacity{" in answer.read()
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +38,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1234}}}
         assert client.put(f"/resource_providers/{HOST}/inventories", body).status == 200
         # A worker without requests looks into the journal every few seconds.
-        seen = 0
-        while seen < 10:
-            has_looked = b"roost_resource_capacity{" in running.client().get("/metrics").body
-            seen = seen + 1 if has_looked else 0
-            time.sleep(0.05)
+        wait_until(lambda: all(shows_capacity(running) for _ in range(10)))
         ended = threading.Event()
 
         def ask() -> None:
@@ -71,32 +72,47 @@ def test_one_interval_as_a_picture(busy: LiveServer) -> None:
 
 
 def test_the_picture_is_redrawn_until_q_is_pressed(busy: LiveServer) -> None:
-    leader, follower = pty.openpty()
-    program = subprocess.Popen(
-        [
-            *(sys.executable, "-c", "from roost.cli.main import main; main()"),
-            *("top", "--interval", "0.2", "--url", busy.url),
-        ],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"},
-    )
-    os.close(follower)
-    shown = b""
-    deadline = time.monotonic() + 60
-    while shown.count(b"requests/s") < 3 and time.monotonic() < deadline:
-        shown += os.read(leader, 65536)
-    os.write(leader, b"q")
-    while program.poll() is None and time.monotonic() < deadline:
-        # A full terminal would keep the program waiting.
-        try:
-            os.read(leader, 65536)
-        except OSError:
-            break
-    assert program.wait(30) == 0
-    os.close(leader)
-    assert shown.count(b"requests/s") >= 3
+    with PtyCommand("top", "--interval", "0.2", "--url", busy.url) as terminal:
+        terminal.read_until(lambda shown: shown.count(b"requests/s") >= 3)
+        terminal.press("q")
+        assert terminal.ended() == 0
+
+
+METRICS = Reply(body=b'roost_build_info{version="9"} 1\nroost_requests_total 7\n')
+BUSY = Reply(503, body={"errors": [{"detail": "busy"}]}, headers={"Retry-After": "3600"})
+
+
+def test_a_server_that_restarts_is_told_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = 0
+    with PlacementStub(otherwise=lambda _: METRICS) as stub:
+
+        def pause(seconds: float) -> None:
+            nonlocal pauses
+            pauses += 1
+            if pauses == 2:
+                stub.script.append(BUSY)
+            elif pauses == 5:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr("roost.cli.watching.sleep", pause)
+        outcome = roost("top", "--json", "--url", stub.url)
+    assert outcome.status == 130
+    assert [json.loads(line)["version"] for line in outcome.lines] == ["9"] * 3
+    first, second, last = outcome.err.splitlines()
+    assert first.startswith("roost: warning: The server has no metrics now (HTTP 503): busy")
+    assert first.endswith("The command goes on.")
+    assert (second, last) == ("roost: The server answers again.", "roost: Interrupted.")
+
+
+def test_the_picture_stays_while_no_server_listens() -> None:
+    stub = PlacementStub(otherwise=lambda _: METRICS)
+    with PtyCommand("top", "--interval", "0.1", "--url", stub.url) as terminal:
+        with stub:
+            terminal.read_until(lambda shown: shown.count(b"requests/s") >= 2)
+        # Now connections are refused.
+        terminal.read_until(lambda shown: b"The command goes on." in shown)
+        terminal.press("q")
+        assert terminal.ended() == 0
 
 
 def test_a_server_that_is_away_is_an_error_with_the_next_command() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
+from support.stubs.placement_stub import PlacementStub, Received, Reply, Step
 from support.transports.tampering import one_server
 
 
@@ -80,6 +83,61 @@ def test_a_class_that_providers_offer_is_not_deleted(live_providers: LiveProvide
     assert roost("class", "show", name).lines[1].split() == [
         *(live_providers.name("host"), "3", "8", live_providers.uuid("host")),
     ]
+
+
+class _RefusingStub(PlacementStub):
+    """A server with the names of three custom traits and classes, which are in no use."""
+
+    names = ("CUSTOM_A", "CUSTOM_B", "CUSTOM_C")
+
+    def __init__(self, **writes: Step) -> None:
+        """`writes` has the step for a write of a name; any other write succeeds."""
+        super().__init__(otherwise=self._answer)
+        self._writes = writes
+
+    def _answer(self, request: Received) -> Step:
+        if request.method != "GET":
+            return self._writes.get(request.path.rpartition("/")[2], Reply(204))
+        there: dict[str, Any] = {
+            "/": {"versions": [{"max_version": "1.39"}]},
+            "/traits": {"traits": list(self.names)},
+            "/resource_classes": {"resource_classes": [{"name": name} for name in self.names]},
+        }
+        return Reply(body=there.get(request.path.partition("?")[0], {"resource_providers": []}))
+
+
+@pytest.mark.parametrize("noun", ["trait", "class"])
+@pytest.mark.parametrize(
+    ("step", "second"),
+    [
+        (Reply(409, body={"errors": [{"detail": "in use"}]}), "CUSTOM_B: not deleted"),
+        (Reply(500, body={"errors": [{"detail": "oops"}]}), "CUSTOM_B: perhaps deleted"),
+    ],
+    ids=["refused", "unknown"],
+)
+def test_deletions_before_an_error_are_told_and_the_rest_is_named(
+    noun: str, step: Step, second: str
+) -> None:
+    with _RefusingStub(CUSTOM_B=step) as stub:
+        command = (noun, "delete", *stub.names, "--url", stub.url)
+        outcome = roost(*command)
+        as_json = roost(*command, "--json")
+    assert (outcome.status, outcome.lines) == (1, ["CUSTOM_A: deleted"])
+    lines = outcome.err.splitlines()
+    assert lines[:3] == ["1 change made", second, "CUSTOM_C: not deleted"]
+    assert lines[3].startswith("roost: ")
+    assert "CUSTOM_B" in lines[3]
+    key = "trait" if noun == "trait" else "resource_class"
+    assert (as_json.status, as_json.json) == (1, {"dry_run": False, "changes": [{key: "CUSTOM_A"}]})
+
+
+@pytest.mark.parametrize("noun", ["trait", "class"])
+def test_creations_before_an_error_are_told(noun: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_RefusingStub, "names", ("VCPU",))
+    with _RefusingStub(CUSTOM_B=Reply(400, body={"errors": [{"detail": "no"}]})) as stub:
+        outcome = roost(noun, "create", "CUSTOM_A", "CUSTOM_B", "--url", stub.url)
+    assert (outcome.status, outcome.lines) == (1, ["CUSTOM_A: created"])
+    assert "CUSTOM_B: not created" in outcome.err
 
 
 @one_server

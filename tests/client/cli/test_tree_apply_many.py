@@ -23,6 +23,7 @@ from support.servers.live_server import LiveServer
 from support.stubs.four_provider_stub import FourProviderStub
 from support.stubs.placement_stub import Received, Reply, Step
 from support.transports.tampering import one_server
+from support.waiting import SECONDS_MAX
 
 
 def write(*providers: dict[str, Any]) -> None:
@@ -84,7 +85,7 @@ def test_a_failure_is_the_status_of_diff_as_well(live_providers: LiveProviders) 
     write(misnamed(live_providers, "b"), provider(live_providers, "a"))
     outcome = roost("tree", "diff", "-f", "rack.yaml")
     assert outcome.status == 1
-    assert f"{live_providers.name('a')}: created" in outcome.lines
+    assert f"{live_providers.name('a')}: would be created" in outcome.lines
     assert outcome.err.endswith("1 of 2 trees failed\n")
 
 
@@ -270,7 +271,7 @@ def on_terminal(
             stdout=theirs if with_output else subprocess.PIPE,
             stderr=theirs,
             check=True,
-            timeout=60,
+            timeout=SECONDS_MAX,
             env={**os.environ, "ROOST_URL": url, "TERM": "xterm", "COLUMNS": "200"},
         )
     finally:

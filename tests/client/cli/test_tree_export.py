@@ -112,9 +112,12 @@ def test_diff_finds_a_later_change_of_an_exported_tree(live_providers: LiveProvi
         "inventories": {"VCPU": {"total": 16, "reserved": 5}},
     }
     live_providers.send("PUT", live_providers.path("host", "inventories"), body)
-    change = f"{live_providers.name('host')}: inventory VCPU reserved 5 -> 0"
-    assert roost("tree", "diff", "-f", "host.yaml").lines == [change]
-    assert roost("tree", "apply", "-f", "host.yaml", "--owner", "host").lines == [change]
+    host, change = live_providers.name("host"), "reserved 5 -> 0"
+    planned = roost("tree", "diff", "-f", "host.yaml").lines
+    assert planned == [f"{host}: inventory VCPU would change: {change}"]
+    assert roost("tree", "apply", "-f", "host.yaml", "--owner", "host").lines == [
+        f"{host}: inventory VCPU {change}"
+    ]
     assert live_providers.inventories("host")["VCPU"]["reserved"] == 0
 
 

@@ -207,4 +207,4 @@ def test_an_unreachable_server_is_an_error_after_one_attempt(
     assert first.startswith(f"roost: no connection to {url}")
     assert "(1 attempt): Connection refused. Is the server running" in first
     assert "--url" in first
-    assert second == f"Next: roost serve --port {url.rpartition(':')[2]}"
+    assert second == "Next: roost doctor"

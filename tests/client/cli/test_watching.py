@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import yaml
 
+from roost.cli import connection
+from roost.client.transport.retrying import RetryPolicy
+from support.pty_command import PtyCommand
 from support.roost_command import Outcome, roost
 from support.stubs.four_provider_stub import FourProviderStub
+from support.stubs.placement_stub import HangUp, Reply, Step
 
 
 @pytest.fixture
@@ -55,29 +56,70 @@ def test_csv_has_its_titles_once(watched: list[float]) -> None:
     assert watched == [1.0, 1.0]
 
 
+# A server that asks for a long wait is not asked again at once.
+BUSY = Reply(503, body={"errors": [{"detail": "busy"}]}, headers={"Retry-After": "3600"})
+
+
+@pytest.mark.parametrize("step", [BUSY, HangUp()], ids=["busy", "gone"])
+def test_a_server_that_is_lost_for_a_while_is_told_and_asked_again(
+    small_server: FourProviderStub, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    monkeypatch.setattr(connection, "CommandRetryPolicy", lambda _: RetryPolicy(repeats=0))
+    asked, pauses = len(small_server.asked), 0
+
+    def pause(seconds: float) -> None:
+        nonlocal pauses
+        pauses += 1
+        if pauses in (1, 2):
+            small_server.script.append(step)
+        elif pauses == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("roost.cli.watching.sleep", pause)
+    outcome = _watch("--json", "--watch", "5")
+    assert len(outcome.lines) == 2
+    assert len(small_server.asked) > asked
+    first, second, last = outcome.err.splitlines()
+    assert first.startswith("roost: warning: ")
+    assert first.endswith("The command goes on.")
+    assert (second, last) == ("roost: The server answers again.", "roost: Interrupted.")
+
+
+def test_a_refusal_while_watching_ends_the_command(
+    small_server: FourProviderStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = Reply(401, body={"errors": [{"detail": "no"}]})
+    monkeypatch.setattr("roost.cli.watching.sleep", lambda _: small_server.script.append(refusal))
+    outcome = roost("tree", "show", "--limit", "1", "--json", "--watch")
+    assert (outcome.status, len(outcome.lines)) == (1, 1)
+    assert "(HTTP 401)" in outcome.err
+
+
+def test_a_terminal_keeps_its_picture_while_the_server_is_lost(
+    small_server: FourProviderStub,
+) -> None:
+    with watching_terminal(small_server) as terminal:
+        terminal.read_until(lambda shown: small_server.uuid("a").encode() in shown)
+        small_server.script.append(BUSY)
+        terminal.read_until(lambda shown: b"The command goes on." in shown)
+        lost = len(small_server.asked)
+        terminal.read_until(lambda _: len(small_server.asked) > lost + 8)
+        terminal.press("q")
+        assert terminal.ended() == 0
+
+
 def test_a_terminal_shows_one_picture_until_q_is_pressed(small_server: FourProviderStub) -> None:
-    mine, its = pty.openpty()
-    program = "from roost.cli.main import main; main()"
-    environment = {**os.environ, "TERM": "xterm", "ROOST_URL": small_server.url}
-    command = subprocess.Popen(
-        [sys.executable, "-c", program, "tree", "show", "--limit", "1", "--watch", "0.1"],
-        stdin=its,
-        stdout=its,
-        stderr=its,
-        env=environment,
-    )
-    os.close(its)
-    deadline = time.monotonic() + 30
-    shown = b""
-    # Every picture asks for the tree again.
-    while len(small_server.asked) < 12 and time.monotonic() < deadline:
-        shown += os.read(mine, 65536)
-    os.write(mine, b"q")
-    try:
-        while os.read(mine, 65536):
-            pass
-    except OSError:
-        pass  # The terminal has no more readers.
-    assert command.wait(30) == 0
-    os.close(mine)
+    with watching_terminal(small_server) as terminal:
+        # Every picture asks for the tree again.
+        shown = terminal.read_until(lambda _: len(small_server.asked) >= 12)
+        terminal.press("q")
+        assert terminal.ended() == 0
     assert small_server.uuid("a").encode() in shown
+
+
+@contextmanager
+def watching_terminal(server: FourProviderStub) -> Iterator[PtyCommand]:
+    """`roost tree show --watch` of this server, before a terminal."""
+    words = ("tree", "show", "--limit", "1", "--watch", "0.1")
+    with PtyCommand(*words, ROOST_URL=server.url) as terminal:
+        yield terminal

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from roost.client.drivers.linux.captures import parse_capture
+from roost.client.drivers.linux.captures import open_files, parse_capture
 from roost.client.drivers.linux.disk_use import is_in_use, multipath_ids
 from roost.client.drivers.linux.mounts import read_mounted
 from roost.client.drivers.machine.values import MachineUnreadable
@@ -18,7 +20,7 @@ TABLE = f"""\
 """
 
 
-def in_use(text: str, disk: str = "sda") -> bool:
+def in_use(text: str, disk: str = "sda") -> bool | None:
     files = parse_capture(TABLE + text)
     return is_in_use(files, disk, read_mounted(files))
 
@@ -58,6 +60,19 @@ def test_the_mounts_of_the_host_count_beside_those_of_a_container() -> None:
     host = MOUNTS.replace("self", "1")
     assert in_use(host + EMPTY + "/sys/block/sda/sda2/\n")
     assert in_use("/proc/1/mountinfo ! Permission denied\n" + MOUNTS + "/sys/block/sda/sda2/\n")
+
+
+def test_the_use_of_a_disk_is_unknown_in_a_container_without_the_mounts_of_the_host(
+    tmp_path: Path,
+) -> None:
+    """The host may run on it."""
+    assert open_files("/").has_own_mounts
+    assert not open_files(str(tmp_path)).has_own_mounts
+    files = parse_capture(TABLE + "/proc/1/mountinfo ! Permission denied\n" + MOUNTS)
+    files.has_own_mounts = False
+    mounted = read_mounted(files)
+    assert is_in_use(files, "sda2", mounted) is True
+    assert is_in_use(files, "sdb", mounted) is None
 
 
 def test_mounts_that_a_fault_hides_leave_all_disks_unread() -> None:

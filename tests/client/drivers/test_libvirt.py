@@ -168,7 +168,8 @@ def test_the_driver_declares_the_whole_tree_of_a_host(libvirt: LibvirtStub) -> N
             "    : HW_NUMA_ROOT",
             "        m1_pci_0000:9b:00.0  SRIOV_NET_VF 2",
             "        : CUSTOM_PCI_15B3_101D CUSTOM_PCI_VENDOR_15B3 HW_NIC_SRIOV",
-            "    m1_disk_wwn-0x5000c500a1b2c3d4  DISK_GB 894",
+            # libvirt does not report whether the host runs on it.
+            "    m1_disk_wwn-0x5000c500a1b2c3d4  DISK_GB 894 reserved 894",
             "    m1_pci_0000:18:00.0  CUSTOM_PCI_15B3_101D 1 reserved 1",
             "    : CUSTOM_PCI_VENDOR_15B3 HW_NIC_SRIOV",
             "    m1_pci_0000:19:00.0  FPGA 1",
@@ -191,6 +192,16 @@ def test_the_driver_takes_a_uri_and_the_options_of_a_machine(libvirt: LibvirtStu
     assert libvirt.opened == ["qemu+ssh://host/system"]
     with pytest.raises(NotConfigured, match="libvirt driver has no option 'root'; it has: uri,"):
         LibvirtDriver(root="/")
+
+
+@pytest.mark.usefixtures("libvirt")
+@pytest.mark.parametrize(("offered", "reserved"), [("sda", 0), ("wwn-*", 0), ("sdx", 894)])
+def test_the_operator_names_the_disks_that_the_host_does_not_use(
+    offered: str, reserved: int
+) -> None:
+    providers = LibvirtDriver(offer=offered).declare("m1").providers
+    (disk,) = (provider for provider in providers if "DISK_GB" in provider.inventories)
+    assert disk.inventories["DISK_GB"]["reserved"] == reserved
 
 
 def test_a_host_without_cells_is_one_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def test_each_single_file_may_be_missing(name: str) -> None:
         assert not dropped(declared, WHOLE[name]), path
 
 
-@settings(max_examples=many(100))
+@settings(max_examples=many(50))
 @given(st.data())
 def test_any_files_may_vanish_or_be_unreadable(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(MACHINES)))

@@ -12,6 +12,7 @@ import pytest
 
 from roost.client.declaration import Declaration
 from roost.client.drivers.linux import LinuxDriver
+from support.waiting import SECONDS_MAX
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,9 @@ def here() -> Declaration:
 def output(*command: str) -> str:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=SECONDS_MAX
+    ).stdout
 
 
 def total(declaration: Declaration, *resource_classes: str) -> int:

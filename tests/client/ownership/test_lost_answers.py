@@ -11,7 +11,7 @@ from roost.client.errors import PlacementError
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.store import InMemoryOwnershipStore
 from roost.client.reporting.reporter import Reporter
-from roost.client.transport.http import HttpTransport, Timeouts
+from roost.client.transport.http import HttpTransport
 from roost.client.transport.retrying import RetryPolicy
 from support.client.declarations import declaration, declared
 from support.client.operator_edits import Operator
@@ -29,9 +29,9 @@ def proxy(server: LiveServer) -> Iterator[FaultyProxy]:
 
 @pytest.fixture
 def faulty(proxy: FaultyProxy) -> Iterator[HttpTransport]:
-    """A connection with short timeouts and without waits before repetitions."""
+    """A connection without waits before repetitions."""
     at_once = RetryPolicy(sleep=lambda _: None)
-    transport = HttpTransport(proxy.url, "admin", timeout=Timeouts(5, 0.3), retries=at_once)
+    transport = HttpTransport(proxy.url, "admin", retries=at_once)
     yield transport
     transport.close()
 

@@ -7,6 +7,7 @@ import pytest
 from roost.client import provider_finder
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
+from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import InMemoryOwnershipStore
 from roost.client.ownership.tree_declaration import tree_declarations, withdrawals
@@ -95,7 +96,8 @@ def test_two_recorded_trees_that_became_one_are_withdrawn_together(
     for short in ("rack", "host"):
         owned = OwnedProvider(live_providers.name(short), traits=frozenset({"CUSTOM_GOLD"}))
         store.save(live_providers.uuid(short), OwnershipRecord({live_providers.uuid(short): owned}))
-    (found,) = withdrawals(Placement(transport), store, [])
+    placement = Placement(transport)
+    (found,) = withdrawals(placement, store, [], KnownServer(placement))
     assert found.root_uuid == live_providers.uuid("rack")
     found.apply(DeclarativeReporter(Reporter(transport), "me", store), dry_run=False)
     assert store.trees() == []

@@ -13,7 +13,9 @@ from roost.client.errors import (
     ResourceProviderRetrievalFailed,
     ResourceProviderSyncFailed,
     ResourceProviderUpdateConflict,
+    WriteLost,
 )
+from roost.client.outcome import Outcome, outcome_of
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import PlacementResponse
@@ -287,6 +289,39 @@ def test_a_lost_answer_to_a_read_ends_the_report(
     with pytest.raises(AnswerLost):
         reporter.report(driver, live_providers.name("host"), live_providers.uuid("host"))
     assert not driver.seen
+
+
+@one_server
+@pytest.mark.parametrize("arrived", [True, False])
+@pytest.mark.parametrize(
+    "failure",
+    [AnswerLost("too slow"), PlacementAPIConnectFailure("refused"), refusal(503), refusal(403)],
+    ids=["lost", "unreachable", "unavailable", "forbidden"],
+)
+def test_a_lost_write_that_cannot_be_found_out_about_stays_unknown(
+    live_providers: LiveProviders,
+    reporter: Reporter,
+    tampering: TamperingTransport,
+    failure: PlacementError | PlacementResponse,
+    arrived: bool,
+) -> None:
+    host = live_providers.add("host")
+    driver = with_vcpu(host)
+    if arrived:
+        tampering.lose_answer("PUT */inventories")
+    else:
+        tampering.fail("PUT */inventories", AnswerLost("too slow"))
+    if isinstance(failure, PlacementResponse):
+        tampering.answer("GET *in_tree*", failure, after=1)
+    else:
+        tampering.fail("GET *in_tree*", failure, after=1)
+    with pytest.raises(WriteLost, match="cannot be found out") as caught:
+        reporter.report(driver, live_providers.name("host"), host)
+    assert outcome_of(caught.value) is Outcome.UNKNOWN
+    assert isinstance(caught.value.__cause__, WriteLost)
+    assert len(driver.seen) == 1
+    reporter.report(driver, live_providers.name("host"), host)
+    assert live_providers.totals("host") == {"VCPU": 8}
 
 
 @one_server

@@ -196,6 +196,21 @@ def test_retry_after_may_be_a_date() -> None:
         assert retry_after(PlacementResponse(503, {"retry-after": value})) == 0.0
 
 
+@pytest.mark.parametrize(
+    "value", ["Sat, 01 Jan 0001 00:00:00 +2359", "Mon, 01 Jan 99999 00:00:00 GMT", "-1", "\xb2"]
+)
+def test_a_retry_after_that_no_calendar_has_asks_for_no_delay(value: str) -> None:
+    assert retry_after(PlacementResponse(503, {"retry-after": value})) == 0.0
+
+
+def test_a_retry_after_without_end_is_too_long_for_any_repeat() -> None:
+    far = PlacementResponse(503, {"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"})
+    many_digits = PlacementResponse(503, {"retry-after": "9" * 400})
+    for answer in (far, many_digits):
+        request = PlacementRequest("GET", "/")
+        assert RetryPolicy().delay(request, answer, attempts=1, elapsed=0.0) is None
+
+
 def test_a_redirect_is_an_error() -> None:
     answer = PlacementResponse(
         301, {"location": "https://elsewhere", "x-openstack-request-id": "req-1"}

@@ -284,7 +284,7 @@ def _ancestors(providers: list[DeclaredProvider]) -> list[str]:
     return found
 
 
-@settings(max_examples=many(40))
+@settings(max_examples=many(20))
 @given(declarations(), st.none() | names, st.booleans())
 def test_a_rendered_declaration_is_read_back(
     declaration: Declaration, owner: str | None, as_json: bool

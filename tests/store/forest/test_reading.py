@@ -13,12 +13,25 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection, event
 
-from roost.search.rows import NO_PARENT, ForestRows, MembershipRows, UsageRows
+from roost.search.rows import (
+    NO_PARENT,
+    AllocationRows,
+    ForestRows,
+    MembershipRows,
+    UsageRows,
+)
 from roost.search.vocabulary import Vocabulary
 from roost.store import tables
 from roost.store.database import Database
 from roost.store.errors import DatabaseUnusable
-from roost.store.forest.reading import read_forest, read_trees, read_usages, read_vocabulary
+from roost.store.forest import reading
+from roost.store.forest.reading import (
+    read_allocations,
+    read_forest,
+    read_trees,
+    read_usages,
+    read_vocabulary,
+)
 from support.api_client import ApiClient
 from support.store.setup_cache import SetupCache
 
@@ -527,6 +540,74 @@ class TestUsages:
         rows = database.read(read_usages, set(ids[1:]))
         found = dict(zip(rows.provider_ids.tolist(), rows.used.tolist(), strict=True))
         assert found == {id_: 2 * id_ for id_ in ids[1:]}
+
+
+def allocations_as_shown(
+    rows: AllocationRows, vocabulary: Vocabulary
+) -> list[list[tuple[int, str, int]]]:
+    """What each consumer holds: provider's id, name of the class, amount."""
+    held: dict[int, list[tuple[int, str, int]]] = {}
+    for id_, class_id, used, consumer in zip(
+        rows.provider_ids.tolist(),
+        rows.class_ids.tolist(),
+        rows.used.tolist(),
+        rows.consumers.tolist(),
+        strict=True,
+    ):
+        held.setdefault(consumer, []).append((id_, vocabulary.class_names[class_id], used))
+    return sorted(sorted(its) for its in held.values())
+
+
+class TestAllocations:
+    @pytest.mark.parametrize("length", [1, 2, 7, 4096])
+    def test_all_pages_together_have_what_each_consumer_holds(
+        self,
+        cloud: ApiProviders,
+        vocabulary: Vocabulary,
+        monkeypatch: pytest.MonkeyPatch,
+        length: int,
+    ) -> None:
+        monkeypatch.setattr(reading, "_ALLOCATIONS_AT_ONCE", length)
+        one, two = cloud.make(VCPU=8, DISK_GB=LARGEST), cloud.make(VCPU=8)
+        cloud.claim({one: {"VCPU": 1, "DISK_GB": LARGEST}, two: {"VCPU": 2}})
+        cloud.claim({two: {"VCPU": 3}})
+        cloud.api.delete(f"/allocations/{cloud.claim({two: {'VCPU': 1}})}")
+        cloud.claim({one: {"VCPU": 3}})
+        first, second = cloud.ids(one, two)
+        pauses: list[None] = []
+        rows = cloud.database.survey(read_allocations, lambda: pauses.append(None))
+        assert allocations_as_shown(rows, vocabulary) == sorted(
+            [
+                sorted([(first, "VCPU", 1), (first, "DISK_GB", LARGEST), (second, "VCPU", 2)]),
+                [(second, "VCPU", 3)],
+                [(first, "VCPU", 3)],
+            ]
+        )
+        assert len(pauses) == 5 // length + 1
+
+    def test_all_pages_are_of_one_moment_and_hold_no_shared_connection(
+        self, cloud: ApiProviders, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "_ALLOCATIONS_AT_ONCE", 1)
+        host = cloud.make(VCPU=8)
+        for _ in range(3):
+            cloud.claim({host: {"VCPU": 1}})
+        open_at_pauses: list[int] = []
+
+        def pause() -> None:
+            # Another request writes and reads while the survey waits.
+            cloud.claim({host: {"VCPU": 1}})
+            open_at_pauses.append(cloud.database.surveyors.opened)
+
+        rows = cloud.database.survey(read_allocations, pause)
+        (id_,) = cloud.ids(host)
+        assert allocations_as_shown(rows, vocabulary) == [[(id_, "VCPU", 1)]] * 3
+        assert open_at_pauses == [1] * 4
+        assert cloud.database.surveyors.opened == 0
+
+    def test_a_cloud_without_consumers_has_none(self, database: Database) -> None:
+        rows = database.survey(read_allocations, lambda: None)
+        assert [len(values) for values in (rows.provider_ids, rows.consumers)] == [0, 0]
 
 
 class TestVocabulary:

@@ -80,15 +80,20 @@ def scenarios(draw: Draw, asked: int) -> Scenario:
     return Scenario(tuple(steps), early=happens(draw, 40))
 
 
-def play_scenarios(number: int, play: Callable[[Scenario], None], asked: int = 5) -> None:
-    """Play the scenarios of one seed, which are always the same.
+def play_scenarios(
+    number: int,
+    play: Callable[[Scenario], None],
+    asked: int = 5,
+    count: int = SCENARIOS_PER_SEED,
+) -> None:
+    """Play the first scenarios of one seed, which are always the same.
 
     If a scenario fails, Hypothesis shortens it, plays the shortest one last and raises its error.
     """
 
     @seed(number)
     @settings(
-        max_examples=SCENARIOS_PER_SEED,
+        max_examples=count,
         deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
@@ -110,7 +115,7 @@ def tell(count: int, play: Callable[[Scenario], None]) -> None:
     first = first_seed()
     for number in range(first, first + max(1, count // SCENARIOS_PER_SEED)):
         try:
-            play_scenarios(number, play)
+            play_scenarios(number, play, count=min(count, SCENARIOS_PER_SEED))
         except Exception as error:
             error.add_note(f"`pytest --hypothesis-seed={number}` plays this scenario first.")
             raise

@@ -15,8 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, TypeAlias
 
-# Much longer than any client waits: only a broken test waits so long.
-PATIENCE_SECONDS = 60
+from support.waiting import SECONDS_MAX
 
 
 class Fault(Enum):
@@ -37,9 +36,9 @@ class Fault(Enum):
     GARBLED = auto()
     """Forwarded; the answer is not one of a placement server."""
     SLOW = auto()
-    """Forwarded when the client has given up, just before its next request."""
+    """The connection is closed; forwarded later, just before the client's next request."""
     LATE = auto()
-    """Forwarded when the client has given up, just after its next request."""
+    """The connection is closed; forwarded later, just after the client's next request."""
 
 
 Interlude: TypeAlias = Callable[[], None]
@@ -118,7 +117,7 @@ class FaultyProxy:
     def settle(self) -> None:
         """Wait until no request is under way, and forward the requests that were held back."""
         with self._changed:
-            idle = self._changed.wait_for(lambda: self._under_way == 0, PATIENCE_SECONDS)
+            idle = self._changed.wait_for(lambda: self._under_way == 0, SECONDS_MAX)
             assert idle, "a client still waits for an answer"
             held, self._held = self._held, []
         for _, message in held:
@@ -175,9 +174,7 @@ class FaultyProxy:
         return _ANSWERS.get(fault, fault)
 
     def _forward(self, message: Message) -> Message:
-        connection = http.client.HTTPConnection(
-            "127.0.0.1", self._server_port, timeout=PATIENCE_SECONDS
-        )
+        connection = http.client.HTTPConnection("127.0.0.1", self._server_port, timeout=SECONDS_MAX)
         try:
             method, path = message.start
             connection.request(method, path, message.body or None, dict(message.headers))
@@ -227,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             if isinstance(outcome, Message):
                 self._answer(outcome)
             else:
-                self._withhold(outcome)
+                self._hang_up()
 
     do_GET = do_PUT = do_POST = do_DELETE = _handle  # noqa: N815 -- the names that are called
 
@@ -244,13 +241,8 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.wfile.flush()
 
-    def _withhold(self, fault: Fault) -> None:
+    def _hang_up(self) -> None:
         self.close_connection = True
-        if fault in (Fault.SLOW, Fault.LATE):
-            # Ends as soon as the client has hung up.
-            self.connection.settimeout(PATIENCE_SECONDS)
-            with suppress(OSError):
-                self.connection.recv(1)
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 

@@ -8,9 +8,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from support.waiting import SECONDS_MAX, wait_until
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "haproxy" / "haproxy.cfg"
 HEALTH_PATH = "/readyz"
@@ -18,7 +19,6 @@ HOW_TO_INSTALL = "haproxy is not installed. On Debian: apt-get install haproxy"
 # The header in which the proxy of a run tells which server has answered.
 SERVER_HEADER = "x-cluster-server"
 _BACKEND = "roost"
-_READY_SECONDS = 20.0
 
 
 class HaproxyError(Exception):
@@ -71,21 +71,25 @@ class Haproxy:
         """End haproxy."""
         if self.process is not None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(SECONDS_MAX)
             self.process = None
 
     def wait_for(self, name: str, *, up: bool) -> float:
         """Wait until haproxy holds a server for up, or for down; return the moment."""
-        deadline = time.monotonic() + _READY_SECONDS
-        while time.monotonic() < deadline:
-            if self.process is None or self.process.poll() is not None:
-                said = (self.directory / "haproxy.log").read_text()[-800:].strip()
-                raise HaproxyError(f"haproxy ended: {said}")
-            with suppress(OSError):
-                if self._status(name).startswith("UP") is up:
-                    return time.monotonic()
-            time.sleep(0.01)
-        raise HaproxyError(f"haproxy does not see server {name} {'up' if up else 'down'}")
+        wait_until(
+            lambda: self._sees(name, up=up),
+            lambda: f"haproxy does not see server {name} {'up' if up else 'down'}",
+        )
+        return time.monotonic()
+
+    def _sees(self, name: str, *, up: bool) -> bool:
+        if self.process is None or self.process.poll() is not None:
+            said = (self.directory / "haproxy.log").read_text()[-800:].strip()
+            raise HaproxyError(f"haproxy ended: {said}")
+        try:
+            return self._status(name).startswith("UP") is up
+        except OSError:
+            return False
 
     def set_state(self, name: str, state: str) -> None:
         """Let the operator's command `set server` change the state of a server."""

@@ -20,8 +20,8 @@ import pytest
 
 from databases import MariaDB, PostgreSQL, postgresql_programs, private_postgresql
 from ports import reserved_port
-
-_SECONDS_MAX = 60
+from support.short_paths import SHORT
+from support.waiting import SECONDS_MAX, wait_until
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,12 @@ class PrivatePostgreSQL:
             # The server ends the witness before it begins to recover.
             while True:
                 witness.execute("SELECT pg_sleep(0.01)")
-        _await(self._answers, "the private PostgreSQL server")
+        wait_until(self._answers, lambda: "the private PostgreSQL server")
 
     def _connect(self) -> psycopg.Connection:
-        return psycopg.connect(self.administration, autocommit=True, connect_timeout=5)
+        return psycopg.connect(
+            self.administration, autocommit=True, connect_timeout=int(SECONDS_MAX)
+        )
 
     def _answers(self) -> bool:
         with suppress(psycopg.OperationalError), self._connect() as connection:
@@ -80,7 +82,7 @@ class PrivateMariaDB:
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         # Readers know a server by the second of its start. So two starts have different seconds.
-        _await(lambda: int(time.time()) > self._started_at + 1, "the next second")
+        wait_until(lambda: int(time.time()) > self._started_at + 1)
         self._started_at = int(time.time())
         with (self.home / "output").open("ab") as output:
             self._process = subprocess.Popen(
@@ -101,7 +103,7 @@ class PrivateMariaDB:
                 stdout=output,
                 stderr=output,
             )
-        _await(self._answers, "the private MariaDB server")
+        wait_until(self._answers, lambda: "the private MariaDB server")
 
     def flush(self) -> None:
         """Write all commits so far to disk."""
@@ -130,7 +132,7 @@ def own_mariadb() -> Iterator[PrivateMariaDB]:
     if _program("mariadbd") is None or shutil.which("mariadb-install-db") is None:
         pytest.skip("no mariadbd here")
     with (
-        tempfile.TemporaryDirectory(prefix="roost-mariadb-") as home,
+        tempfile.TemporaryDirectory(prefix="roost-mariadb-", dir=SHORT) as home,
         reserved_port() as port,
     ):
         directory = Path(home)
@@ -166,11 +168,3 @@ def _program(name: str) -> Path | None:
 def _as_owner() -> list[str]:
     # MariaDB refuses to run as root without a `--user`.
     return ["--user=mysql"] if os.getuid() == 0 else []
-
-
-def _await(is_there: object, what: str) -> None:
-    assert callable(is_there)
-    deadline = time.monotonic() + _SECONDS_MAX
-    while not is_there():
-        assert time.monotonic() < deadline, f"{what} does not answer"
-        time.sleep(0.05)

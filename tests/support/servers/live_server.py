@@ -5,12 +5,12 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeAlias
@@ -18,11 +18,12 @@ from typing import IO, Self, TypeAlias
 from ports import reserved_port
 from support.api_client import ApiClient, http_client
 from support.servers.preloaded_roost import RoostProcess, start_roost
-
-READY_SECONDS = 60
-
+from support.waiting import SECONDS_MAX, wait_until
 
 Process: TypeAlias = RoostProcess | subprocess.Popen[bytes]
+
+# The buffers of connections of a `NarrowServer`. The kernel takes twice as many.
+NARROW_BYTES = 16 * 1024
 
 # Starts a server with these options of `[roost]`.
 Serve = Callable[..., "LiveServer"]
@@ -85,21 +86,26 @@ class LiveServer:
 
     def _connection(self) -> http.client.HTTPConnection:
         if self.tls is None:
-            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.tls)
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_MAX)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=SECONDS_MAX, context=self.tls
+        )
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
         with (self._directory / "server.log").open("ab") as log:
             self.process = self._start_process(log, clean_environment(self._environment()))
-        deadline = time.monotonic() + READY_SECONDS
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None, f"the server ended: {self.log[-2000:]}"
-            with suppress(OSError, http.client.HTTPException):
-                self.client().get("/")
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"the server did not answer: {self.log[-2000:]}")
+        wait_until(self._answers, lambda: self.log[-2000:])
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the server ended: {self.log[-2000:]}"
+        with (
+            closing(self._connection()) as connection,
+            suppress(OSError, http.client.HTTPException),
+        ):
+            return http_client(connection).get("/").status > 0
+        return False
 
     def _start_process(self, log: IO[bytes], environment: dict[str, str]) -> Process:
         return start_roost(self._arguments(), environment, log.fileno())
@@ -107,10 +113,15 @@ class LiveServer:
     def _arguments(self) -> list[str]:
         return [
             *("serve", "--db", self._database_url),
-            *("--workers", str(self._workers), "--port", str(self.port)),
+            *("--workers", str(self._workers)),
+            *self._place(),
             *self._config_file(),
             *self._options,
         ]
+
+    def _place(self) -> list[str]:
+        """The options that say where the server listens."""
+        return ["--port", str(self.port)]
 
     def _config_file(self) -> list[str]:
         if not self._configuration:
@@ -139,6 +150,43 @@ class LiveServer:
         assert self.process is not None
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(id_) for id_ in children.read_text().split()]
+
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        """Let the workers do nothing, while the kernel takes connections and bytes for them."""
+        for worker in self.worker_ids():
+            os.kill(worker, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for worker in self.worker_ids():
+                os.kill(worker, signal.SIGCONT)
+
+
+class NarrowServer(LiveServer):
+    """`roost serve`, for whose connections the kernel keeps few bytes, whatever its settings.
+
+    A large answer fills them, and a client that has sent a large body knows that nearly all of it
+    has come.
+    """
+
+    def __enter__(self) -> Self:
+        # Accepted connections inherit the size of the buffers.
+        self._listener = self._loan.enter_context(socket.socket())
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, NARROW_BYTES)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, NARROW_BYTES)
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen(4096)
+        self.port = self._listener.getsockname()[1]
+        self.start()
+        return self
+
+    def _start_process(self, log: IO[bytes], environment: dict[str, str]) -> Process:
+        listener = self._listener.fileno()
+        return start_roost(self._arguments(), environment, log.fileno(), listener=listener)
+
+    def _place(self) -> list[str]:
+        return []
 
 
 class InstalledServer(LiveServer):

@@ -21,7 +21,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn
+
+from support.waiting import SECONDS_MAX
 
 MODULES = (
     "roost.cli.main",
@@ -33,6 +36,8 @@ MODULES = (
     "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite.pysqlite",
 )
+# systemd hands sockets over from this descriptor on.
+FIRST_HANDED_OVER = 3
 _MESSAGE_BYTES = 1 << 20
 
 
@@ -47,7 +52,7 @@ class RoostProcess:
         """The exit status as soon as the process has ended; minus the signal that ended it."""
         return self._parent.exit_status(self.pid)
 
-    def wait(self, timeout: float = 60) -> int:
+    def wait(self, timeout: float = SECONDS_MAX) -> int:
         """Wait for the end of the process, and return its exit status."""
         deadline = time.monotonic() + timeout
         while (status := self.poll()) is None:
@@ -68,10 +73,12 @@ def start_roost(
     output: int,
     *,
     file_bytes: int | None = None,
+    listener: int | None = None,
 ) -> RoostProcess:
     """Start a command in a new session, with both outputs in the file descriptor `output`.
 
-    `file_bytes` limits the size of each file that the command writes.
+    `file_bytes` limits the size of each file that the command writes. `listener` is a listening
+    socket, which the command gets as systemd would hand it over.
     """
     return _parent().start(
         {
@@ -80,8 +87,9 @@ def start_roost(
             "directory": os.getcwd(),
             "open_files": resource.getrlimit(resource.RLIMIT_NOFILE),
             "file_bytes": file_bytes,
+            "listens": listener is not None,
         },
-        output,
+        [output] if listener is None else [output, listener],
     )
 
 
@@ -92,8 +100,9 @@ class _Parent:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+                [sys.executable, "-m", __name__, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
                 pass_fds=[theirs.fileno()],
                 # A key that interrupts the tests must not end it before the servers.
                 start_new_session=True,
@@ -102,9 +111,9 @@ class _Parent:
         self._started: list[int] = []
         self._ended: dict[int, int] = {}
 
-    def start(self, command: Mapping[str, Any], output: int) -> RoostProcess:
+    def start(self, command: Mapping[str, Any], descriptors: list[int]) -> RoostProcess:
         with self._lock:
-            socket.send_fds(self._socket, [json.dumps(command).encode()], [output])
+            socket.send_fds(self._socket, [json.dumps(command).encode()], descriptors)
             while not self._started:
                 self._receive()
             return RoostProcess(self, self._started.pop())
@@ -160,7 +169,7 @@ def _serve(requests: socket.socket) -> dict[str, Any]:
             _tell_ended(requests)
         if requests not in ready:
             continue
-        data, descriptors, _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, 1)
+        data, descriptors, _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, 2)
         if not data:
             os._exit(0)
         process_id = os.fork()
@@ -168,15 +177,26 @@ def _serve(requests: socket.socket) -> dict[str, Any]:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
+            output, *listeners = descriptors
             for descriptor in (1, 2):
-                os.dup2(descriptors[0], descriptor)
+                os.dup2(output, descriptor)
             for unused in (requests, woken, waker):
                 unused.close()
-            os.close(descriptors[0])
+            os.close(output)
+            for listener in listeners:
+                _hand_over(listener)
             command: dict[str, Any] = json.loads(data)
             return command
-        os.close(descriptors[0])
+        for descriptor in descriptors:
+            os.close(descriptor)
         requests.send(json.dumps({"started": process_id}).encode())
+
+
+def _hand_over(listener: int) -> None:
+    """Put a listening socket where systemd puts the first one."""
+    if listener != FIRST_HANDED_OVER:
+        os.dup2(listener, FIRST_HANDED_OVER)
+        os.close(listener)
 
 
 def _tell_ended(requests: socket.socket) -> None:
@@ -207,6 +227,8 @@ def _main(descriptor: int) -> NoReturn:
     sys.argv = ["roost", *command["arguments"]]
     os.environ.clear()
     os.environ.update(command["environment"])
+    if command["listens"]:
+        os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
     os.chdir(command["directory"])
     resource.setrlimit(resource.RLIMIT_NOFILE, command["open_files"])
     if command["file_bytes"] is not None:

@@ -6,16 +6,15 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-_END_SECONDS = 60.0
+from support.waiting import wait_until
 
 
 def wait_until_gone(process_ids: Iterable[int]) -> float:
     """Wait until these processes have closed their sockets; return the moment."""
     waiting = list(process_ids)
-    deadline = time.monotonic() + _END_SECONDS
-    while waiting := [one for one in waiting if _has_sockets(one)]:
-        assert time.monotonic() < deadline, f"processes {waiting} do not end"
-        time.sleep(0.002)
+    wait_until(
+        lambda: not any(map(_has_sockets, waiting)), lambda: f"processes {waiting} do not end"
+    )
     return time.monotonic()
 
 

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -18,8 +17,8 @@ from typing import Any
 from ports import reserved_port
 from support.requirements import keystone_environment
 from support.servers.live_server import clean_environment, start_program
+from support.waiting import SECONDS_MAX, wait_until
 
-READY_SECONDS = 60
 PASSWORD = "secret"
 # What Keystone's own bootstrap makes.
 ADMINISTRATOR = {"name": "admin", "password": "admin", "domain": {"id": "default"}}
@@ -74,7 +73,7 @@ class RealKeystone:
         sent = {"content-type": "application/json", "x-auth-token": self.administrator} | {
             name.replace("_", "-"): value for name, value in headers.items()
         }
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_MAX)
         try:
             data = None if body is None else json.dumps(body)
             connection.request(method, f"/v3{path}", data, sent)
@@ -196,14 +195,15 @@ def _serve(keystone: RealKeystone, prefix: Path, directory: Path, main_process: 
             [*command, str(keystone.port), str(main_process)], output, clean_environment()
         )
     _started.append(process)
-    deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline:
+
+    def answers() -> bool:
         assert process.poll() is None, f"Keystone ended: {log.read_text()[-2000:]}"
         with suppress(OSError, http.client.HTTPException):
             keystone.call("GET", "")
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"Keystone did not answer: {log.read_text()[-2000:]}")
+            return True
+        return False
+
+    wait_until(answers, lambda: log.read_text()[-2000:])
 
 
 def _fill(keystone: RealKeystone) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from support.requirements import note_missing
 from support.servers.live_server import LiveServer, Process, start_program
+from support.waiting import SECONDS_MAX
 
 RECIPES = Path(__file__).parents[3] / "deploy" / "wsgi"
 PREFIX = "/placement"
@@ -81,7 +82,7 @@ class WsgiServer(LiveServer):
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         # uwsgi waits for the mercy of its recipe if a process has not finished loading.
-        return self.process.wait(60)
+        return self.process.wait(SECONDS_MAX)
 
 
 class UwsgiServer(WsgiServer):

@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import event
 
 from roost.store.database import Database
+from support.waiting import SECONDS_MAX
 
 # A writer that does not stop again within this time waits for a lock that another writer holds.
 BLOCKED_SECONDS = 0.05
-END_SECONDS = 30
 
 
 class Writer:
@@ -43,7 +43,7 @@ class Writer:
 
     def join(self) -> None:
         """Wait for the end of the writer, and raise its error."""
-        self._thread.join(END_SECONDS)
+        self._thread.join(SECONDS_MAX)
         assert not self._thread.is_alive(), "the writer waits for ever"
         if self.error is not None:
             raise self.error

@@ -6,11 +6,11 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -19,11 +19,18 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.store.database import Database
 from roost.store.errors import is_transient
+from roost.store.journal.mysql import MysqlPosition
 from roost.store.journal.position import JournalEntry, Position
 from roost.store.journal.pruning import prune_changes
 from roost.store.journal.reading import start_position
 from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.tables import projects, roost_changes, roost_meta, utc_now
+from support.waiting import wait_until
+
+Clock: TypeAlias = Callable[[], float]
+
+# The threads of `Writers`.
+WRITERS = 6
 
 
 @contextmanager
@@ -126,15 +133,20 @@ def settle(database: Database) -> None:
         found: int = database.read(lambda connection: connection.exec_driver_sql(text).scalar_one())
         return found
 
-    end, deadline = ask("xmax"), time.monotonic() + 30
-    while ask("xmin") < end:
-        assert time.monotonic() < deadline, "another process does not end its transaction"
-        time.sleep(0.001)
+    end = ask("xmax")
+    wait_until(lambda: ask("xmin") >= end)
 
 
-def start(database: Database) -> Position:
-    """The position of a reader that has read all rows."""
-    return database.snapshot(start_position)
+def start(database: Database, clock: Clock = time.monotonic) -> Position:
+    """The position of a reader that has read all rows; `clock` tells it how old a gap is."""
+    return database.snapshot(start_by, clock)
+
+
+def start_by(connection: Connection, clock: Clock) -> Position:
+    """The position of a reader that sees what the connection sees now."""
+    if connection.dialect.name in ("mysql", "mariadb"):
+        return MysqlPosition.start(connection, clock)
+    return start_position(connection)
 
 
 def providers(entries: tuple[JournalEntry, ...]) -> list[int | None]:
@@ -166,24 +178,32 @@ class Reader:
 
 @dataclass
 class Writers:
-    """Threads that write to the journal and to `projects`. Some commit late, some roll back."""
+    """Threads that write to the journal and to `projects`. Some commit late, some roll back.
+
+    They write for as long as the context is open.
+    """
 
     database: Database
-    seconds: float
     committed: set[int] = field(default_factory=set)
     failures: list[BaseException] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _threads: list[threading.Thread] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    # Protects the members below.
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ticks: int = 0
+    # The writers that have ended a transaction since the last tick.
+    _moved: set[int] = field(default_factory=set)
 
     def __enter__(self) -> Writers:
-        deadline = time.monotonic() + self.seconds
-        for seed in range(6):
-            thread = threading.Thread(target=self._write, args=(random.Random(seed), deadline))
+        for seed in range(WRITERS):
+            thread = threading.Thread(target=self._write, args=(seed,))
             self._threads.append(thread)
             thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stop.set()
         for thread in self._threads:
             thread.join()
         assert self.failures == []
@@ -192,14 +212,30 @@ class Writers:
     def at_work(self) -> bool:
         return any(thread.is_alive() for thread in self._threads)
 
-    def _write(self, chance: random.Random, deadline: float) -> None:
+    def clock(self) -> float:
+        """A clock that ticks after each writer has ended a transaction.
+
+        A statement that runs at a moment is over two ticks later, however busy the machine is.
+        """
+        return self._ticks
+
+    def _write(self, seed: int) -> None:
+        chance = random.Random(seed)
         try:
-            while time.monotonic() < deadline:
+            while not self._stop.is_set():
                 self._write_once(chance)
+                self._note_end(seed)
                 time.sleep(chance.uniform(0, 0.004))
         except BaseException as error:
             self.failures.append(error)
             raise
+
+    def _note_end(self, seed: int) -> None:
+        with self._lock:
+            self._moved.add(seed)
+            if len(self._moved) == WRITERS:
+                self._moved.clear()
+                self._ticks += 1
 
     def _write_once(self, chance: random.Random) -> None:
         numbers = [next(self._numbers) for _ in range(chance.choice((1, 1, 3)))]

@@ -16,7 +16,7 @@ from roost.store.write_gate import WriteGate
 
 def main() -> None:
     path, log, name, threads, passes = sys.argv[1:]
-    gate = WriteGate(path, 60)
+    gate = WriteGate(path, 600)
     if passes == "0":
         print("waiting", flush=True)
         with gate.passed():

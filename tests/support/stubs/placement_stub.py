@@ -7,8 +7,9 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from support.waiting import SECONDS_MAX
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,15 @@ class Silence:
     until: threading.Event
 
 
-Step = Reply | HangUp | Silence
+@dataclass(frozen=True)
+class RawBytes:
+    """An answer of exactly these bytes, with a pause after each part. Then the stub hangs up."""
+
+    parts: Iterable[bytes]
+    pause: float = 0.0
+
+
+Step = Reply | HangUp | Silence | RawBytes
 
 
 class PlacementStub:
@@ -126,9 +137,9 @@ class PlacementStub:
             thread.join()
 
     def all_hung_up(self) -> bool:
-        """Whether all clients close their connections within seconds."""
+        """Whether all clients close their connections."""
         for thread in self._threads[1:]:
-            thread.join(5)
+            thread.join(SECONDS_MAX)
         return not any(thread.is_alive() for thread in self._threads[1:])
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
@@ -174,6 +185,10 @@ class PlacementStub:
         step = self.script.popleft() if self.script else self.otherwise(request)
         if isinstance(step, Silence):
             step.until.wait()
+        if isinstance(step, RawBytes):
+            for part in step.parts:
+                connection.sendall(part)
+                time.sleep(step.pause)
         if not isinstance(step, Reply):
             return False
         body = step.body if isinstance(step.body, bytes) else json.dumps(step.body).encode()

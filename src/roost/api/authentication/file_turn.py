@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from roost.configuration.regular_files import regular_file
 from roost.configuration.settings import ConfigurationError
+from roost.model.text import plain_number
 
 WAIT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.01
@@ -34,15 +36,16 @@ def file_turn(path: str, *, create: bool = False) -> Iterator[None]:
             os.close(handle)
         if time.monotonic() >= deadline:
             raise ConfigurationError(
-                f"The file of tokens {path} is locked by another process for {WAIT_SECONDS:g} "
-                "seconds. Let that process end, and repeat the command."
+                f"The file of tokens {path} is locked by another process for "
+                f"{plain_number(WAIT_SECONDS)} seconds. Let that process end, and repeat the "
+                "command."
             )
         time.sleep(_PAUSE_SECONDS)
 
 
 def _opened(target: Path, path: str, *, create: bool) -> int:
     try:
-        return os.open(target, os.O_RDONLY | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
+        return regular_file(target, os.O_RDONLY | (os.O_CREAT if create else 0))
     except OSError as error:
         verb = "written" if create else "read"
         raise ConfigurationError(

@@ -8,6 +8,7 @@ from typing import Any
 from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1 import loading
 
+from roost.configuration.regular_files import check_regular
 from roost.configuration.settings import ConfigurationError
 from roost.model.text import without_user_info
 
@@ -90,8 +91,7 @@ def _check_files(group: Any) -> None:
         if not path:
             continue
         try:
-            with open(path, "rb"):
-                pass
+            check_regular(path)
         except OSError as error:
             raise ConfigurationError(
                 f"The {name} of [{GROUP}], {path}, cannot be read: {error.strerror}. Correct the "

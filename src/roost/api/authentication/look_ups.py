@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 from roost.api.authentication.client_queue import ClientQueue
 from roost.api.authentication.refusals import IdentityUnavailable
 from roost.configuration.limit_log import LIMIT_LOG
+from roost.model.text import plain_number
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,8 +69,9 @@ class LookUps(Generic[Found]):
                 if not self._waiting[client]:
                     del self._waiting[client]
         if not in_time:
+            seconds = plain_number(self._wait_seconds)
             silence = IdentityUnavailable(
-                f"{self._server} did not answer within {self._wait_seconds:g} seconds", away=True
+                f"{self._server} did not answer within {seconds} seconds", away=True
             )
             self._give_up(look_up)
             self._note(look_up, silence)

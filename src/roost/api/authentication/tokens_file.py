@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.api.authentication.file_turn import file_turn
+from roost.configuration.regular_files import regular_file
 from roost.configuration.settings import ConfigurationError
 
 # Scanners for leaked secrets find tokens by such a beginning.
@@ -82,7 +83,7 @@ def hash_of(token: str) -> str:
 def read_tokens_file(path: str) -> TokensFile:
     """Read the file; `ConfigurationError` if it cannot be read at all."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_file) as file:
             data = file.read(_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigurationError(
@@ -187,10 +188,11 @@ def _time(content: dict[str, Any], name: str) -> datetime | None:
     value = content.get(name)
     if value is None:
         return None
-    with suppress(ValueError, TypeError):
+    with suppress(ValueError, TypeError, OverflowError):
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is not None:
-            return moment
+            # A time of the first or the last year may lie outside of them in another zone.
+            return moment.astimezone(UTC)
     raise _Fault(f"has a time in {name!r} that is none; write it as 2027-02-15T00:00:00Z")
 
 
@@ -200,7 +202,8 @@ def _stamp(moment: datetime) -> str:
 
 def _lines(path: str) -> list[str]:
     try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
+        with open(path, encoding="utf-8", opener=regular_file) as file:
+            return file.read().splitlines()
     except OSError as error:
         raise ConfigurationError(
             f"The file of tokens {path} cannot be read: {error.strerror}."

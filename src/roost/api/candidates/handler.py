@@ -72,9 +72,9 @@ def answered(services: Services, request: Request, asked: AskedCandidates) -> Re
     answer = None if question is None else services.answers.find(question, forest)
     if answer is None:
         limits = services.settings.limits
-        request.search = SearchAsked(forest, asked.query)
         began, times = perf_counter(), request.times
         with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+            request.search = SearchAsked(forest, asked.query, turn)
             found, *further = _search(services, forest, asked, turn.pause)
             if asked.explains:
                 found = counted(found)

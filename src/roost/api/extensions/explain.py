@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from time import perf_counter
 from typing import Any
 
 from roost.api.extensions.parameters import parse_query_pairs, split_parameters
+from roost.api.extensions.question_turn import (
+    enter_if_large,
+    look_up_names,
+    question_turn,
+)
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
 from roost.api.services import Services
-from roost.metrics.stages import Stage
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Lack, Miss
-from roost.search.turns import TURNS
 from roost.service.explain import explain
 from roost.service.explanation import Explanation
 from roost.service.miss_sentences import lack_sentence, uuids_in
-from roost.service.provider_references import (
-    names_of_providers,
-    no_such_provider,
-    resolve_provider,
-)
+from roost.service.provider_references import no_such_provider, resolve_provider
 
 _MISSES_DEFAULT = 5
 _MISSES_MAX = 100
@@ -32,19 +30,16 @@ def show(services: Services, request: Request) -> Response:
     """What each stage leaves of a query, the dominant reason, the nearest misses and hints."""
     parameters = split_parameters(request, ("provider", "misses"))
     misses = parameters.integer("misses", _MISSES_DEFAULT, least=0, most=_MISSES_MAX)
-    limits = services.settings.limits
-    query = parse_query_pairs(parameters.rest, limits)
+    query = parse_query_pairs(parameters.rest, services.settings.limits)
     reference = parameters.own.get("provider")
     uuid = None if reference is None else services.read(resolve_provider, reference).uuid
     forest = services.forest()
     provider_tree = None if uuid is None else _tree_of(forest, uuid)
-    began, times = perf_counter(), request.times
-    with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+    with question_turn(services, request) as turn:
+        enter_if_large(turn, forest)
         found = explain(forest, query, provider_tree=provider_tree, misses=misses, pause=turn.pause)
-        times.end(Stage.SEARCH, began)
-        times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
-    names = services.read(names_of_providers, uuids_in(found.misses))
-    return json_response(explanation_content(found, names))
+        names = look_up_names(services, turn, uuids_in(found.misses))
+        return json_response(explanation_content(found, names))
 
 
 def explanation_content(found: Explanation, names: Mapping[str, str]) -> dict[str, Any]:

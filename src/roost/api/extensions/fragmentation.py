@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from time import perf_counter
 
 from roost.api.extensions.parameters import bad_parameter, parse_query_text
+from roost.api.extensions.question_turn import enter_if_large, question_turn
 from roost.api.extensions.whatif_body import naming
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
 from roost.api.services import Services
-from roost.metrics.stages import Stage
 from roost.model.candidates import CandidateQuery
 from roost.model.limits import Limits
-from roost.search.turns import TURNS
 from roost.service.capacity_answers import fragmentation_of
 
 _ASKS_MAX = 20
@@ -21,14 +19,11 @@ _ASKS_MAX = 20
 
 def show(services: Services, request: Request) -> Response:
     """The free amount of each resource class, and what of it each question can use."""
-    limits = services.settings.limits
-    queries = _queries(request, limits)
+    queries = _queries(request, services.settings.limits)
     forest = services.forest()
-    began, times = perf_counter(), request.times
-    with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+    with question_turn(services, request) as turn:
+        enter_if_large(turn, forest)
         found = fragmentation_of(forest, queries, turn.pause)
-        times.end(Stage.SEARCH, began)
-        times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
     return json_response(
         {
             "resource_classes": {name: asdict(its) for name, its in found.classes.items()},

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from functools import partial
+from operator import attrgetter
+from traceback import clear_frames
 from typing import Any
 
 from roost.api.extensions.paging import PAGE_PARAMETERS, parse_page
 from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
+from roost.api.extensions.question_turn import forest_aside, look_up_names, question_turn
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.services import Services
-from roost.metrics.stages import Stage
+from roost.api.services import FoundResilience, Services
+from roost.freed_memory import give_back_memory
 from roost.search.evacuation import LossOutcome
 from roost.search.resilience import LostRoot, find_resilience
-from roost.search.turns import TURNS
+from roost.search.turns import Turn
 from roost.search.vocabulary import Vocabulary
-from roost.service.provider_references import names_of_providers
 from roost.service.resilience import list_all_allocations, loss_sentence
 
 _PARAMETERS = ("lose", *PAGE_PARAMETERS)
@@ -31,24 +33,37 @@ def show(services: Services, request: Request) -> Response:
             f"lose is {lose[:40]!r}. Only the loss of one root at a time is worked out: send 1."
         )
     asked_page = parse_page(parameters)
-    limits = services.settings.limits
-    allocations = services.read(list_all_allocations)
-    forest = services.forest()
-    began, times = perf_counter(), request.times
-    with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
-        found = find_resilience(forest, allocations, turn.pause)
-        times.end(Stage.SEARCH, began)
-        times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
-    page = asked_page.cut(found.roots, [root.root_uuid for root in found.roots])
-    names = services.read(names_of_providers, [root.root_uuid for root in page.members])
-    body = {
-        "survives": found.survives,
-        "of": found.survives + len(found.roots),
-        "exact": found.exact,
-        "roots": [_shown(root, names, forest.vocabulary) for root in page.members],
-        "next": page.next,
-    }
-    return json_response(body)
+    with question_turn(services, request) as turn:
+        found, vocabulary = services.resilience.share(turn, partial(_found, services, turn))
+        page = asked_page.cut(found.roots, attrgetter("root_uuid"))
+        names = look_up_names(services, turn, [root.root_uuid for root in page.members])
+        body = {
+            "survives": found.survives,
+            "of": found.survives + len(found.roots),
+            "exact": found.exact,
+            "roots": page.json(lambda root: _shown(root, names, vocabulary), turn.pause),
+            "next": page.next,
+        }
+        return json_response(body)
+
+
+def _found(services: Services, turn: Turn) -> FoundResilience:
+    """The answer for all requests that wait for it: first the turn, then the data."""
+    turn.enter_as_very_large()
+    try:
+        return _searched(services, turn)
+    except Exception as error:
+        # The traceback of the failure would keep the data.
+        clear_frames(error.__traceback__)
+        raise
+    finally:
+        give_back_memory()
+
+
+def _searched(services: Services, turn: Turn) -> FoundResilience:
+    allocations = services.survey(turn, list_all_allocations)
+    forest = forest_aside(services, turn)
+    return find_resilience(forest, allocations, turn.pause), forest.vocabulary
 
 
 def _shown(root: LostRoot, names: dict[str, str], vocabulary: Vocabulary) -> dict[str, Any]:

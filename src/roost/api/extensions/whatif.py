@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
 import orjson
 
 from roost.api.errors import HttpError
+from roost.api.extensions.question_turn import (
+    enter_if_large,
+    forest_aside,
+    look_up_names,
+    question_turn,
+)
 from roost.api.extensions.whatif_answers import Side, WhatIfAnswers, side_text
 from roost.api.extensions.whatif_body import WhatIf, naming, parse_whatif
 from roost.api.requests import Request
 from roost.api.responses import Response
 from roost.api.schemas.whatif import FIRST
 from roost.api.services import Services
-from roost.metrics.stages import Stage
 from roost.model.changes import Change, ClaimCandidate
 from roost.search.candidate_order import CandidateOrder
 from roost.search.chosen_candidate import ChosenCandidate, choose_candidate
 from roost.search.forest import Forest
 from roost.search.ranking import Ranking, RankingKind
-from roost.search.turns import TURNS
-from roost.service.errors import ErrorCode
+from roost.search.turns import Turn
+from roost.service.errors import ErrorCode, naming_place
 from roost.service.explanation import Explanation
 from roost.service.miss_sentences import uuids_in
-from roost.service.provider_references import names_of_providers
 from roost.service.whatif import ChangedForest, ChangeOutcome, apply_changes
-from roost.service.whatif_facts import ChangeFacts, read_facts
+from roost.service.whatif_facts import NO_FACTS, ChangeFacts, read_facts
 
+# More changes than these are read in line.
+_FEW_CHANGES = 10
 # How often the facts may change while the replica looks. Each attempt takes milliseconds.
 _ATTEMPTS = 5
 
@@ -38,39 +43,40 @@ def ask(services: Services, request: Request) -> Response:
     """The answers to some questions, before and after some changes."""
     limits, order = services.settings.limits, services.settings.candidate_order
     asked = parse_whatif(request.body(), limits)
-    forest, facts = _consistent(services, asked.changes)
-    began, times = perf_counter(), request.times
-    with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+    with question_turn(services, request) as turn:
+        forest, facts = _consistent(services, turn, asked.changes)
+        enter_if_large(turn, forest)
 
         def choose(changed: Forest, claim: ClaimCandidate) -> ChosenCandidate | None:
             return choose_candidate(changed, claim.query, _order_of(claim, order), turn.pause)
 
         changed = apply_changes(forest, facts, asked.changes, choose, turn.pause)
         sides = _sides(asked, forest, changed, order, turn.pause)
-        times.end(Stage.SEARCH, began)
-        times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
-    names = _names(services, changed, sides)
-    outcomes = orjson.dumps([_shown(outcome, names) for outcome in changed.outcomes])
-    answers = b",".join(
-        b'{"before":%b,"after":%b}' % (side_text(before, names), side_text(after, names))
-        for before, after in sides
-    )
-    body = b'{"changes":%b,"answers":[%b]}' % (outcomes, answers)
-    return Response(200, body, [("content-type", "application/json")])
+        names = _names(services, turn, changed, sides)
+        outcomes = orjson.dumps([_shown(outcome, names) for outcome in changed.outcomes])
+        answers = b",".join(
+            b'{"before":%b,"after":%b}' % (side_text(before, names), side_text(after, names))
+            for before, after in sides
+        )
+        body = b'{"changes":%b,"answers":[%b]}' % (outcomes, answers)
+        return Response(200, body, [("content-type", "application/json")])
 
 
-def _consistent(services: Services, changes: Sequence[Change]) -> tuple[Forest, ChangeFacts]:
+def _consistent(
+    services: Services, turn: Turn, changes: Sequence[Change]
+) -> tuple[Forest, ChangeFacts]:
     """A forest, and facts that were true when the replica read it.
 
     The facts are read before and after. If they are equal, nothing changed them meanwhile.
     """
     if not changes:
-        return services.forest(), ChangeFacts({}, {}, {})
-    database = services.database
-    facts = database.snapshot(read_facts, changes)
+        return services.forest(), NO_FACTS
+    if len(changes) > _FEW_CHANGES:
+        turn.enter()
+    facts = _read_facts(services, turn, changes)
     for _ in range(_ATTEMPTS):
-        forest = services.forest()
-        after = database.snapshot(read_facts, changes)
+        forest = forest_aside(services, turn)
+        after = _read_facts(services, turn, changes)
         if after == facts:
             return forest, facts
         facts = after
@@ -79,6 +85,16 @@ def _consistent(services: Services, changes: Sequence[Change]) -> tuple[Forest, 
         "The providers or consumers of these changes change all the time. Try again.",
         ErrorCode.CONCURRENT_UPDATE,
     )
+
+
+def _read_facts(services: Services, turn: Turn, changes: Sequence[Change]) -> ChangeFacts:
+    """The facts for all changes, change by change: a consumer may hold thousands of rows."""
+    facts = NO_FACTS
+    for position, change in enumerate(changes):
+        with naming_place(f"changes[{position}]"):
+            facts |= services.read(read_facts, change, facts)
+        turn.pause()
+    return facts
 
 
 def _order_of(claim: ClaimCandidate, configured: CandidateOrder) -> CandidateOrder:
@@ -105,7 +121,7 @@ def _sides(
 
 
 def _names(
-    services: Services, changed: ChangedForest, sides: Sequence[tuple[Side, Side]]
+    services: Services, turn: Turn, changed: ChangedForest, sides: Sequence[tuple[Side, Side]]
 ) -> dict[str, str]:
     """The names of all providers that the answer names, by uuid."""
     uuids = {
@@ -114,7 +130,7 @@ def _names(
     for side in (side for both in sides for side in both):
         if isinstance(side, Explanation):
             uuids |= uuids_in(side.misses)
-    return {**services.read(names_of_providers, uuids), **changed.made_up}
+    return {**look_up_names(services, turn, uuids), **changed.made_up}
 
 
 def _shown(outcome: ChangeOutcome, names: Mapping[str, str]) -> Mapping[str, Any]:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-import orjson
-
 from roost.api.candidates.body import streamed_body
 from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.errors import HttpError, OverLimit
@@ -18,6 +16,7 @@ from roost.api.extensions.capacity import capacity_content
 from roost.api.extensions.explain import explanation_content
 from roost.api.extensions.whatif_body import AskedQuestion
 from roost.api.microversions import MAX_VERSION
+from roost.api.responses import json_bytes
 from roost.search.candidate_order import CandidateOrder
 from roost.search.forest import Forest
 from roost.service.candidates import list_candidates
@@ -51,7 +50,7 @@ class WhatIfAnswers:
         if question.kind == "explain":
             return explain(forest, question.query, pause=self._pause)
         found = capacity_of(forest, question.query, self._pause)
-        return orjson.dumps(capacity_content(found))
+        return json_bytes(capacity_content(found))
 
     def _candidates(self, question: AskedQuestion, forest: Forest) -> bytes:
         limit = question.query.limit or _LIMIT_DEFAULT
@@ -86,5 +85,5 @@ class WhatIfAnswers:
 def side_text(side: Side, names: Mapping[str, str]) -> bytes:
     """An answer in JSON. `names` has the names of all providers that explanations name."""
     if isinstance(side, Explanation):
-        return orjson.dumps(explanation_content(side, names))
+        return json_bytes(explanation_content(side, names))
     return side

@@ -12,7 +12,7 @@ from roost.api.schemas.building import (
     record,
     text,
 )
-from roost.model.inventory import INTEGER_MAX
+from roost.model.inventory import INTEGER_MAX, RATIO_MAX
 
 _TOTAL = {"total": integer(1, INTEGER_MAX)}
 _OTHERS: Document = {
@@ -20,8 +20,7 @@ _OTHERS: Document = {
     "min_unit": integer(1, INTEGER_MAX),
     "max_unit": integer(1, INTEGER_MAX),
     "step_size": integer(1, INTEGER_MAX),
-    # MySQL stores a single-precision number, and these are its bounds.
-    "allocation_ratio": {"type": "number", "maximum": 3.40282e38, "minimum": -3.40282e38},
+    "allocation_ratio": {"type": "number", "maximum": RATIO_MAX, "minimum": -RATIO_MAX},
 }
 # Every field of an inventory.
 FIELDS = _TOTAL | _OTHERS

@@ -25,7 +25,7 @@ from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import echo_line, plain_line
 from roost.cli.watching import present, watch_option
 from roost.client.provider_names import names_in_trees
-from roost.client.questions import ordered
+from roost.client.questions.addresses import candidates_address, ranked_candidates_address
 
 LIMIT = 20
 ORDERS = ("first", "pack", "spread", "random")
@@ -86,10 +86,10 @@ def candidates(
             order = order or "random"
         if order or pairs != plain_pairs(pairs):
             ask = partial(server.ranked_candidates, query, order, seed)
-            announce(f"GET /roost/candidates?{ordered(query, order, seed)}")
+            announce(f"GET {ranked_candidates_address(query, order, seed)}")
         else:
             ask = partial(server.candidates, query)
-            announce(f"GET /allocation_candidates?{query}")
+            announce(f"GET {candidates_address(query)}")
         found = 0
 
         def read() -> Output:

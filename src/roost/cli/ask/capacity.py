@@ -26,6 +26,7 @@ from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
 from roost.client.questions import Json
+from roost.client.questions.addresses import capacity_address
 
 
 @click.command(
@@ -59,7 +60,7 @@ def capacity(
         if only_query:
             click.echo(query)
             return
-        announce(f"GET /roost/capacity?{query}")
+        announce(f"GET {capacity_address(query, by_root=by_root)}")
 
         def read() -> Output:
             with waiting("The server counts ...", quiet=watch is not None):

@@ -42,6 +42,8 @@ class Comparison:
     question: str
     # The query of the question.
     pairs: QueryPairs
+    # The command that asks a query of a hint after the same changes.
+    hinted_command: Callable[[str], str]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for text, alike in groupby(self.answer.get("changes", ()), lambda change: change["text"]):
@@ -53,7 +55,7 @@ class Comparison:
             if self.question == "explain":
                 yield Text()
                 yield plain_line("After the changes:", "bold")
-                yield ExplanationPicture(sides["after"], self.pairs)
+                yield ExplanationPicture(sides["after"], self.pairs, self.hinted_command)
             elif self.question == "capacity":
                 limit = sides["after"].get("limited_by") or {}
                 yield from ([plain_line(f"After: {limit['text']}")] if limit.get("text") else [])

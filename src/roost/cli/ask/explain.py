@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.watching import present, watch_option
 from roost.cli.words import WORD
+from roost.client.questions.addresses import explain_address
 
 _STATUS = """\b
 Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
@@ -108,7 +110,7 @@ def _explain(
         if only_query:
             click.echo(query)
             return
-        announce(f"GET /roost/explain?{query}")
+        announce(f"GET {explain_address(query, host, misses)}")
         ask = partial(server.explain, query, host, misses)
         feasible = True
 
@@ -117,9 +119,15 @@ def _explain(
             with waiting("The server explains ...", quiet=watch is not None):
                 answer = answered(server, pairs, ask, [host] if host else [])
             feasible = answer["feasible"]
-            picture = ExplanationPicture(answer, pairs, host)
+            picture = ExplanationPicture(answer, pairs, partial(_hinted_command, host), host)
             return Output(stage_table(answer), answer, picture)
 
         present(read, output, watch)
     if not feasible:
         sys.exit(EXIT_NONE)
+
+
+def _hinted_command(host: str | None, query: str) -> str:
+    """The command that asks the same question of a query close by."""
+    asked = "roost candidates" if host is None else f"roost why {shlex.quote(host)}"
+    return f"{asked} --from-query {shlex.quote(query)}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,8 @@ from roost.cli.ask.asked import WHOLE_REQUEST, asked_at, group_name
 from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.request.query_text import QueryPairs
 from roost.cli.table import Table, TableColumn
-from roost.cli.terminal import plain_line
+from roost.cli.terminal import plain_line, unbroken
 from roost.client.questions import Json
-from roost.model.text import printable
 
 _NARROW = 100
 _BAR_WIDTHS = (10, 24)
@@ -55,6 +53,8 @@ class ExplanationPicture:
     answer: Json
     # The query that the answer is about.
     pairs: QueryPairs
+    # The command that asks a query of a hint in the same way.
+    hinted_command: Callable[[str], str]
     # The host that the question is about; `None` for all trees.
     host: str | None = None
 
@@ -71,11 +71,12 @@ class ExplanationPicture:
         yield plain_line("All groups together", "bold")
         yield self._funnel(self.answer["trees"], WHOLE_REQUEST, ink, width)
         yield from _misses(self.answer["misses"], self.host)
-        yield from _hints(self.answer["hints"])
+        yield from self._hints()
 
     def _funnel(self, stages: Sequence[Json], group: str | None, ink: Ink, width: int) -> Table:
         """A row for each stage at which the query asks something."""
         most = _most_trees(self.answer)
+        keys = ("trees",) if group is WHOLE_REQUEST else ("providers", "trees")
         rows = []
         for stage in stages:
             asked = asked_at(self.pairs, group, stage["stage"])
@@ -88,7 +89,7 @@ class ExplanationPicture:
                 text.append(_MARK, style="bold red")
             share = stage["trees"] / most if most else 0.0
             drawn = share_bar(share, ink, width, style)
-            counts = [f"{stage[key]:,}" for key in ("providers", "trees") if key in stage]
+            counts = [f"{stage[key]:,}" for key in keys]
             rows.append([stage["stage"], *counts, drawn, text])
         columns = [
             column
@@ -96,6 +97,16 @@ class ExplanationPicture:
             if column.title != "PROVIDERS" or group is not WHOLE_REQUEST
         ]
         return Table(columns, rows)
+
+    def _hints(self) -> Iterator[RenderableType]:
+        hints = self.answer["hints"]
+        if not hints:
+            return
+        yield Text()
+        yield plain_line("What would have candidates", "bold")
+        for hint in hints:
+            yield plain_line(hint["text"])
+            yield unbroken(f"  {self.hinted_command(hint['query'])}", "cyan")
 
     def _is_reason(self, stage: Json, group: str | None) -> bool:
         reason = self.answer.get("reason") or {}
@@ -128,15 +139,3 @@ def _misses(misses: Sequence[Json], host: str | None) -> Iterator[RenderableType
             yield plain_line(miss["root"]["name"])
         for lack in miss["lacks"]:
             yield Padding(plain_line(lack["text"]), (0, 0, 0, 2), expand=False)
-
-
-def _hints(hints: Sequence[Json]) -> Iterator[RenderableType]:
-    if not hints:
-        return
-    yield Text()
-    yield plain_line("What would have candidates", "bold")
-    for hint in hints:
-        yield plain_line(hint["text"])
-        command = f"  roost candidates --from-query {shlex.quote(hint['query'])}"
-        # The terminal breaks the line itself, so a copy of it is whole.
-        yield Text(printable(command), style="cyan", no_wrap=True, overflow="ignore")

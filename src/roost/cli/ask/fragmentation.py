@@ -19,7 +19,8 @@ from roost.cli.request.words import TypedRequest
 from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
-from roost.client.questions import Json, asks_of
+from roost.client.questions import Json
+from roost.client.questions.addresses import fragmentation_address
 
 _BAR_WIDTHS = (10, 20)
 _NARROW = 100
@@ -66,7 +67,7 @@ def fragmentation(
         if only_query:
             click.echo("\n".join(queries))
             return
-        announce(f"GET /roost/fragmentation?{asks_of(queries)}")
+        announce(f"GET {fragmentation_address(queries)}")
         every: QueryPairs = tuple(pair for pairs in asked for pair in pairs)
 
         def read() -> Output:

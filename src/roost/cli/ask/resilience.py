@@ -17,6 +17,7 @@ from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain_line
 from roost.cli.usage_status import usage_status
 from roost.client.questions import Json
+from roost.client.questions.addresses import resilience_address
 
 
 @click.command(
@@ -44,7 +45,7 @@ Exit status: 0 if every root may be lost, 2 if not, 1 after an error.
 def resilience(*, connection: ConnectionSettings, lose: int, output: OutputForm) -> None:
     """Ask of each root whether what it holds would fit on the remaining ones."""
     with asking(connection, "roost usage") as server:
-        announce(f"GET /roost/resilience?lose={lose}")
+        announce(f"GET {resilience_address(lose)}")
         with waiting("The server loses each root in turn ..."):
             answer = server.resilience(lose)
         print_output(Output(lost_table(answer), answer, LossPicture(answer)), output)

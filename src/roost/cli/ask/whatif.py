@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -21,7 +22,12 @@ from roost.cli.ask.comparison import Comparison, comparison_table
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.request.changes import ImaginedChange, named_providers, read_changes
+from roost.cli.request.changes import (
+    CHANGE_OPTIONS,
+    ImaginedChange,
+    named_providers,
+    read_changes,
+)
 from roost.cli.request.command import (
     RequestCommand,
     explaining_usage,
@@ -135,8 +141,18 @@ def whatif(
                 partial(server.whatif, changes, ask),
                 named_providers(changes),
             )
-        picture = Comparison(answer, question, pairs)
+        picture = Comparison(answer, question, pairs, _hinted_command)
         print_output(Output(comparison_table(answer, question), answer, picture), output)
+
+
+def _hinted_command(query: str) -> str:
+    """The command that asks a query close by after the same changes."""
+    changes = " ".join(
+        f"{option} {shlex.quote(value)}"
+        for option, value in typed_words()
+        if option in CHANGE_OPTIONS
+    )
+    return f"roost whatif {changes} candidates --from-query {shlex.quote(query)}"
 
 
 def _cut(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import click
 
@@ -58,7 +59,7 @@ Examples:
     type=click.IntRange(0),
     default=_SHOWN,
     show_default=True,
-    help="How many consumers to ask for; 0 for all.",
+    help="How many of them to list; 0 for all.",
 )
 @output_options
 @connection_options
@@ -83,28 +84,38 @@ def list_consumers(
         asked = _subtrees(server, providers) if providers else everything
         with progress_bar("asking providers", transient=True) as advance:
             uuids = uuids_of_consumers(server, asked, advance)
-        shown = uuids[: limit or None]
         with progress_bar("asking consumers", transient=True) as advance:
-            holders = read_holders(server, shown, advance)
+            holders = read_holders(server, uuids, advance)
+            # One more than the limit tells whether there are more.
+            found = _first(limit + 1 if limit else None, holders, project, user, kind)
+    shown = found[: limit or None]
     names = {body["uuid"]: body["name"] for body in everything}
-    found = [
+    print_output(_output(shown, names), output)
+    echo_line(
+        f"{counted(len(shown), 'consumer')}, gathered from the allocations of "
+        f"{counted(len(asked), 'provider')}.",
+        err=True,
+    )
+    if len(found) > len(shown):
+        echo_line("There are more such consumers: --limit 0 lists all.", err=True)
+
+
+def _first(
+    number: int | None,
+    holders: Iterator[Holder],
+    project: str | None,
+    user: str | None,
+    kind: str | None,
+) -> list[Holder]:
+    """So many of the consumers that the filters choose, or all; the rest is not asked for."""
+    chosen = (
         holder
         for holder in holders
         if project in (None, holder.project)
         and user in (None, holder.user)
         and kind in (None, holder.type)
-    ]
-    print_output(_output(found, names), output)
-    echo_line(
-        f"{counted(len(found), 'consumer')}, gathered from the allocations of "
-        f"{counted(len(asked), 'provider')}.",
-        err=True,
     )
-    if len(uuids) > len(shown):
-        echo_line(
-            f"{len(uuids) - len(shown)} more consumers were not asked for: --limit 0 does.",
-            err=True,
-        )
+    return list(islice(chosen, number))
 
 
 def _subtrees(server: Administration, names: tuple[str, ...]) -> list[ProviderBody]:

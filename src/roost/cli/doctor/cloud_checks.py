@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from roost.cli.doctor.diagnosis import Diagnosis, Grade, ProviderName
@@ -13,6 +14,7 @@ from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
 from roost.client.provider_tree import SHARING_TRAIT
 from roost.model.identifiers import is_custom
+from roost.model.text import counted
 
 _NAMES_MAX = 8
 """The names that one finding lists at most."""
@@ -117,22 +119,38 @@ def tree_findings(providers: Sequence[GatheredProvider]) -> Iterator[Diagnosis]:
                 f"roost agent --driver linux --once --name {subject.argument}",
                 subject,
             )
-    yield from _namesakes({one.name: one for one in roots.values()})
+    yield from _namesakes({one.name: one for one in roots.values()}, _consumers_by_tree(providers))
 
 
-def _namesakes(roots: Mapping[str, GatheredProvider]) -> Iterator[Diagnosis]:
+def _consumers_by_tree(providers: Sequence[GatheredProvider]) -> Mapping[str, set[str]]:
+    """The consumers that hold something of each tree, by the uuid of its root."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for provider in providers:
+        found[provider.body["root_provider_uuid"]] |= provider.allocations.keys()
+    return found
+
+
+def _namesakes(
+    roots: Mapping[str, GatheredProvider], consumers: Mapping[str, set[str]]
+) -> Iterator[Diagnosis]:
     """Roots such as compute-1 and compute-1.example: a host that was given a longer name."""
     for name, provider in sorted(roots.items()):
         short = name.partition(".")[0]
         if short == name or short not in roots:
             continue
         other = roots[short]
-        stale = provider if other.allocations and not provider.allocations else other
+        held = {one.uuid: len(consumers[one.uuid]) for one in (other, provider)}
+        # Of two trees in use, the one with fewer consumers is easier to empty.
+        stale = min((other, provider), key=lambda one: held[one.uuid])
         subject = ProviderName(stale.uuid, stale.name)
         yield Diagnosis(
             Grade.WARNING,
             "one-host-two-providers",
-            f"{short} and {name} look like one host that reports under two names.",
-            f"roost provider delete {subject.argument} --with-children --dry-run",
+            f"{short} ({counted(held[other.uuid], 'consumer')}) and {name} "
+            f"({counted(held[provider.uuid], 'consumer')}) look like one host that reports under "
+            "two names.",
+            f"roost consumer list --provider {subject.argument}"
+            if held[stale.uuid]
+            else f"roost provider delete {subject.argument} --with-children --dry-run",
             subject,
         )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from roost.cli.doctor.diagnosis import Diagnosis, Grade, ProviderName
 from roost.client.gathering import GatheredProvider
 from roost.model.inventory import Inventory
+from roost.model.text import plain_number, whole_number
 
 
 class _Correction(NamedTuple):
@@ -67,7 +68,7 @@ def _over_capacity(subject: ProviderName, inventory: Inventory, used: int) -> Di
         Grade.FAULT,
         "over-capacity",
         f"{subject.name}: consumers hold {used} {name}, and its capacity is "
-        f"{inventory.capacity:g}.",
+        f"{whole_number(inventory.capacity)}.",
         command,
         subject,
     )
@@ -75,12 +76,13 @@ def _over_capacity(subject: ProviderName, inventory: Inventory, used: int) -> Di
 
 def _wrong_field(subject: ProviderName, inventory: Inventory, correction: _Correction) -> Diagnosis:
     name, field = inventory.resource_class, correction.field
+    assignment = f"{name}:{field}={plain_number(correction.value)}"
     return Diagnosis(
         Grade.FAULT,
         correction.check,
-        f"{subject.name}: {field} of {name} is {getattr(inventory, field):g}, "
+        f"{subject.name}: {field} of {name} is {plain_number(getattr(inventory, field))}, "
         f"{correction.consequence}.",
-        f"roost provider set {subject.argument} --inventory {name}:{field}={correction.value:g}",
+        f"roost provider set {subject.argument} --inventory {assignment}",
         subject,
     )
 
@@ -105,7 +107,7 @@ def _units(subject: ProviderName, inventory: Inventory) -> Iterator[Diagnosis]:
             Grade.WARNING,
             "smallest-amount-above-capacity",
             f"{subject.name}: the smallest amount of {name} is {smallest}, and its capacity is "
-            f"{inventory.capacity:g}.",
+            f"{whole_number(inventory.capacity)}.",
             f"roost provider set {subject.argument} {_room_for_one(inventory)}",
             subject,
         )

@@ -8,9 +8,12 @@ from typing import Any
 
 from roost.cli.doctor.diagnosis import Diagnosis, Grade
 from roost.client.errors import PlacementError, TransportFailed, UnreadableAnswer
+from roost.client.shapes import JsonShape, fits
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.retrying import RetryingTransport
 from roost.client.versions import NEWEST, newest_of_server
+
+_READINESS: JsonShape = {"version": str, "checks": {str: {"ok?": bool, "text?": str}}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +98,7 @@ def _readiness(answer: PlacementResponse) -> dict[str, Any] | None:
         body = answer.json
     except UnreadableAnswer:
         return None
-    is_roost = isinstance(body, dict) and "version" in body and isinstance(body.get("checks"), dict)
-    return body if is_roost else None
+    return body if fits(body, _READINESS) else None
 
 
 def _unready(readiness: dict[str, Any]) -> Iterator[Diagnosis]:

@@ -35,6 +35,7 @@ _COLUMNS = (
     TableColumn("WRITTEN"),
     TableColumn("PROCESS", right=True),
     TableColumn("COMMAND", optional=True),
+    TableColumn("SERVERS", optional=True),
 )
 _GONE = TableColumn("GONE", right=True)
 
@@ -60,8 +61,9 @@ def list_owners(
 
     The numbers are those of the trees, of the providers that the owner created, and of the
     inventories, traits and aggregates that it owns. Missing is a provider that the driver no longer
-    finds, and that stays for now. A process is named if it holds the records.
-    With --check, `gone` is the number of providers that the server does not have.
+    finds, and that stays for now. A process is named if it holds the records. The servers are
+    those that the records belong to. With --check, `gone` is the number of providers that the
+    server should have and does not.
     """
     owners = all_owners(records)
     gone = gone_providers(connection, owners) if check else None
@@ -92,6 +94,7 @@ def _as_json(owner: RecordedOwner, gone: frozenset[str] | None) -> dict[str, Any
         "written": moment_json(owner.written_at),
         "process": owner.holder.process_id if owner.holder else None,
         "command": owner.holder.command if owner.holder else None,
+        "servers": owner.servers,
     }
     if gone is not None:
         value["gone"] = sum(uuid in gone for uuid, _ in owner.providers())

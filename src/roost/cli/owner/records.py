@@ -12,6 +12,7 @@ import click
 from roost.cli.connection import ConnectionSettings
 from roost.cli.terminal import complain
 from roost.client.errors import NotConfigured
+from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.recorded_owners import RecordedOwner, owners_in, read_owner
 from roost.client.ownership.store import default_directory
@@ -61,10 +62,21 @@ def nothing_recorded(directory: Path | None) -> str:
 def gone_providers(
     connection: ConnectionSettings, owners: Iterable[RecordedOwner]
 ) -> frozenset[str]:
-    """The uuids of the recorded providers that the server does not have."""
-    recorded = {uuid for owner in owners for uuid, _ in owner.providers()}
+    """The uuids of the recorded providers that the server does not have.
+
+    Records of other servers tell nothing about this one.
+    """
     with connection.open() as transport:
-        finder = ProviderFinder(Placement(transport), len(recorded))
+        placement = Placement(transport)
+        server = KnownServer(placement)
+        recorded = {
+            uuid
+            for owner in owners
+            for record in owner.trees.values()
+            if not server.is_another(record)
+            for uuid in record.providers
+        }
+        finder = ProviderFinder(placement, len(recorded))
         return frozenset(uuid for uuid in recorded if finder.with_uuid(uuid) is None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from roost.cli.terminal import echo_line
 from roost.cli.words import WORD
 from roost.client.ownership.record import Absence, OwnedProvider, OwnershipRecord
 from roost.client.ownership.recorded_owners import RecordedOwner, owned_traits
+from roost.client.ownership.recorded_server import RecordedServer
 from roost.model.text import counted, printable
 
 _COLUMNS = (
@@ -39,6 +41,7 @@ _COLUMNS = (
     TableColumn("TRAITS"),
     TableColumn("AGGREGATES"),
     TableColumn("MISSING SINCE"),
+    TableColumn("SERVER"),
 )
 _GONE = TableColumn("GONE")
 
@@ -69,15 +72,16 @@ def show(
 
     The owner removes what is shown here, as soon as its declaration no longer has it. Anything
     else on the same providers belongs to other writers. Of an inventory the owner owns the fields
-    in brackets. With --check, the command marks providers that the server does not have.
+    in brackets. With --check, the command marks providers that the server should have and does
+    not. A record of another server is not compared.
     """
     owner = one_owner(name, records)
     gone = gone_providers(connection, [owner]) if check else None
     print_output(_output(owner, gone), output)
     if gone:
         echo_line(
-            f"Not on the server: {counted(len(gone), 'provider')} of the records, deleted there "
-            "or on another server. The next report of the owner creates what it still declares.",
+            f"Not on the server: {counted(len(gone), 'provider')} of the records. The next report "
+            "of the owner creates what it still declares.",
             err=True,
         )
     end_with_problems([owner])
@@ -89,7 +93,7 @@ def _output(owner: RecordedOwner, gone: frozenset[str] | None) -> Output:
         row
         for root_uuid, record in _trees(owner)
         for uuid, owned in _sorted(record, root_uuid)
-        for row in _rows(root_uuid, uuid, owned, gone)
+        for row in _rows(root_uuid, record.server, uuid, owned, gone)
     ]
     return Output(Table(columns, rows), _as_json(owner, gone), _drawing(owner, gone or frozenset()))
 
@@ -112,12 +116,17 @@ def _sorted(record: OwnershipRecord, root_uuid: str) -> list[tuple[str, OwnedPro
 
 
 def _rows(
-    root_uuid: str, uuid: str, owned: OwnedProvider, gone: frozenset[str] | None
+    root_uuid: str,
+    server: RecordedServer | None,
+    uuid: str,
+    owned: OwnedProvider,
+    gone: frozenset[str] | None,
 ) -> list[list[Any]]:
     """A row for each inventory; one without class for a provider without inventory."""
     head: list[Any] = [root_uuid, owned.name, uuid, owned.created]
     tail: list[Any] = [owned_traits(owned), sorted(owned.aggregates)]
     tail.append(moment_json(owned.absence.since) if owned.absence else None)
+    tail.append(None if server is None else str(server))
     tail += [] if gone is None else [uuid in gone]
     rows = [
         [*head, name, sorted(fields), *tail] for name, fields in sorted(owned.inventories.items())
@@ -135,6 +144,7 @@ def _as_json(owner: RecordedOwner, gone: frozenset[str] | None) -> dict[str, Any
         "trees": [
             {
                 "root": root_uuid,
+                "server": None if record.server is None else asdict(record.server),
                 "providers": [
                     _provider_json(uuid, owned, gone) for uuid, owned in _sorted(record, root_uuid)
                 ],
@@ -173,6 +183,7 @@ def _drawing(owner: RecordedOwner, gone: frozenset[str]) -> RenderableType:
             ("trees", len(owner.trees)),
             ("written", shown_moment(owner.written_at)),
             ("in use by", str(owner.holder) if owner.holder else None),
+            ("server", ", ".join(map(printable, owner.servers)) or None),
         ]
     )
     trees = (_trunk(root_uuid, record, gone) for root_uuid, record in _trees(owner))

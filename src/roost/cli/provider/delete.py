@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import click
 
-from roost.cli.changes import dry_run_option, print_changes, telling_what_was_made
+from roost.cli.changes import PlannedChange, dry_run_option, make_changes
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import OutputForm, output_options
@@ -62,19 +63,15 @@ def delete(
             _demand_no_children(lowest_first, chosen.keys())
         for body in lowest_first:
             _demand_unused(server, body)
-        if not dry_run:
-            deleted: list[str] = []
-            with telling_what_was_made(lambda: deleted):
-                for body in lowest_first:
-                    server.delete_provider(body["uuid"])
-                    deleted.append(f"{body['name']}: deleted")
-    verb = "would be deleted" if dry_run else "deleted"
-    print_changes(
-        [f"{body['name']}: {verb}" for body in lowest_first],
-        [{"uuid": body["uuid"], "name": body["name"]} for body in lowest_first],
-        output,
-        dry_run=dry_run,
-    )
+        deletions = [
+            PlannedChange(
+                body["name"],
+                {"uuid": body["uuid"], "name": body["name"]},
+                partial(server.delete_provider, body["uuid"]),
+            )
+            for body in lowest_first
+        ]
+        make_changes("deleted", deletions, output, dry_run=dry_run)
 
 
 def _lowest_first(server: Administration, tops: Sequence[ProviderBody]) -> list[ProviderBody]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from roost.cli.changes import dry_run_option, print_changes, telling_what_was_made
+from roost.cli.changes import dry_run_option, print_changes
 from roost.cli.completers import complete_classes, complete_providers, complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import OutputForm, output_options
@@ -17,12 +17,14 @@ from roost.cli.terminal import echo_line
 from roost.cli.words import WORD
 from roost.client.errors import NotConfigured
 from roost.client.lookup import demand_classes, demand_traits, find_provider
+from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
 from roost.client.provider_edit import (
     EditChange,
     FieldAssignment,
     ProviderEdit,
     carry_out,
+    edit_absences,
     edit_changes,
     edit_warnings,
     read_edited,
@@ -136,7 +138,8 @@ def set_provider(
     """Change what is named, and keep everything else as it is.
 
     If another client changes the provider at the same time, the command works its changes out
-    again. It prints each change.
+    again. It prints each change. To remove what the provider does not have is no error: a warning
+    says so, and the exit status is 0, so that a script may run twice.
     """
     if not any(options.values()):
         raise NotConfigured(with_next("Nothing to change is named.", "roost provider set --help"))
@@ -148,17 +151,30 @@ def set_provider(
         edit = _edit(server, options)
         before = read_edited(server, body)
         changes = edit_changes(before, edit)
-        for warning in edit_warnings(before, changes):
+        for warning in (*edit_absences(before, edit), *edit_warnings(before, changes)):
             echo_line(f"roost: warning: {warning}", err=True)
         if changes and not dry_run:
-            changes = []
-            with telling_what_was_made(lambda: _lines(changes)):
-                carry_out(server, body, edit, changes)
-    print_changes(_lines(changes), list(map(_as_json, changes)), output, dry_run=dry_run)
+            changes = _made(server, body, edit, output)
+    _print(changes, output, dry_run=dry_run)
 
 
-def _lines(changes: list[EditChange]) -> list[str]:
-    return [line for change in changes for line in change.lines()]
+def _made(
+    server: Administration, body: ProviderBody, edit: ProviderEdit, output: OutputForm
+) -> list[EditChange]:
+    """Carry the edit out; what was made before an error or Ctrl-C is printed."""
+    changes: list[EditChange] = []
+    try:
+        carry_out(server, body, edit, changes)
+    except BaseException:
+        if changes:
+            _print(changes, output, dry_run=False)
+        raise
+    return changes
+
+
+def _print(changes: list[EditChange], output: OutputForm, *, dry_run: bool) -> None:
+    lines = [line for change in changes for line in change.lines(planned=dry_run)]
+    print_changes(lines, list(map(_as_json, changes)), output, dry_run=dry_run)
 
 
 def _edit(server: Administration, options: dict[str, Any]) -> ProviderEdit:

@@ -9,7 +9,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from roost.cli.bars import amount, ink_for, usage_bar
+from roost.cli.bars import ink_for, usage_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
@@ -21,6 +21,7 @@ from roost.client.gathering import inventory_of
 from roost.client.lookup import find_provider
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
+from roost.model.text import whole_number
 
 _COLUMNS = (
     TableColumn("RESOURCE CLASS"),
@@ -175,5 +176,5 @@ def _bars(shown: _Shown) -> list[Text]:
         used, capacity = shown.used.get(name, 0), shown.capacity(name)
         line = plain(f"{name:{width}}  ")
         line.append_text(usage_bar(used, capacity, ink))
-        bars.append(line.append(f"  {used} of {amount(capacity)}"))
+        bars.append(line.append(f"  {used} of {whole_number(capacity)}"))
     return bars

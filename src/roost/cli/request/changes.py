@@ -128,3 +128,6 @@ _CHANGES: Mapping[str, Callable[[str], ImaginedChange]] = {
     "--drop-trait": lambda value: _trait(value, "--drop-trait", "remove"),
     "--release": _release,
 }
+
+CHANGE_OPTIONS = frozenset({"--claim", *_CHANGES})
+"""The options that imagine a change."""

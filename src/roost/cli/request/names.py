@@ -9,7 +9,7 @@ from roost.client.errors import PlacementError, QuestionRefused
 from roost.client.lookup import find_uuid
 from roost.client.placement.administration import Administration
 from roost.model.identifiers import is_uuid
-from roost.model.text import nearest_names, with_next
+from roost.model.text import nearest_names, own_lines, with_next
 
 
 def with_uuids(server: Administration, pairs: QueryPairs) -> QueryPairs:
@@ -59,4 +59,4 @@ def _unknown(noun: str, named: Iterable[str], known: set[str], command: str) -> 
             near = nearest_names(name, known)
             advice = f" Near it: {', '.join(near)}." if near else ""
             sentences.append(f"The server knows no {noun} {name}.{advice}")
-    return with_next("\n".join(sentences), command) if sentences else None
+    return with_next(own_lines(*sentences), command) if sentences else None

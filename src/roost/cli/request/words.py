@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from roost.cli.request.groups import TypedGroup
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest
-from roost.model.text import nearest
+from roost.model.text import nearest, own_lines
 
 _GROUP_NAME = re.compile(r"[a-zA-Z0-9_-]{1,63}\Z")
 POLICIES = ("none", "isolate")
@@ -125,7 +125,7 @@ class _Draft:
         meant = {suffix: nearest(suffix, left) for suffix in unknown}
         first = self.groups[0]
         if len(unknown) > 1 or first.is_empty() or any(meant.values()):
-            raise UnreadableRequest("\n".join(_unknown_group(*pair) for pair in meant.items()))
+            raise UnreadableRequest(own_lines(*(_unknown_group(*pair) for pair in meant.items())))
         first.suffix = unknown[0]
         yield f"The words before the first --group are the group {first.name}."
 

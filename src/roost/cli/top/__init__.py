@@ -9,14 +9,14 @@ from dataclasses import asdict, replace
 
 import click
 from rich.console import Console
-from rich.live import Live
 
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.keys import quits_within, single_keys
 from roost.cli.number_range import NumberRange
 from roost.cli.top.screen import draw_summary
 from roost.cli.top.summary import Summary, summarise
-from roost.client.errors import UnreadableAnswer
+from roost.cli.watching import redraw, repeat
+from roost.client.errors import PlacementError, UnreadableAnswer
+from roost.client.placement.answers import refusal
 from roost.client.scrape import Scrape
 from roost.client.transport import PlacementRequest, Transport
 
@@ -48,42 +48,38 @@ def top(*, connection: ConnectionSettings, interval: float, once: bool, as_json:
 
     It reads /metrics, which needs no token. Press q to end it.
     """
-    if connection.url is not None and connection.token is None and "ROOST_TOKEN" not in os.environ:
+    given = connection.token or connection.token_file or os.environ.get("ROOST_TOKEN")
+    if connection.url is not None and given is None:
         # Some token must be there for another machine, and /metrics does not look at it.
         connection = replace(connection, token="none")
     where = connection.url or os.environ.get("ROOST_URL") or "this address"
     with connection.open() as transport:
         before = _scrape(transport)
+        intervals = _Intervals(transport, before)
         if once:
             time.sleep(interval)
-            _print(summarise(before, _scrape(transport), time.time()), where, as_json=as_json)
+            _print(intervals.next(), where, as_json=as_json)
         elif as_json or not Console().is_terminal:
-            _follow(transport, before, interval, where, as_json=as_json)
+            repeat(lambda: _print(intervals.next(), where, as_json=as_json), interval)
         else:
-            _watch(transport, before, interval, where)
+            # The first picture shows averages since the start of the server, at once.
+            first = draw_summary(summarise(None, before, time.time()), where)
+            redraw(first, lambda: draw_summary(intervals.next(), where), interval)
 
 
-def _follow(
-    transport: Transport, before: Scrape, interval: float, where: str, *, as_json: bool
-) -> None:
-    """Print one interval after another until the process is ended."""
-    while True:
-        time.sleep(interval)
-        now = _scrape(transport)
-        _print(summarise(before, now, time.time()), where, as_json=as_json)
-        before = now
+class _Intervals:
+    """The summaries of one interval after another; one that was lost makes the next longer."""
 
+    def __init__(self, transport: Transport, before: Scrape) -> None:
+        self._transport = transport
+        self._before = before
 
-def _watch(transport: Transport, before: Scrape, interval: float, where: str) -> None:
-    """Redraw one picture until the person presses q."""
-    # The first picture shows averages since the start of the server, at once.
-    first = draw_summary(summarise(None, before, time.time()), where)
-    with single_keys(), Live(first, screen=True, auto_refresh=False) as live:
-        live.refresh()
-        while not quits_within(interval):
-            now = _scrape(transport)
-            live.update(draw_summary(summarise(before, now, time.time()), where), refresh=True)
-            before = now
+    def next(self) -> Summary:
+        """What the server did since the last scrape that it answered."""
+        now = _scrape(self._transport)
+        summary = summarise(self._before, now, time.time())
+        self._before = now
+        return summary
 
 
 def _print(summary: Summary, where: str, *, as_json: bool) -> None:
@@ -95,10 +91,12 @@ def _print(summary: Summary, where: str, *, as_json: bool) -> None:
 
 def _scrape(transport: Transport) -> Scrape:
     answer = transport.send(_REQUEST)
+    if answer.status >= 500:
+        raise refusal(PlacementError, "The server has no metrics now", answer)
     scrape = Scrape.of(answer.content.decode(errors="replace"), time.monotonic())
     if answer.status != 200 or "roost_build_info" not in scrape.series:
         raise UnreadableAnswer(
-            f"GET /metrics was answered with {answer.status}, without metrics of Roost.\n"
+            f"GET /metrics was answered with {answer.status}, without metrics of Roost. "
             "Is this the address of a Roost server, with its prefix, and is [roost]metrics true?",
         )
     return scrape

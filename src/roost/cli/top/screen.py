@@ -9,6 +9,7 @@ from rich.text import Text
 
 from roost.cli.terminal import plain
 from roost.cli.top.summary import Summary
+from roost.model.text import own_lines
 
 _ROUTES_MAX = 15
 _CLASSES_MAX = 12
@@ -54,7 +55,7 @@ def _work(summary: Summary) -> Text:
         f"ms a second in stages: {stages or 'none'}",
     ]
     style = "red" if summary.errors else ""
-    return plain("\n".join(lines), style)
+    return plain(own_lines(*lines), style)
 
 
 def _route_table(summary: Summary) -> Table:

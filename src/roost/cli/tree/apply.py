@@ -29,6 +29,7 @@ from roost.cli.tree.results import ApplyResults
 from roost.cli.usage_status import usage_status
 from roost.client.drivers.file import PLACEHOLDER
 from roost.client.errors import NotConfigured
+from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.store import FileOwnershipStore
 from roost.client.ownership.tree_application import TreeApplication
 from roost.client.ownership.tree_declaration import TreeDeclaration, tree_declarations, withdrawals
@@ -190,11 +191,12 @@ def _carry_out(
     with connection.open() as transport, nullcontext() if dry_run else records.held():
         placement = Placement(transport)
         declared = tree_declarations(placement, tree_file.declaration)
-        undeclared = list(withdrawals(placement, records, declared))
+        server = KnownServer(placement)
+        undeclared = list(withdrawals(placement, records, declared, server))
         withdrawn = undeclared if options.prune else []
         total = len(declared) + len(withdrawn)
         results = ApplyResults(owner, total, dry_run, options.as_json)
-        with ending_after_steps() as asked_to_end:
+        with ending_after_steps(at_once=dry_run) as asked_to_end:
             application = TreeApplication(
                 transport,
                 owner,
@@ -203,6 +205,7 @@ def _carry_out(
                 adopt=options.adopt,
                 dry_run=dry_run,
                 stop=asked_to_end,
+                server=server,
             )
             # A second Ctrl-C leaves the trees under way alone; the results so far are printed.
             with suppress(KeyboardInterrupt), _progress(application, asked_to_end) as advance:

@@ -10,13 +10,13 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 from rich.tree import Tree
 
-from roost.cli.bars import Ink, amount, ink_for, usage_bar
+from roost.cli.bars import Ink, ink_for, usage_bar
 from roost.cli.terminal import UNBROKEN_WIDTH
 from roost.client.inspection import InspectedTree, owners_of
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.provider_tree import ProviderData
 from roost.model.inventory import Inventory
-from roost.model.text import printable
+from roost.model.text import plain_number, printable, whole_number
 
 LABEL_WIDTH_MIN = 40
 """The columns that every label gets. A terminal breaks a line that is longer than itself."""
@@ -102,7 +102,7 @@ class _Painter:
 def _bar(name: str, fields: Mapping[str, Any], used: int, ink: Ink) -> Text:
     capacity = Inventory(name, **fields).capacity
     bar = usage_bar(used, capacity, ink)
-    bar.append(f"  {used} of {amount(capacity)}{_remarks(fields)}", style="not bold")
+    bar.append(f"  {used} of {whole_number(capacity)}{_remarks(fields)}", style="not bold")
     return bar
 
 
@@ -111,7 +111,7 @@ def _remarks(fields: Mapping[str, Any]) -> str:
     if fields["reserved"]:
         remarks.append(f"{fields['reserved']} of {fields['total']} reserved")
     if fields["allocation_ratio"] != 1.0:
-        remarks.append(f"allocation ratio {fields['allocation_ratio']:g}")
+        remarks.append(f"allocation ratio {plain_number(fields['allocation_ratio'])}")
     return f" ({', '.join(remarks)})" if remarks else ""
 
 

@@ -10,7 +10,7 @@ from roost.client.errors import NotConfigured
 from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.store import FileOwnershipStore, default_directory
 from roost.client.tree_file import STANDARD_INPUT, TreeFile
-from roost.model.text import with_next
+from roost.model.text import own_lines, with_next
 
 
 def owner_of_file(
@@ -59,10 +59,13 @@ def _nameless(path: str, name: str, records: Path | None) -> NotConfigured:
     with_records = f" --records {shlex.quote(str(records))}" if records else ""
     return NotConfigured(
         with_next(
-            f"{path} names no owner, and {directory} has no records of an owner {name}. An owner "
-            "removes later what it wrote and no longer declares, so its name must stay when the "
-            f"file gets another name.\nAdd the line `owner: {name}` to the file, or give "
-            f"--owner {name}; any name will do.",
+            own_lines(
+                f"{path} names no owner, and {directory} has no records of an owner {name}. An "
+                "owner removes later what it wrote and no longer declares, so its name must stay "
+                "when the file gets another name.",
+                f"Add the line `owner: {name}` to the file, or give --owner {name}; any name will "
+                "do.",
+            ),
             f"roost tree apply -f {shlex.quote(path)} --owner {name}{with_records}",
         )
     )

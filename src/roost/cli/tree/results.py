@@ -11,7 +11,7 @@ import click
 from roost.cli.terminal import echo_above_bar, echo_line
 from roost.client.ownership.declarative_reporter import Report
 from roost.client.ownership.tree_application import AppliedTree
-from roost.model.text import counted
+from roost.model.text import counted, done_or_planned
 
 _AGAIN = "the server may have carried it out. Apply the file again to find out"
 
@@ -56,9 +56,9 @@ class ApplyResults:
         if self.as_json:
             click.echo(json.dumps(self._as_json(), indent=2))
         else:
-            verb = "would be made" if self.dry_run else "made"
+            made = done_or_planned("made", planned=self.dry_run)
             by = "" if self.owner is None else f", as owner {self.owner}"
-            echo_line(f"{counted(self.changes, 'change')} {verb}{by}", err=True)
+            echo_line(f"{counted(self.changes, 'change')} {made}{by}", err=True)
         if self.kept:
             what = counted(self.kept, "part")
             echo_line(f"{what} of the declaration cannot be made true: see `kept`", err=True)
@@ -72,7 +72,7 @@ class ApplyResults:
             echo_line(f"{len(self.failed)} of {counted(self.total, 'tree')} failed", err=True)
 
     def _print(self, name: str, report: Report) -> None:
-        lines = report.difference.lines()
+        lines = report.difference.lines(planned=self.dry_run)
         self.changes += len(lines)
         self.kept += len(report.kept)
         self.is_different |= bool(report.difference)
@@ -83,7 +83,8 @@ class ApplyResults:
                 {"tree": name, "difference": difference, "kept": list(report.kept)}
             )
             return
-        for line in (*lines, *(f"kept: {line}" for line in report.kept)):
+        kept = done_or_planned("kept", planned=self.dry_run)
+        for line in (*lines, *(f"{kept}: {line}" for line in report.kept)):
             echo_above_bar(line)
 
     def _as_json(self) -> dict[str, Any]:

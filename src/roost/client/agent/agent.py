@@ -15,6 +15,7 @@ from typing import TypeVar
 from roost.client.errors import DriverFailed, TransportFailed
 from roost.client.ownership.declarative_reporter import Report
 from roost.model.errors import OperatorError
+from roost.model.text import one_line
 from roost.systemd import SystemdNotifier
 
 REPEAT_SECONDS = 600
@@ -184,7 +185,7 @@ def _tell(tell: Callable[[_Event], None], event: _Event) -> None:
 
 def _in_words(error: Exception) -> str:
     if isinstance(error, OperatorError):
-        return error.explanation
+        return one_line(error.explanation)
     return f"{type(error).__name__}: {error}"
 
 

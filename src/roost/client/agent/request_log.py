@@ -6,7 +6,13 @@ import logging
 import time
 from threading import Lock
 
-from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.client.transport import (
+    PlacementRequest,
+    PlacementResponse,
+    ServerAddress,
+    Transport,
+    address_of,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -33,6 +39,10 @@ class LoggedTransport:
             raise
         LOG.debug("%s: %d in %.3f s", request.shown, answer.status, time.monotonic() - began)
         return answer
+
+    def address(self) -> ServerAddress | None:
+        """Where the server is."""
+        return address_of(self._inner)
 
     def close(self) -> None:
         """Close the connections."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.client.transport import (
+    PlacementRequest,
+    PlacementResponse,
+    ServerAddress,
+    Transport,
+    address_of,
+)
 
 
 class WatchdogTransport:
@@ -18,6 +24,10 @@ class WatchdogTransport:
         """Send one request; returns the server's answer."""
         self._alive()
         return self._inner.send(request)
+
+    def address(self) -> ServerAddress | None:
+        """Where the server is."""
+        return address_of(self._inner)
 
     def close(self) -> None:
         """Close the connections."""

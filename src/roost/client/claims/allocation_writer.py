@@ -4,8 +4,8 @@ The server may have carried out a write whose answer was lost; it may do so late
 same is true of a write that was answered with a server error (5xx). So:
 
 1. The writer reads the consumers. If they have what was sent, the write is done.
-2. If another writer has changed a consumer since, nothing more is written. The caller gets the
-   error of a conflict.
+2. If another writer has changed a consumer since, nothing more is written. That writer may have
+   replaced what was written, or added to it, so the outcome stays unknown.
 3. Otherwise the writer sends the same bytes again. They replace the same generations, so the
    server accepts at most one of all copies, however late the first one arrives.
 4. After that the result is never "refused": the server might carry the first copy out after it
@@ -33,6 +33,7 @@ from roost.client.outcome import Outcome, outcome_of
 from roost.client.placement import Placement
 from roost.client.placement.answers import is_concurrent_update, refusal
 from roost.client.placement.placement import allocations_path
+from roost.client.shapes import CONSUMER
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.retrying import TOO_MANY_REQUESTS
 
@@ -81,7 +82,7 @@ class AllocationWriter:
         if not answer.ok:
             raise _ReadRefused(answer)
         try:
-            return ConsumerState.from_body(answer.json)
+            return ConsumerState.from_body(answer.shaped(CONSUMER))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise answer.unreadable() from error
 
@@ -109,7 +110,7 @@ class AllocationWriter:
             try:
                 answer = self._send(change)
             except WriteLost as lost:
-                return self._settle(change, lost, tries, failure)
+                return self._settle(change, lost, tries)
             if not retry(answer):
                 if is_consumer_conflict(answer):
                     raise refusal(failure, _consumer_changed(change.request), answer)
@@ -128,16 +129,12 @@ class AllocationWriter:
         return answer
 
     def _settle(
-        self,
-        change: AllocationChange,
-        lost: WriteLost,
-        tries: Iterator[int],
-        failure: type[PlacementError],
+        self, change: AllocationChange, lost: WriteLost, tries: Iterator[int]
     ) -> PlacementResponse:
         """Find out about a change of unknown outcome, by the rules at the top of the module."""
         refused = None
         for _ in tries:
-            outcome = self._outcome(change, failure)
+            outcome = self._outcome(change, lost)
             if outcome is Outcome.DONE:
                 return DONE_BEFORE
             if outcome is Outcome.UNKNOWN:
@@ -150,14 +147,14 @@ class AllocationWriter:
                 return refused
             if not (is_concurrent_update(refused) or refused.status == TOO_MANY_REQUESTS):
                 break
-        if self._outcome(change, failure) is Outcome.DONE:
+        if self._outcome(change, lost) is Outcome.DONE:
             return DONE_BEFORE
         if refused is None:
             raise lost
         message = f"the answer to {change.request} was lost, and sending it again was refused"
         raise refusal(WriteLost, message, refused) from lost
 
-    def _outcome(self, change: AllocationChange, failure: type[PlacementError]) -> Outcome:
+    def _outcome(self, change: AllocationChange, lost: WriteLost) -> Outcome:
         """The outcome of a change as its consumers show it."""
         try:
             version = reading_version(change.request.version)
@@ -166,10 +163,10 @@ class AllocationWriter:
             return Outcome.UNKNOWN
         if change.is_overtaken(now):
             consumers = ", ".join(change.bodies)
-            raise failure(
+            raise WriteLost(
                 f"the answer to {change.request} was lost, and another writer has changed the "
                 f"allocations of {consumers} since: read them before writing again"
-            )
+            ) from lost
         return change.outcome(now)
 
 

@@ -51,8 +51,8 @@ def candidate_answer(answer: PlacementResponse, version: str) -> CandidateAnswer
     """The candidates of an answer; raises `QuestionRefused` if the server refused."""
     demand_answered(PATH, answer)
     return CandidateAnswer(
-        answer.field("allocation_requests", list),
-        answer.field("provider_summaries", dict),
+        answer.field("allocation_requests", [{"allocations": dict}]),
+        answer.field("provider_summaries", {str: dict}),
         version,
         answer.headers.get(_REASON),
     )

@@ -1,23 +1,16 @@
-"""Claims: asks for candidates, and writes the allocations of consumers.
+"""Claims: a drop-in for the calls of Nova's report client that write allocations.
 
-`find_candidates` and `claim` raise errors with reasons. `allocation_candidates`, `claim_resources`
-and the further methods behave as those of Nova's report client: True means that the consumers have
-the allocations. False means that the server refused; the log has the reason. If the server cannot
-be reached, claims, moves, swaps and deletions return False as well; all further methods raise
-`PlacementAPIConnectFailure`.
-
-Methods that write try again, at most three times, if another writer changed a provider at the
-same time. `roost.client.claims.allocation_writer` has the rules for a lost answer and for a server
-error. An outcome that stays unknown is raised as `WriteLost`, never told as a refusal.
+`find_candidates` and `claim` are those of `roost.client.claims.claiming`, and raise errors with
+reasons. All further methods behave as those of Nova's report client: True means that the consumers
+have the allocations. False means that the server refused; the log has the reason. If the server
+cannot be reached, claims, moves, swaps and deletions return False as well; all further methods
+raise `PlacementAPIConnectFailure`. An outcome that stays unknown is `WriteLost`.
 """
 
 from __future__ import annotations
 
 import logging
-import random as random_numbers
-import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any
 
 from roost.client.claims.allocation_change import (
@@ -26,39 +19,25 @@ from roost.client.claims.allocation_change import (
     post_change,
     put_change,
 )
-from roost.client.claims.allocation_writer import (
-    DONE_BEFORE,
-    AllocationWriter,
-    no_allocations,
-)
-from roost.client.claims.candidates import (
-    CandidateAnswer,
-    QueryValue,
-    candidate_answer,
-    candidates_request,
-)
+from roost.client.claims.allocation_writer import DONE_BEFORE, no_allocations
+from roost.client.claims.candidates import QueryValue
+from roost.client.claims.claiming import Claiming
 from roost.client.claims.consumer_state import (
     GENERATION_VERSION,
-    OBJECT_VERSION,
-    TYPE_VERSION,
     Body,
     ConsumerState,
     ResourcesByProvider,
-    at_least,
-    claim_body,
     move_bodies,
-    reading_version,
     require_amounts,
     require_version,
     swap_bodies,
+    with_move,
     with_resources,
     without_providers,
     without_resources,
     writing_version,
 )
 from roost.client.claims.host_aggregates import HostAggregates
-from roost.client.claims.refusals import claim_refused
-from roost.client.claims.retries import Retries
 from roost.client.errors import (
     AllocationDeleteFailed,
     AllocationMoveFailed,
@@ -69,14 +48,8 @@ from roost.client.errors import (
     UnreadableAnswer,
 )
 from roost.client.outcome import Outcome, outcome_of
-from roost.client.placement import Placement
 from roost.client.placement.answers import is_concurrent_update, refusal
-from roost.client.transport import PlacementResponse, Transport
-from roost.client.versions import ServerTooOld, ServerVersion, newest_common
-
-OLDEST_WITH_CLAIMS = ServerVersion(1, 28)
-"""Since then a claim says which generation of its consumer it replaces, so a repeat is safe."""
-_NOT_ACCEPTABLE = 406
+from roost.client.transport import PlacementResponse
 
 Candidates = tuple[list[Body], dict[str, Body], str] | tuple[None, None, None]
 """Allocation requests, provider summaries, and the version to claim one of them with."""
@@ -84,78 +57,8 @@ Candidates = tuple[list[Body], dict[str, Body], str] | tuple[None, None, None]
 _LOG = logging.getLogger(__name__)
 
 
-class Claims:
+class Claims(Claiming):
     """The allocations of one placement server."""
-
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        random: Callable[[float, float], float] = random_numbers.uniform,
-    ) -> None:
-        self._transport = transport
-        self._placement = Placement(transport)
-        retries = Retries(sleep, random)
-        self._writer = AllocationWriter(self._placement, retries)
-        self._host_aggregates = HostAggregates(self._placement, retries)
-
-    @cached_property
-    def version(self) -> str:
-        """The newest version that the client and the server both speak, asked for once.
-
-        Raises `ServerTooOld` if the server speaks none from 1.28 on.
-        """
-        return str(newest_common(self._transport, OLDEST_WITH_CLAIMS, "claims"))
-
-    # -- with reasons
-
-    def find_candidates(
-        self, query: Mapping[str, QueryValue], *, explain: bool = True
-    ) -> CandidateAnswer:
-        """The candidates of a query; with `explain`, Roost says why there is none.
-
-        Raises `QuestionRefused` with the reason of the server, for instance a misspelt name.
-        """
-        version = self.version
-        answer = self._placement.send(candidates_request(query, version, explain=explain))
-        if answer.status == _NOT_ACCEPTABLE:
-            # An older server has taken over since, for instance in the middle of an upgrade.
-            self.__dict__.pop("version", None)
-            version = self.version
-            answer = self._placement.send(candidates_request(query, version, explain=explain))
-        return candidate_answer(answer, version)
-
-    def claim(
-        self,
-        consumer_uuid: str,
-        allocation_request: Mapping[str, Any],
-        project_id: str,
-        user_id: str,
-        *,
-        version: str | None = None,
-        consumer_type: str | None = None,
-        consumer_generation: int | None = None,
-    ) -> None:
-        """Claim an allocation request for a consumer, or raise why not.
-
-        The arguments are those of `claim_resources`. Raises `ClaimRefused` if the server refused,
-        and `AllocationUpdateFailed` if another writer changed the consumer. `WriteLost` means that
-        it stays unknown whether the claim was made.
-        """
-        answer = self._claim(
-            consumer_uuid,
-            allocation_request,
-            project_id,
-            user_id,
-            version=version,
-            consumer_type=consumer_type,
-            consumer_generation=consumer_generation,
-        )
-        if not answer.ok:
-            raise claim_refused(consumer_uuid, answer)
-
-    # -- as Nova's report client
 
     def allocation_candidates(self, query: Mapping[str, QueryValue]) -> Candidates:
         """The candidates of a query; three times `None` if there is no usable answer."""
@@ -181,6 +84,9 @@ class Claims:
     ) -> bool:
         """Claim an allocation request for a consumer, which keeps its present allocations.
 
+        Nova's rule for moves holds: of a provider that the consumer uses already, nothing is
+        claimed, and the result is True all the same. `claim` raises an error instead.
+
         `version` is that of the candidates, or the newest. `consumer_type` needs a server of
         1.38; a consumer keeps its type if none is given. `consumer_generation`, here or in the
         request, is the generation that the caller has read. If the consumer has changed since,
@@ -197,60 +103,11 @@ class Claims:
                     version=version,
                     consumer_type=consumer_type,
                     consumer_generation=consumer_generation,
+                    allocated=with_move,
                 )
             )
 
         return _false_if_unreachable(f"claim for consumer {consumer_uuid}", claim)
-
-    def _claim(
-        self,
-        consumer_uuid: str,
-        allocation_request: Mapping[str, Any],
-        project_id: str,
-        user_id: str,
-        *,
-        version: str | None,
-        consumer_type: str | None,
-        consumer_generation: int | None,
-    ) -> PlacementResponse:
-        type_ = consumer_type or allocation_request.get("consumer_type")
-        seen = consumer_generation
-        if seen is None:
-            seen = allocation_request.get("consumer_generation")
-        asked = self._claim_version(version, with_type=type_ is not None)
-        if seen is not None:
-            require_version(asked, GENERATION_VERSION, "it knows no consumer generations")
-
-        def prepare() -> AllocationChange:
-            present = self._writer.read(consumer_uuid, reading_version(asked))
-            generation = present.generation if seen is None else seen
-            kept_type = type_ or present.consumer_type
-            used = writing_version(asked, kept_type)
-            body = claim_body(
-                allocation_request,
-                present,
-                project_id=project_id,
-                user_id=user_id,
-                version=used,
-                generation=generation,
-                consumer_type=kept_type,
-            )
-            return put_change(consumer_uuid, body, used, generation)
-
-        return self._writer.write(prepare, AllocationUpdateFailed)
-
-    def _claim_version(self, given: str | None, *, with_type: bool) -> str:
-        """The version of a claim: that of the caller, or the newest one."""
-        version = given or self.version
-        require_version(version, OBJECT_VERSION, "its allocation requests are lists")
-        if with_type and given is not None:
-            require_version(version, TYPE_VERSION, "it knows no consumer types")
-        if with_type and not at_least(version, TYPE_VERSION):
-            raise ServerTooOld(
-                f"The server speaks placement {version} at most, and consumer types need "
-                f"{TYPE_VERSION}. Leave the type out, or upgrade the server."
-            )
-        return version
 
     def put_allocations(
         self, consumer_uuid: str, body: Body, *, version: str = GENERATION_VERSION
@@ -376,11 +233,15 @@ class Claims:
 
     def aggregate_add_host(self, aggregate_uuid: str, host_name: str) -> None:
         """Put the provider of a host into an aggregate."""
-        self._host_aggregates.edit(host_name, lambda present: present | {aggregate_uuid})
+        HostAggregates(self._placement, self._retries).edit(
+            host_name, lambda present: present | {aggregate_uuid}
+        )
 
     def aggregate_remove_host(self, aggregate_uuid: str, host_name: str) -> None:
         """Take the provider of a host out of an aggregate."""
-        self._host_aggregates.edit(host_name, lambda present: present - {aggregate_uuid})
+        HostAggregates(self._placement, self._retries).edit(
+            host_name, lambda present: present - {aggregate_uuid}
+        )
 
     def _tree(self, root_uuid: str) -> list[str]:
         return [provider["uuid"] for provider in self._placement.tree(root_uuid)]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from roost.client.errors import AllocationUpdateFailed
+from roost.client.errors import AllocationUpdateFailed, AlreadyAllocated
 
 Body = dict[str, Any]
 Resources = Mapping[str, int]
@@ -93,9 +93,44 @@ def require_version(version: str, needed: str, why: str) -> None:
         raise ValueError(f"version {version} is too old: {why}, so use {needed} or later")
 
 
+def with_claim(consumer_uuid: str, present: ResourcesByProvider, wanted: Mapping[str, Any]) -> Body:
+    """The allocations of a consumer that has made a claim: those that it has, and the claimed ones.
+
+    `wanted` is the part `allocations` of an allocation request. The consumer may hold the same of
+    a provider already, because a lost claim is made again. It must not hold anything else of it.
+
+    >>> with_claim("consumer", {"a": {"VCPU": 1}}, {"b": {"resources": {"VCPU": 2}}})
+    {'b': {'resources': {'VCPU': 2}}, 'a': {'resources': {'VCPU': 1}}}
+    """
+    claimed = _spelt_as(present, wanted)
+    for provider, entry in claimed.items():
+        held = present.get(provider)
+        if held is not None and dict(held) != dict(entry["resources"]):
+            raise AlreadyAllocated(
+                f"The claim for consumer {consumer_uuid} was not made: it holds {_amounts(held)} "
+                f"of provider {provider} already, and claims {_amounts(entry['resources'])}; add "
+                "to its allocations with add_resources, or replace them with put_allocations",
+                provider_uuid=provider,
+            )
+    return with_move(present, claimed)
+
+
+def with_move(present: ResourcesByProvider, wanted: Mapping[str, Any]) -> Body:
+    """The allocations of a consumer during a move, by the rule of Nova.
+
+    The consumer keeps all that it has until the move is over. Of a provider that it uses already,
+    nothing is claimed.
+
+    >>> with_move({"a": {"VCPU": 1}}, {"a": {"resources": {"VCPU": 2}}})
+    {'a': {'resources': {'VCPU': 1}}}
+    """
+    kept = {provider: {"resources": dict(amounts)} for provider, amounts in present.items()}
+    return {**_spelt_as(present, wanted), **kept}
+
+
 def claim_body(
     request: Mapping[str, Any],
-    present: ConsumerState,
+    allocations: Body,
     *,
     project_id: str,
     user_id: str,
@@ -103,18 +138,13 @@ def claim_body(
     generation: int | None,
     consumer_type: str | None,
 ) -> Body:
-    """The body of a claim, with all that the consumer has already.
+    """The body that gives a consumer these allocations.
 
-    A consumer that has allocations is being moved, and keeps them until the move is over. All
-    other fields of the request, such as `mappings`, stay.
+    All other fields of the request, such as `mappings`, stay.
     """
-    wanted = request["allocations"]
-    kept = {
-        provider: {"resources": dict(present.resources[provider])} for provider in present.resources
-    }
     body: Body = {
         **request,
-        "allocations": {**_spelt_as(present.resources, wanted), **kept},
+        "allocations": allocations,
         "project_id": project_id,
         "user_id": user_id,
     }
@@ -229,6 +259,10 @@ def require_amounts(resources: ResourcesByProvider) -> None:
                     f"the amount of {name} on provider {provider} must be an integer of at "
                     f"least 1, not {amount!r}"
                 )
+
+
+def _amounts(resources: Resources) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in sorted(resources.items()))
 
 
 def _spelt_as(present: Mapping[str, Any], by_provider: Mapping[str, _Value]) -> dict[str, _Value]:

@@ -10,6 +10,7 @@ from roost.client.errors import (
     ResourceProviderUpdateConflict,
     WriteLost,
 )
+from roost.client.outcome import finding_out
 from roost.client.placement import Placement
 
 
@@ -23,17 +24,20 @@ class HostAggregates:
     def edit(self, host_name: str, edit: Callable[[frozenset[str]], frozenset[str]]) -> None:
         """Replace the aggregates of a host by the edited ones."""
         uuid = self._provider_named(host_name)
+        lost: WriteLost | None = None
         for number in self._retries:
-            generation, present = self._placement.aggregates(uuid)
+            with finding_out(lost):
+                generation, present = self._placement.aggregates(uuid)
             wanted = edit(present)
             if wanted == present:
                 return
             try:
                 self._placement.put_aggregates(uuid, generation, wanted)
-            except (ResourceProviderUpdateConflict, WriteLost):
+            except (ResourceProviderUpdateConflict, WriteLost) as error:
                 # The next try reads the aggregates again, and finds what is left to do.
                 if number == RETRIES:
                     raise
+                lost = error if isinstance(error, WriteLost) else None
             else:
                 return
 

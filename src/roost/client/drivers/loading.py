@@ -14,6 +14,7 @@ from roost.client.drivers.options import options_of
 from roost.client.drivers.registry import find_driver
 from roost.client.errors import DriverFailed, NotConfigured
 from roost.model.errors import OperatorError
+from roost.model.secrets import without_secrets
 
 _METHODS = ("update_provider_tree", "declare")
 
@@ -32,12 +33,12 @@ def load_driver(spec: str, options: Mapping[str, object]) -> Driver | DeclaringD
     except OperatorError:
         raise
     except (TypeError, ValueError) as error:
-        raise NotConfigured(f"Driver {spec} cannot be made: {error}.") from error
+        said = without_secrets(str(error), options)
+        raise NotConfigured(f"Driver {spec} cannot be made: {said}.") from error
     except (Exception, SystemExit) as error:
         # The constructor may ask hardware, which may answer at the next start.
-        raise DriverFailed(
-            f"Driver {spec} cannot be made: {type(error).__name__}: {error}"
-        ) from error
+        said = without_secrets(f"{type(error).__name__}: {error}", options)
+        raise DriverFailed(f"Driver {spec} cannot be made: {said}") from error
     return driver
 
 

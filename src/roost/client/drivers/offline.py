@@ -21,13 +21,15 @@ def declared_offline(
         return _with_root_uuid(declared_by(driver, name), name, uuid)
     root_uuid = uuid or new_uuid()
     tree = _new_host(name, root_uuid)
-    with calling(driver):
-        try:
+    try:
+        with calling(driver):
             driver.update_provider_tree(tree, name)
-        except Exception as error:
-            if not asks_for_reshape(error):
-                raise
-            tree = _new_host(name, root_uuid)
+    except Exception as error:
+        if not asks_for_reshape(error):
+            raise
+        tree = _new_host(name, root_uuid)
+        # A driver that has the allocations may not ask for them again.
+        with calling(driver, may_reshape=False):
             driver.update_provider_tree(tree, name, allocations={})
     return _without_uuids(declaration_in(tree, root_uuid), name, uuid)
 

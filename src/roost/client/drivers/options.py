@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from roost.client.drivers.option_kinds import OptionKind, kind_of
 from roost.client.errors import NotConfigured
+from roost.model.secrets import shown_value, without_secrets
 from roost.model.text import nearest_names
 
 _BY_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -45,7 +46,8 @@ class DriverOption:
             return self.kind.read(value)
         except ValueError as error:
             raise NotConfigured(
-                f"Driver {driver}: option {self.name} is {value!r}, but {error}."
+                f"Driver {driver}: option {self.name} is {shown_value(self.name, value)!r}, but "
+                f"{without_secrets(str(error), {self.name: value})}."
             ) from None
 
 

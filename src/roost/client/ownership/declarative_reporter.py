@@ -19,9 +19,11 @@ from roost.client.errors import (
     ResourceProviderInUse,
     ResourceProviderSyncFailed,
 )
+from roost.client.outcome import Outcome, outcome_of
 from roost.client.ownership.child_uuids import child_uuid
 from roost.client.ownership.declaration_driver import DeclarationDriver
 from roost.client.ownership.elsewhere import without_providers_elsewhere
+from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.owner_names import trait_of_owner
 from roost.client.ownership.store import OwnershipStore
 from roost.client.ownership.tree_ownership import TreeOwnership
@@ -54,6 +56,8 @@ class DeclarativeReporter:
     What a driver no longer finds is withdrawn after `missing_reports` reports and
     `missing_seconds`. A driver that suddenly finds less than half of what it found before raises
     `SuddenLoss`. With `accept_loss`, what is missing is withdrawn at once.
+
+    A record belongs to one server; `server` may be shared by reporters of several threads.
     """
 
     def __init__(
@@ -67,8 +71,10 @@ class DeclarativeReporter:
         missing_reports: int = REPORTS,
         missing_seconds: float = SECONDS,
         clock: Callable[[], float] = time.time,
+        server: KnownServer | None = None,
     ) -> None:
         self.reporter = reporter
+        self._server = server or KnownServer(reporter.placement)
         self._store = store
         self._owner = owner
         self._adopt = adopt
@@ -91,7 +97,10 @@ class DeclarativeReporter:
         uuid = self._host_uuid(declaration, nodename, uuid)
         try:
             return self._declare(declaration, nodename, uuid, policy)
-        except ResourceProviderCreationFailed:
+        except ResourceProviderCreationFailed as error:
+            # After a server error the provider may have been created, and no name is in the way.
+            if outcome_of(error) is not Outcome.NOT_DONE:
+                raise
             elsewhere = self._elsewhere(declaration, nodename, uuid)
             if not elsewhere:
                 raise
@@ -136,6 +145,8 @@ class DeclarativeReporter:
         for root_uuid in self._store.trees():
             record = self._store.load(root_uuid)
             if record is None or record.provider(root_uuid, "").name != name:
+                continue
+            if self._server.is_another(record):
                 continue
             found = self.reporter.placement.provider(root_uuid)
             if found is not None:
@@ -234,7 +245,7 @@ class DeclarativeReporter:
         return DeclarationDriver(
             understood,
             uuid,
-            TreeOwnership(self._store, self._owner, adopt=adopt, read_only=read_only),
+            TreeOwnership(self._store, self._owner, self._server, adopt=adopt, read_only=read_only),
             self.reporter.placement,
             unknown,
             policy=policy,

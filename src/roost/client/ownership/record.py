@@ -8,10 +8,11 @@ the owner declares the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.child_uuids import child_uuid
+from roost.client.ownership.recorded_server import RecordedServer
 from roost.client.provider_tree import ProviderData, ProviderTree
 
 
@@ -84,9 +85,13 @@ class OwnedProvider:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipRecord:
-    """What an owner owns of one tree, by the uuid of the provider."""
+    """What an owner owns of one tree, by the uuid of the provider, and on which server.
+
+    `server` is `None` in a record of an older version.
+    """
 
     providers: Mapping[str, OwnedProvider] = field(default_factory=dict)
+    server: RecordedServer | None = None
 
     @classmethod
     def of_providers(cls, providers: Mapping[str, OwnedProvider]) -> OwnershipRecord:
@@ -99,15 +104,20 @@ class OwnershipRecord:
             uuid: self.provider(uuid, owned.name).united(owned)
             for uuid, owned in second.providers.items()
         }
-        return OwnershipRecord({**self.providers, **both})
+        return replace(self, providers={**self.providers, **both})
 
     def only(self, uuids: Set[str]) -> OwnershipRecord:
         """What is owned of these providers."""
-        return OwnershipRecord({u: owned for u, owned in self.providers.items() if u in uuids})
+        kept = {uuid: owned for uuid, owned in self.providers.items() if uuid in uuids}
+        return replace(self, providers=kept)
 
     def without(self, uuids: Set[str]) -> OwnershipRecord:
         """What is owned of all providers but these."""
         return self.only(self.providers.keys() - uuids)
+
+    def bound(self, server: RecordedServer | None) -> OwnershipRecord:
+        """The same record of this server."""
+        return replace(self, server=server)
 
     def provider(self, uuid: str, name: str) -> OwnedProvider:
         """What is owned of a provider; empty if the record does not have the provider."""

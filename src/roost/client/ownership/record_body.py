@@ -8,16 +8,21 @@ from dataclasses import asdict
 from typing import Any
 
 from roost.client.ownership.record import Absence, OwnedProvider, OwnershipRecord
+from roost.client.ownership.recorded_server import RecordedServer
 
 
 def rendered_record(record: OwnershipRecord) -> dict[str, Any]:
     """The record as a JSON value."""
-    return {"providers": {uuid: _rendered(owned) for uuid, owned in record.providers.items()}}
+    body = {"providers": {uuid: _rendered(owned) for uuid, owned in record.providers.items()}}
+    return body if record.server is None else body | {"server": asdict(record.server)}
 
 
 def parsed_record(body: Mapping[str, Any]) -> OwnershipRecord:
     """The record of a JSON value; errors of Python tell that it is none."""
-    return OwnershipRecord({uuid: _parsed(owned) for uuid, owned in body["providers"].items()})
+    return OwnershipRecord(
+        {uuid: _parsed(owned) for uuid, owned in body["providers"].items()},
+        _parsed_server(body["server"]) if "server" in body else None,
+    )
 
 
 def _rendered(owned: OwnedProvider) -> dict[str, Any]:
@@ -40,6 +45,11 @@ def _parsed(body: Mapping[str, Any]) -> OwnedProvider:
         frozenset(body["aggregates"]),
         _parsed_absence(body["absence"]) if "absence" in body else None,
     )
+
+
+def _parsed_server(body: Mapping[str, Any]) -> RecordedServer:
+    values = (body[key] for key in ("identity", "url", "project_id"))
+    return RecordedServer(*(None if value is None else str(value) for value in values))
 
 
 def _parsed_absence(body: Mapping[str, Any]) -> Absence:

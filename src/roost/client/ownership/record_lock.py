@@ -11,14 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roost.client.errors import RecordsInUse
+from roost.model.secrets import shown_words
 
 _ATTEMPTS = 5
 _ATTEMPT_SECONDS = 0.02
 
+COMMAND_LENGTH_MAX = 100
+"""How many characters of a command line a message has."""
+
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """The process that holds a lock; its command is empty if the process shows none."""
+    """The process that holds a lock; its command is empty if the process shows none.
+
+    The command has no secrets.
+    """
 
     process_id: int
     command: str
@@ -119,15 +126,15 @@ def _command_of(process_id: str) -> str:
         words = Path("/proc", process_id, "cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return _shortened([word.decode(errors="replace") for word in words])[:100]
+    return _shortened([word.decode(errors="replace") for word in words])[:COMMAND_LENGTH_MAX]
 
 
 def _shortened(words: list[str]) -> str:
-    """A command line as an operator types it.
+    """A command line as an operator types it, without secrets.
 
-    >>> _shortened(["/opt/roost/bin/python3", "/opt/roost/bin/roost", "agent", "--once", ""])
-    'roost agent --once'
+    >>> _shortened(["/opt/bin/python3", "/opt/bin/roost", "agent", "--token", "geheim", ""])
+    'roost agent --token ***'
     """
     if len(words) > 1 and Path(words[0]).name.startswith("python") and "/" in words[1]:
         words = [Path(words[1]).name, *words[2:]]
-    return " ".join(words).strip()
+    return " ".join(shown_words(words)).strip()

@@ -32,6 +32,12 @@ class RecordedOwner:
         for record in self.trees.values():
             yield from record.providers.items()
 
+    @property
+    def servers(self) -> list[str]:
+        """The servers that the records belong to; those of older versions name none."""
+        named = (record.server for record in self.trees.values())
+        return sorted({str(server) for server in named if server is not None})
+
     def __bool__(self) -> bool:
         return bool(self.trees or self.holder or self.problems)
 

@@ -64,7 +64,8 @@ class FileOwnershipStore:
     """
 
     def __init__(self, owner: str, directory: Path | None = None) -> None:
-        self._directory = (directory or default_directory()) / owner_name(owner)
+        self.place = directory or default_directory()
+        self._directory = self.place / owner_name(owner)
         self._unsaved: dict[str, OwnershipRecord] = {}
         self._members = TreeMembers(self)
 

@@ -16,6 +16,7 @@ from roost.client.errors import (
 )
 from roost.client.outcome import Outcome, outcome_of
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.store import OwnershipStore
 from roost.client.ownership.tree_declaration import TreeDeclaration
 from roost.client.parallel import in_order
@@ -74,6 +75,7 @@ class TreeApplication:
         adopt: bool = False,
         dry_run: bool = False,
         stop: Event | None = None,
+        server: KnownServer | None = None,
     ) -> None:
         self._transport = transport
         self._owner = owner
@@ -85,6 +87,7 @@ class TreeApplication:
         self._is_hopeless = Event()
         self._failed: list[AppliedTree] = []
         self._known_names = KnownNames(Placement(transport))
+        self._server = server or KnownServer(Placement(transport))
 
     @property
     def failures(self) -> int:
@@ -135,6 +138,8 @@ class TreeApplication:
         yield from (applied for applied in in_order(trees, attempt, threads) if applied is not None)
 
     def _reporter(self, concurrency: int) -> DeclarativeReporter:
-        """A reporter for one thread; all reporters share the names that the server knows."""
+        """A reporter for one thread; all share what is known of the server."""
         reporter = Reporter(self._transport, concurrency=concurrency, known_names=self._known_names)
-        return DeclarativeReporter(reporter, self._owner, self._store, adopt=self._adopt)
+        return DeclarativeReporter(
+            reporter, self._owner, self._store, adopt=self._adopt, server=self._server
+        )

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.errors import NotConfigured, RecordsUnavailable
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
+from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.store import OwnershipStore
 from roost.client.placement import Placement
 from roost.client.provider_finder import ProviderFinder
@@ -55,15 +57,22 @@ def tree_declarations(placement: Placement, declaration: Declaration) -> list[Tr
 
 
 def withdrawals(
-    placement: Placement, store: OwnershipStore, declared: Collection[TreeDeclaration]
+    placement: Placement,
+    store: OwnershipStore,
+    declared: Collection[TreeDeclaration],
+    server: KnownServer,
 ) -> Iterator[TreeDeclaration]:
     """An empty declaration for each tree that has a record and is no longer declared.
 
-    A tree that the server does not have is left out, and keeps its record: the tree may be on
-    another server.
+    A tree that the server does not have is left out, and so is a record of another server: both
+    keep their records.
     """
     trees = {tree.root_uuid for tree in declared}
-    recorded = [root_uuid for root_uuid in store.trees() if root_uuid not in trees]
+    recorded = [
+        root_uuid
+        for root_uuid in store.trees()
+        if root_uuid not in trees and not _is_elsewhere(store, root_uuid, server)
+    ]
     finder = ProviderFinder(placement, len(recorded))
     for uuid in recorded:
         provider = finder.with_uuid(uuid)
@@ -73,6 +82,16 @@ def withdrawals(
             root_uuid = provider["root_provider_uuid"]
             trees.add(root_uuid)
             yield TreeDeclaration(provider["name"], uuid, root_uuid, Declaration(()))
+
+
+def _is_elsewhere(store: OwnershipStore, root_uuid: str, server: KnownServer) -> bool:
+    """Whether the record of a tree belongs to another server."""
+    try:
+        record = store.load(root_uuid)
+    except (NotConfigured, RecordsUnavailable):
+        # A damaged record is an error of its own tree.
+        return False
+    return record is not None and server.is_another(record)
 
 
 def _locate(finder: ProviderFinder, provider: DeclaredProvider) -> tuple[str, str]:

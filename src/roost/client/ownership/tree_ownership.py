@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from roost.client.declaration import Declaration
 from roost.client.errors import RecordsUnavailable
+from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.owner_names import older_traits_of_owner, trait_of_owner
 from roost.client.ownership.record import OwnershipRecord, adopted_record, recovered_record
 from roost.client.ownership.store import OwnershipStore
@@ -17,11 +18,21 @@ class TreeOwnership:
     """Loads and saves what one owner owns of one tree.
 
     With `adopt`, the owner takes over all that is on its declared providers. With `read_only`,
-    nothing is saved.
+    nothing is saved. Each record belongs to one server, and that of another server is refused.
     """
 
-    def __init__(self, store: OwnershipStore, owner: str, *, adopt: bool, read_only: bool) -> None:
+    def __init__(
+        self,
+        store: OwnershipStore,
+        owner: str,
+        server: KnownServer,
+        *,
+        adopt: bool,
+        read_only: bool,
+    ) -> None:
         self.owner_trait = trait_of_owner(owner)
+        self._owner = owner
+        self._server = server
         self._marks = {self.owner_trait, *older_traits_of_owner(owner)}
         self._store = store
         self._adopt = adopt
@@ -36,7 +47,7 @@ class TreeOwnership:
         self._root_uuid = root_uuid
         self._moved = {}
         members = frozenset(tree.get_provider_uuids_in_tree(root_uuid))
-        self._stored = self._with_former_roots(members, self._store.load(root_uuid))
+        self._stored = self._with_former_roots(members, self._recorded(root_uuid))
         record = self._stored
         if record is None:
             record = recovered_record(tree, root_uuid, declaration, self.owner_trait)
@@ -47,7 +58,10 @@ class TreeOwnership:
 
     def save(self, record: OwnershipRecord) -> None:
         """Store the record of the tree that was loaded last, if it differs."""
-        if self._read_only or record == (self._stored or OwnershipRecord()):
+        if self._read_only:
+            return
+        record = self._bound(record)
+        if record == (self._stored or OwnershipRecord()):
             return
         self._store.save(self._root_uuid, record)
         self._stored = record
@@ -62,7 +76,17 @@ class TreeOwnership:
         try:
             self.save(record)
         except RecordsUnavailable:
-            self._store.keep(self._root_uuid, record)
+            self._store.keep(self._root_uuid, self._bound(record))
+
+    def _recorded(self, root_uuid: str) -> OwnershipRecord | None:
+        """The stored record of a tree, if it does not belong to another server."""
+        return self._server.demand(self._store, self._owner, root_uuid)
+
+    def _bound(self, record: OwnershipRecord) -> OwnershipRecord:
+        """The record, bound to the server; an empty one is removed, and belongs to none."""
+        if not record.providers:
+            return OwnershipRecord()
+        return self._server.taken(record, self._stored.server if self._stored else None)
 
     def _with_former_roots(
         self, members: Set[str], stored: OwnershipRecord | None
@@ -71,13 +95,14 @@ class TreeOwnership:
         former = {
             uuid: record
             for uuid in members
-            if uuid != self._root_uuid and (record := self._store.load(uuid)) is not None
+            if uuid != self._root_uuid and (record := self._recorded(uuid)) is not None
         }
         if not former:
             return stored
         merged = stored or OwnershipRecord()
         for record in former.values():
             merged = merged.united(record)
+        merged = self._server.taken(merged, merged.server)
         if not self._read_only:
             try:
                 self._store.save(self._root_uuid, merged)
@@ -92,7 +117,7 @@ class TreeOwnership:
         """What the records of other trees have of these providers, which have become a tree."""
         moved = OwnershipRecord()
         for former_uuid in self._store.trees_with(members):
-            former = self._store.load(former_uuid)
+            former = self._recorded(former_uuid)
             if former is not None:
                 moved = moved.united(former.only(members))
                 self._moved[former_uuid] = former.without(members)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from roost.client.errors import SuddenLoss
 from roost.client.ownership.record import Absence, OwnedProvider
+from roost.model.text import plain_number
 
 REPORTS = 3
 SECONDS = 300.0
@@ -46,7 +47,7 @@ class WithdrawalPolicy:
         """
         return (
             "stays for now, the driver does not find it; it is withdrawn after "
-            f"{self.reports} reports and {self.seconds / 60:g} minutes"
+            f"{self.reports} reports and {plain_number(self.seconds / 60)} minutes"
         )
 
 

@@ -18,6 +18,7 @@ from roost.client.errors import (
 from roost.client.placement import answers
 from roost.client.placement.answers import ProviderBody, refusal, require_ok
 from roost.client.placement.placement import Placement
+from roost.client.shapes import AMOUNTS
 from roost.client.versions import ServerVersion, newest_common
 
 AmountsByClass = Mapping[str, int]
@@ -50,8 +51,7 @@ class Administration(Placement):
     def allocations_on(self, uuid: str) -> dict[str, AmountsByClass]:
         """What each consumer holds of a provider."""
         answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
-        found = answer.field("allocations", dict)
-        return {consumer: dict(its["resources"]) for consumer, its in found.items()}
+        return answers.holdings(answer)
 
     # -- traits and resource classes
 
@@ -85,4 +85,4 @@ class Administration(Placement):
         query = urlencode([("project_id", project), *([("user_id", user)] if user else [])])
         answer = self._send("GET", f"/usages?{query}", version=str(self.version))
         require_ok(answer, PlacementError, f"Cannot read the usages of project {project}")
-        return dict(answer.field("usages", dict))
+        return dict(answer.field("usages", {str: (int, AMOUNTS)}))

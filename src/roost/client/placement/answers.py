@@ -11,6 +11,7 @@ from roost.client.errors import (
     ResourceProviderUpdateFailed,
     UnreadableAnswer,
 )
+from roost.client.shapes import AMOUNTS, HOLDINGS, INVENTORY, NULL, JsonShape, fits
 from roost.client.transport import PlacementResponse
 
 CONCURRENT_UPDATE = "placement.concurrent_update"
@@ -22,12 +23,12 @@ UNKNOWN_TRAIT_ADVICE = (
 
 Inventories = dict[str, dict[str, Any]]
 ProviderBody = Mapping[str, Any]
-PROVIDER_FIELDS: Mapping[str, tuple[type, ...]] = {
-    "uuid": (str,),
-    "name": (str,),
-    "generation": (int,),
-    "parent_provider_uuid": (str, type(None)),
-    "root_provider_uuid": (str,),
+PROVIDER_FIELDS: JsonShape = {
+    "uuid": str,
+    "name": str,
+    "generation": int,
+    "parent_provider_uuid": (str, NULL),
+    "root_provider_uuid": str,
 }
 """The fields of a provider that the client reads, from 1.14 on."""
 
@@ -42,11 +43,10 @@ def provider_bodies(answer: PlacementResponse) -> list[ProviderBody]:
 
 def provider_body(answer: PlacementResponse, body: Any) -> ProviderBody:
     """One provider; a body that lacks a field is no answer of a placement server."""
-    if not isinstance(body, dict) or not all(
-        isinstance(body.get(name, ...), kinds) for name, kinds in PROVIDER_FIELDS.items()
-    ):
+    if not fits(body, PROVIDER_FIELDS):
         raise refusal(UnreadableAnswer, "The server sent a provider that lacks a field", answer)
-    return body
+    found: ProviderBody = body
+    return found
 
 
 def generation(answer: PlacementResponse) -> int:
@@ -57,18 +57,29 @@ def generation(answer: PlacementResponse) -> int:
 
 def inventories(answer: PlacementResponse) -> Inventories:
     """The inventories of a provider, by resource class."""
-    found: Inventories = answer.field("inventories", dict)
-    if not all(isinstance(fields, dict) for fields in found.values()):
-        raise answer.unreadable()
-    return found
+    found = answer.field("inventories", {str: INVENTORY})
+    return {name: {field: fields[field] for field in INVENTORY} for name, fields in found.items()}
 
 
 def names(answer: PlacementResponse, field: str) -> frozenset[str]:
     """The names in a list, such as traits."""
-    found = answer.field(field, list)
-    if not all(isinstance(name, str) for name in found):
-        raise answer.unreadable()
-    return frozenset(found)
+    return frozenset(answer.field(field, [str]))
+
+
+def class_names(answer: PlacementResponse) -> list[str]:
+    """The names in a list of resource classes."""
+    return [found["name"] for found in answer.field("resource_classes", [{"name": str}])]
+
+
+def usages(answer: PlacementResponse) -> dict[str, int]:
+    """The amount in use of each class."""
+    return dict(answer.field("usages", AMOUNTS))
+
+
+def holdings(answer: PlacementResponse) -> dict[str, Mapping[str, int]]:
+    """What each consumer holds, or each provider gives, by class."""
+    found = answer.field("allocations", HOLDINGS)
+    return {uuid: its["resources"] for uuid, its in found.items()}
 
 
 # -- errors

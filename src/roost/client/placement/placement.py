@@ -45,7 +45,14 @@ from roost.client.placement.answers import (
     require_updated,
 )
 from roost.client.provider_tree import SHARING_TRAIT
-from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.client.shapes import CONSUMER
+from roost.client.transport import (
+    PlacementRequest,
+    PlacementResponse,
+    ServerAddress,
+    Transport,
+    address_of,
+)
 from roost.model.identifiers import is_custom
 
 GATEWAY_FAILURES = (502, 504)
@@ -231,7 +238,7 @@ class Placement:
     def usages(self, uuid: str) -> dict[str, int]:
         """The amount in use of each inventory of a provider."""
         answer = self._read(f"/resource_providers/{uuid}/usages", None, uuid)
-        return dict(answer.field("usages", dict))
+        return answers.usages(answer)
 
     # -- names of traits and resource classes
 
@@ -255,7 +262,7 @@ class Placement:
         """All resource classes that the server knows."""
         answer = self._send("GET", "/resource_classes", version="1.2")
         require_ok(answer, InvalidResourceClass, "Cannot read which resource classes there are")
-        return {found["name"] for found in answer.field("resource_classes")}
+        return set(answers.class_names(answer))
 
     def create_resource_class(self, name: str) -> None:
         """Create a resource class, unless the server knows it."""
@@ -268,12 +275,12 @@ class Placement:
     def consumers_of(self, uuid: str) -> list[str]:
         """The consumers that have allocations of a provider."""
         answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
-        return list(answer.field("allocations", dict))
+        return list(answers.holdings(answer))
 
     def allocations_of(self, consumer: str) -> dict[str, Any]:
         """All allocations of a consumer, of any provider, with project, user and generation."""
         answer = self._read(allocations_path(consumer), "1.28", None)
-        return dict(answer.json)
+        return dict(answer.shaped(CONSUMER))
 
     def reshape(
         self, inventories: Mapping[str, Mapping[str, Any]], allocations: Mapping[str, Any]
@@ -293,6 +300,14 @@ class Placement:
         require_ok(answer, ReshapeFailed, "Cannot reshape")
 
     # -- any request
+
+    def address(self) -> ServerAddress | None:
+        """Where the server is; `None` if the transport does not tell."""
+        return address_of(self._transport)
+
+    def read_any(self, path: str) -> PlacementResponse:
+        """The answer to a GET that not every server knows, whatever its status."""
+        return self._send("GET", path)
 
     def send(self, request: PlacementRequest) -> PlacementResponse:
         """Send a request; raises `ReadLost` or `WriteLost` if no answer of the server came."""

@@ -10,6 +10,10 @@ from typing import Any
 
 from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.model.inventory import DEFAULTS
+from roost.model.text import done_or_planned, plain_number
+
+WOULD_CHANGE = "would change: "
+"""Stands before the old and the new value of a field that a dry run leaves as it is."""
 
 
 class AssociationKind(Enum):
@@ -33,10 +37,10 @@ class ProviderCreation:
     parent_uuid: str | None
     parent_name: str | None
 
-    def lines(self) -> Iterator[str]:
-        """The change in words."""
+    def lines(self, *, planned: bool = False) -> Iterator[str]:
+        """The change in words; `planned` says what would be done."""
         below = f" below {self.parent_name}" if self.parent_name else ""
-        yield f"{self.name}: created{below}"
+        yield f"{self.name}: {done_or_planned('created', planned=planned)}{below}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +53,9 @@ class ProviderMove:
     parent_uuid: str
     parent_name: str
 
-    def lines(self) -> Iterator[str]:
-        """The change in words."""
-        yield f"{self.name}: moved below {self.parent_name}"
+    def lines(self, *, planned: bool = False) -> Iterator[str]:
+        """The change in words; `planned` says what would be done."""
+        yield f"{self.name}: {done_or_planned('moved', planned=planned)} below {self.parent_name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,9 @@ class ProviderDeletion:
     uuid: str
     name: str
 
-    def lines(self) -> Iterator[str]:
-        """The change in words."""
-        yield f"{self.name}: deleted"
+    def lines(self, *, planned: bool = False) -> Iterator[str]:
+        """The change in words; `planned` says what would be done."""
+        yield f"{self.name}: {done_or_planned('deleted', planned=planned)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +80,10 @@ class ProviderChange:
     before: Any
     after: Any
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, *, planned: bool = False) -> Iterator[str]:
         """The change in words, a line for each inventory and for what was added or removed."""
         describe = _inventory_lines if self.kind is AssociationKind.INVENTORY else _set_lines
-        for line in describe(self):
+        for line in describe(self, planned=planned):
             yield f"{self.name}: {line}"
 
 
@@ -93,9 +97,10 @@ class IgnoredChange:
     before: str | None
     after: str | None
 
-    def lines(self) -> Iterator[str]:
-        """The change in words."""
-        yield f"{self.name}: {self.field} stays {self.before} (not changed to {self.after})"
+    def lines(self, *, planned: bool = False) -> Iterator[str]:
+        """The change in words; `planned` says what would be done."""
+        stays = "would stay" if planned else "stays"
+        yield f"{self.name}: {self.field} {stays} {self.before} (not changed to {self.after})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +138,10 @@ class Difference:
             "ignored": [asdict(ignored) for ignored in self.ignored],
         }
 
-    def lines(self) -> list[str]:
+    def lines(self, *, planned: bool = False) -> list[str]:
         """One line for each change, providers from the top down."""
         parts = (self.creations, self.moves, self.ignored, self._top_down(), self.deletions)
-        return [line for part in parts for item in part for line in item.lines()]
+        return [line for part in parts for item in part for line in item.lines(planned=planned)]
 
     def _top_down(self) -> tuple[ProviderChange, ...]:
         """The changes from the root to the leaves, those of one provider in their order."""
@@ -220,38 +225,45 @@ def _ignored(
                 yield IgnoredChange(uuid, known.name, field, was, is_)
 
 
-def _inventory_lines(change: ProviderChange) -> Iterator[str]:
+def _inventory_lines(change: ProviderChange, *, planned: bool) -> Iterator[str]:
     before, after = change.before, change.after
     for name in sorted(before.keys() - after.keys()):
-        yield f"inventory {name} removed"
+        yield f"inventory {name} {done_or_planned('removed', planned=planned)}"
     for name in sorted(after):
         fields, known = after[name], before.get(name)
         if known is None:
-            yield f"inventory {name} added ({_remarkable(fields)})"
+            added = done_or_planned("added", planned=planned)
+            yield f"inventory {name} {added} ({_remarkable(fields)})"
             continue
         changed = [
-            f"{key} {known.get(key)} -> {value}"
+            f"{key} {_value(known.get(key))} -> {_value(value)}"
             for key, value in fields.items()
             if known.get(key) != value
         ]
         if changed:
-            yield f"inventory {name} {', '.join(changed)}"
+            yield f"inventory {name} {WOULD_CHANGE if planned else ''}{', '.join(changed)}"
 
 
 def _remarkable(fields: Mapping[str, Any]) -> str:
     """The fields that differ from the server's defaults."""
     return ", ".join(
-        f"{key} {value}" for key, value in fields.items() if DEFAULTS.get(key) != value
+        f"{key} {_value(value)}" for key, value in fields.items() if DEFAULTS.get(key) != value
     )
 
 
-def _set_lines(change: ProviderChange) -> Iterator[str]:
-    for verb, names in (
+def _value(value: Any) -> str:
+    """A value of a field in words; a ratio is a fraction."""
+    return plain_number(value) if isinstance(value, float) else str(value)
+
+
+def _set_lines(change: ProviderChange, *, planned: bool) -> Iterator[str]:
+    for word, names in (
         ("added", change.after - change.before),
         ("removed", change.before - change.after),
     ):
         if names:
-            yield f"{change.kind.value} {verb}: {', '.join(sorted(names))}"
+            done = done_or_planned(word, planned=planned)
+            yield f"{change.kind.value} {done}: {', '.join(sorted(names))}"
 
 
 def _plain(value: Any) -> Any:

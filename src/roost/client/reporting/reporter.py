@@ -26,6 +26,7 @@ from roost.client.errors import (
     TraitRetrievalFailed,
     WriteLost,
 )
+from roost.client.outcome import finding_out
 from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderSubTree, ProviderTree
 from roost.client.reporting.difference import Difference, difference
@@ -108,16 +109,19 @@ class Reporter:
         called for each flush that ends half way, also if another attempt follows.
         """
         uuid = uuid or self.uuid_of(nodename)
+        lost: WriteLost | None = None
         for attempt in range(1, self._attempts + 1):
             try:
-                tree, allocations = self._drive(driver, nodename, uuid, reshape)
+                tree, allocations = self._drive(driver, nodename, uuid, reshape, lost)
                 return self._flush(uuid, tree, allocations, failed)
             except REPORTED_AGAIN as error:
                 LOG.info("%s: attempt %d of %d: %s", nodename, attempt, self._attempts, error)
                 # After a failed write the flush has done so; after other conflicts nothing has.
                 self._invalidate(uuid, error)
-                if attempt == self._attempts:
+                is_unreadable = lost is not None and error.__cause__ is lost
+                if attempt == self._attempts or is_unreadable:
                     raise
+                lost = error if isinstance(error, WriteLost) else None
             except ResourceProviderCreationFailed:
                 # Another provider may have the name by now.
                 self._uuids.pop(nodename, None)
@@ -255,9 +259,16 @@ class Reporter:
             self._cache.mark_stale(uuid, getattr(error, "provider_uuid", None))
 
     def _drive(
-        self, driver: Driver, nodename: str, uuid: str, reshape: bool
+        self,
+        driver: Driver,
+        nodename: str,
+        uuid: str,
+        reshape: bool,
+        lost: WriteLost | None = None,
     ) -> tuple[ProviderTree, Allocations | None]:
-        tree = self._fetch_or_begin(uuid, nodename)
+        """Have the driver update the tree, which tells what became of a lost write."""
+        with finding_out(lost):
+            tree = self._fetch_or_begin(uuid, nodename)
         try:
             driver.update_provider_tree(tree, nodename)
         except Exception as error:

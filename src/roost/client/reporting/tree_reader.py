@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from roost.client.errors import (
     ResourceProviderUpdateConflict,
     UnreadableAnswer,
 )
+from roost.client.parallel import in_order
 from roost.client.placement import Placement, ProviderBody
 from roost.client.placement.answers import Inventories
 from roost.client.provider_tree import ProviderTree
@@ -111,11 +111,8 @@ class TreeReader:
             set_associations(tree, uuid, associations)
 
     def _all_associations(self, uuids: Sequence[str]) -> Mapping[str, Associations]:
-        threads = min(self._concurrency, len(uuids))
-        if threads <= 1:
-            return {uuid: self.associations(uuid) for uuid in uuids}
-        with ThreadPoolExecutor(threads) as executor:
-            return dict(zip(uuids, executor.map(self.associations, uuids), strict=True))
+        found = in_order(uuids, self.associations, self._concurrency)
+        return dict(zip(uuids, found, strict=True))
 
 
 @contextmanager

@@ -4,7 +4,16 @@ from roost.client.transport.messages import (
     PlacementRequest,
     PlacementResponse,
     RequestSender,
+    ServerAddress,
     Transport,
+    address_of,
 )
 
-__all__ = ["PlacementRequest", "PlacementResponse", "RequestSender", "Transport"]
+__all__ = [
+    "PlacementRequest",
+    "PlacementResponse",
+    "RequestSender",
+    "ServerAddress",
+    "Transport",
+    "address_of",
+]

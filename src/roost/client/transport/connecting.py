@@ -17,6 +17,7 @@ from roost import __version__
 from roost.client.errors import NotConfigured
 from roost.client.transport.http import HttpTransport, Timeouts, server_url, trusting
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
+from roost.model.text import without_user_info
 
 if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
@@ -310,5 +311,6 @@ def _explained(what: str) -> Iterator[None]:
         yield
     except (ConfigException, ClientException, *type_errors) as error:
         raise NotConfigured(
-            f"{what} cannot be used; correct its description", detail=str(error)
+            f"{what} cannot be used; correct its description",
+            detail=without_user_info(str(error)),
         ) from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import ssl
 import time
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import urllib3
@@ -20,7 +22,13 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.transport.messages import REQUEST_ID, PlacementRequest, PlacementResponse
+from roost.client.transport.bodies import BoundedResponse, answer_seconds, read_body
+from roost.client.transport.messages import (
+    REQUEST_ID,
+    PlacementRequest,
+    PlacementResponse,
+    ServerAddress,
+)
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 
 KEPT_CONNECTIONS = 16
@@ -44,6 +52,11 @@ class Timeouts:
 
     connect: float = 5.0
     read: float = 60.0
+
+    @property
+    def answer(self) -> float:
+        """Seconds in which an answer must end."""
+        return answer_seconds(self.read)
 
     def __post_init__(self) -> None:
         for name, seconds in (("connect", self.connect), ("read", self.read)):
@@ -82,7 +95,7 @@ class HttpTransport(RetryingTransport):
         super().__init__(retries=retries, global_request_id=global_request_id)
         self._url = server_url(url)
         self._token = checked_token(token)
-        timeouts = Timeouts.of(timeout)
+        self._timeouts = timeouts = Timeouts.of(timeout)
         context = trusting(ca_file, insecure) if self._url.startswith("https:") else None
         self._pools = urllib3.PoolManager(
             maxsize=KEPT_CONNECTIONS,
@@ -94,6 +107,10 @@ class HttpTransport(RetryingTransport):
     def describe(self) -> str:
         """The URL."""
         return self._url
+
+    def address(self) -> ServerAddress:
+        """The URL, in one spelling."""
+        return ServerAddress(canonical_url(self._url))
 
     def close(self) -> None:
         """Close the open connections; a later request opens a new one."""
@@ -127,7 +144,7 @@ class HttpTransport(RetryingTransport):
     def _read(self, answer: BaseHTTPResponse) -> PlacementResponse:
         headers = {name.lower(): value for name, value in answer.headers.itermerged()}
         try:
-            content = answer.read()
+            content = read_body(answer, self, time.monotonic() + self._timeouts.answer)
         except HTTPError as error:
             raise AnswerLost(
                 f"the answer of {self} broke off",
@@ -161,6 +178,7 @@ class _Connection(HTTPConnection):
     """
 
     _last_used = 0.0
+    _begun: BoundedResponse | None = None
 
     def connect(self) -> None:
         try:
@@ -169,9 +187,25 @@ class _Connection(HTTPConnection):
             raise _NotConnected(_reason(error)) from error
         self._last_used = time.monotonic()
 
+    # The standard library declares an attribute with a class, and only calls it.
+    def response_class(  # type: ignore[override]
+        self, *arguments: Any, **named: Any
+    ) -> BoundedResponse:
+        """The response to the last request."""
+        assert isinstance(self.timeout, int | float)
+        seconds = answer_seconds(self.timeout)
+        self._begun = BoundedResponse(*arguments, seconds=seconds, **named)
+        return self._begun
+
     # urllib3 declares the response of its base class in the standard library, and returns its own.
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
-        response = super().getresponse()
+        try:
+            response = super().getresponse()
+        except BaseException:
+            # urllib3 leaves a response open whose headers contradict each other.
+            if self._begun is not None:
+                self._begun.close()
+            raise
         self._last_used = time.monotonic()
         return response
 
@@ -231,6 +265,32 @@ def server_url(url: str) -> str:
             f"the URL {without_user(url)!r} has a query or a fragment; end it before '?' or '#'"
         )
     return parts.geturl().rstrip("/")
+
+
+def canonical_url(url: str) -> str:
+    """The URL of a server in one spelling, without user and password.
+
+    >>> canonical_url("HTTP://LocalHost:8778/"), canonical_url("https://k.example:443/placement")
+    ('http://localhost:8778', 'https://k.example/placement')
+    >>> canonical_url("http://127.0.0.1:8778"), canonical_url("http://[::1]")
+    ('http://localhost:8778', 'http://localhost')
+    """
+    parts = http_address(url)
+    host = parts.hostname or ""
+    if _is_loopback_address(host):
+        host = "localhost"
+    elif ":" in host:
+        host = f"[{host}]"
+    default = {"http": 80, "https": 443}[parts.scheme]
+    port = "" if parts.port in (None, default) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+def _is_loopback_address(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def http_address(url: str) -> SplitResult:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roost.client.errors import UnreadableAnswer
+from roost.client.shapes import JsonShape, fits, parsed
 
 REQUEST_ID = "x-openstack-request-id"
 
@@ -81,16 +82,27 @@ class PlacementResponse:
     def json(self) -> Any:
         """The body as a JSON value."""
         try:
-            return json.loads(self.content)
-        except (ValueError, RecursionError) as error:
+            return parsed(self.content)
+        except ValueError as error:
             raise self.unreadable() from error
 
-    def field(self, name: str, kind: type = object) -> Any:
-        """A field of the body, which must exist and have this type."""
+    def parsed(self) -> Any:
+        """The body as a JSON value; `None` if it is none."""
+        try:
+            return self.json
+        except UnreadableAnswer:
+            return None
+
+    def shaped(self, shape: JsonShape) -> Any:
+        """The body as a JSON value, which must have this shape."""
         body = self.json
-        if not isinstance(body, dict) or name not in body or not isinstance(body[name], kind):
+        if not fits(body, shape):
             raise self.unreadable()
-        return body[name]
+        return body
+
+    def field(self, name: str, shape: JsonShape = object) -> Any:
+        """A field of the body, which must exist and have this shape."""
+        return self.shaped({name: shape})[name]
 
     @property
     def request_id(self) -> str | None:
@@ -100,21 +112,22 @@ class PlacementResponse:
     @property
     def code(self) -> str | None:
         """The code of an error (1.23 and later)."""
-        return self._error().get("code")
+        return self._error("code")
 
     @property
     def detail(self) -> str:
         """The detail of an error; the beginning of the body if it has no detail."""
-        error = self._error()
-        return error.get("detail") or error.get("message") or _shown(self.content, 500)
+        return self._error("detail") or self._error("message") or _shown(self.content, 500)
 
-    def _error(self) -> dict[str, str]:
+    def _error(self, name: str) -> str | None:
+        """A text of the first error in the body."""
         try:
-            body = json.loads(self.content)
+            body = parsed(self.content)
             # Keystone's middleware, and servers that answer like it, send one error.
-            return dict(body["error"] if "error" in body else body["errors"][0])
+            text = (body["error"] if "error" in body else body["errors"][0])[name]
         except (ValueError, LookupError, TypeError):
-            return {}
+            return None
+        return text if isinstance(text, str) else None
 
     def unreadable(self) -> UnreadableAnswer:
         """The error for an answer with an unexpected body."""
@@ -138,6 +151,20 @@ def _shown(content: bytes, length: int) -> str:
     title = _TITLE.search(text)
     words = title[1] if title else _TAG.sub(" ", text)
     return f"{WEB_PAGE}: {' '.join(words.split())[:length]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where a transport finds its server, in one spelling; the project is that of the token."""
+
+    url: str
+    project_id: str | None = None
+
+
+def address_of(transport: object) -> ServerAddress | None:
+    """Where a transport finds its server; `None` if the transport does not tell."""
+    tell: Callable[[], ServerAddress | None] | None = getattr(transport, "address", None)
+    return None if tell is None else tell()
 
 
 class RequestSender(Protocol):

@@ -15,13 +15,19 @@ from typing import Self
 
 from roost.client.errors import (
     AnswerLost,
+    AnswerRefused,
     NotConfigured,
     PlacementAPIConnectFailure,
     TransportFailed,
 )
 from roost.client.outcome import Outcome, outcome_of
-from roost.client.transport.messages import PlacementRequest, PlacementResponse
+from roost.client.transport.messages import (
+    PlacementRequest,
+    PlacementResponse,
+    ServerAddress,
+)
 from roost.model.identifiers import is_uuid
+from roost.model.text import without_user_info
 
 PASSING_STATUSES = frozenset({502, 503, 504})
 """The statuses of a server or a gateway that is overloaded, or whose backend is down."""
@@ -88,6 +94,9 @@ def may_be_repeated(request: PlacementRequest, result: PlacementResponse | Trans
         if result.status == TOO_MANY_REQUESTS:
             return True
         return result.status in PASSING_STATUSES and is_repeatable(request)
+    if isinstance(result, AnswerRefused):
+        # A second answer would be as large.
+        return False
     return outcome_of(result) is Outcome.NOT_DONE or is_repeatable(request)
 
 
@@ -108,12 +117,13 @@ def retry_after(response: PlacementResponse) -> float:
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+        if moment.tzinfo is None:
+            # In HTTP both "-0000" and a missing zone mean UTC.
+            moment = moment.replace(tzinfo=UTC)
+        return max(0.0, math.ceil((moment - datetime.now(UTC)).total_seconds()))
+    except (ValueError, OverflowError):
+        # A date that no calendar has, or that lies outside the years of Python.
         return 0.0
-    if moment.tzinfo is None:
-        # In HTTP both "-0000" and a missing zone mean UTC.
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, math.ceil((moment - datetime.now(UTC)).total_seconds()))
 
 
 class RetryingTransport(ABC):
@@ -132,6 +142,10 @@ class RetryingTransport(ABC):
     @abstractmethod
     def describe(self) -> str:
         """The server that the transport talks to, without secrets."""
+
+    def address(self) -> ServerAddress | None:
+        """Where the server is; `None` if it has no address."""
+        return None
 
     @abstractmethod
     def close(self) -> None:
@@ -173,7 +187,7 @@ class RetryingTransport(ABC):
         raise self._failure(request, result, attempts, maybe_done) from result.__cause__
 
     def _headers(self, request: PlacementRequest) -> dict[str, str]:
-        headers = request.headers()
+        headers = request.headers() | {"Accept-Encoding": "identity"}
         if self._global_request_id is not None:
             headers["X-Openstack-Request-Id"] = self._global_request_id
         return headers
@@ -195,7 +209,8 @@ class RetryingTransport(ABC):
         if response.status in REDIRECT_STATUSES:
             target = response.headers.get("location", "an address that the answer does not name")
             raise NotConfigured(
-                f"{request.shown}: {self} is not the server but redirects to {target}; "
+                f"{request.shown}: {self} is not the server but redirects to "
+                f"{without_user_info(target)}; "
                 "configure the address of the server itself",
                 status=response.status,
                 request_id=response.request_id,

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import ssl
 import sys
+import time
 from collections.abc import Iterator
+from io import BytesIO
 
 from keystoneauth1 import exceptions as keystone
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
-from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+from requests import RequestException, Response
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from urllib3.response import BaseHTTPResponse
 
 from roost.client.errors import (
     AnswerLost,
@@ -20,9 +24,21 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.transport.http import Timeouts, http_address, in_words, without_user
-from roost.client.transport.messages import PlacementRequest, PlacementResponse
+from roost.client.transport.bodies import read_body
+from roost.client.transport.http import (
+    Timeouts,
+    canonical_url,
+    http_address,
+    in_words,
+    without_user,
+)
+from roost.client.transport.messages import (
+    PlacementRequest,
+    PlacementResponse,
+    ServerAddress,
+)
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
+from roost.model.text import without_user_info
 
 SERVICE_TYPE = "placement"
 
@@ -64,6 +80,16 @@ class SessionTransport(RetryingTransport):
         """The endpoint, or the cloud whose catalog has the endpoint."""
         return self._description
 
+    def address(self) -> ServerAddress:
+        """The endpoint of the catalog, and the project of the token; asks for a token if needed."""
+        outside = sys.exception()
+        try:
+            self._make_ready()
+            endpoint = self._adapter.get_endpoint() or ""
+            return ServerAddress(canonical_url(endpoint), self._adapter.get_project_id())
+        except keystone.ClientException as error:
+            raise self._not_ready(error, outside) from error
+
     def close(self) -> None:
         """Close the session, if the transport owns it."""
         if self._owns_session:
@@ -72,6 +98,7 @@ class SessionTransport(RetryingTransport):
     def _attempt(self, request: PlacementRequest) -> PlacementResponse:
         # A caller may send while it handles another exception, which is no cause of a failure here.
         outside = sys.exception()
+        until = time.monotonic() + self._timeouts.answer
         try:
             self._make_ready()
         except keystone.ClientException as error:
@@ -87,11 +114,24 @@ class SessionTransport(RetryingTransport):
                 redirect=False,
                 # Retries of keystoneauth repeat claims as well.
                 connect_retries=0,
+                # The session would read an answer without bounds.
+                stream=True,
+                hooks={"response": lambda answer, **_: self._read(answer, until)},
             )
         except keystone.ClientException as error:
             raise self._failed(error, outside) from error
         headers = {name.lower(): value for name, value in answer.headers.items()}
         return PlacementResponse(answer.status_code, headers, answer.content)
+
+    def _read(self, answer: Response, until: float) -> None:
+        """Read the body, before the session does."""
+        raw: BaseHTTPResponse = answer.raw
+        try:
+            content = read_body(raw, self, until)
+        except HTTPError as error:
+            # The session turns it into an error of its own, as it does while it reads itself.
+            raise RequestException(error) from error
+        answer.raw = BytesIO(content)
 
     def _make_ready(self) -> None:
         """Get a token and the endpoint, if the session has none yet.
@@ -157,12 +197,13 @@ class SessionTransport(RetryingTransport):
                 f"{self} has no endpoint of service type {adapter.service_type!r} for region "
                 f"{adapter.region_name or 'any'}, interface {adapter.interface or 'public'}; add "
                 "one to the catalog, choose another region or interface, or give the URL",
-                detail=str(error),
+                detail=without_user_info(str(error)),
             )
         return NotConfigured(
             f"{self} gave no token; check the credentials and the auth URL",
             status=error.http_status if isinstance(error, keystone.HttpError) else None,
-            detail=error.message,
+            # The message has the auth URL as it is configured.
+            detail=without_user_info(error.message or ""),
             request_id=_request_id(error),
         )
 
@@ -219,7 +260,7 @@ def _any(causes: list[BaseException], *kinds: type[BaseException]) -> bool:
 
 def _innermost(causes: list[BaseException]) -> str:
     """The text of the first cause; the later errors name objects of libraries."""
-    return in_words(causes[-1])
+    return without_user_info(in_words(causes[-1]))
 
 
 def _request_id(error: keystone.ClientException) -> str | None:

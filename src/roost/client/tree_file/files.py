@@ -26,6 +26,7 @@ from roost.client.tree_file.yaml_lines import (
 )
 from roost.model.errors import OperatorError
 from roost.model.identifiers import canonical_uuid
+from roost.model.text import own_lines
 
 STANDARD_INPUT = "-"
 
@@ -46,7 +47,7 @@ class TreeFileError(OperatorError, ValueError):
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+        super().__init__(own_lines(*self.problems))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ together: claims only take, so a solution that fits at the end fits at every ear
     part_counter.py  one part: counted where possible, packed elsewhere, and its pools
     pools.py         trees that take from the same sharing providers: a flow (flow.py)
     coupling.py      trees that take from pools and are linked: bounds
-    limits.py        the class that is used up first
+    limits.py        the classes of which more lets more in: counted again with plenty of them
     finding.py       `find_capacity`: all of it together
     capacity.py      the answer
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import overload
 
-from roost.search.columns import IndexColumn, IntColumn
+import numpy as np
+import numpy.typing as npt
+
+from roost.search.columns import IndexColumn, IntColumn, column
 from roost.search.forest import Forest
-from roost.search.packing.limits import LimitingClass
+from roost.search.packing.limits import Limit
 
 
 class Method(StrEnum):
@@ -33,6 +37,30 @@ class RootCapacity:
     at_most: int
 
 
+class RootCapacities(Sequence[RootCapacity]):
+    """The capacities of many roots, as columns: as many objects would slow every thread down."""
+
+    def __init__(self, uuids: npt.NDArray[np.bytes_], fits: IntColumn, at_most: IntColumn) -> None:
+        self._uuids = uuids
+        self._fits = fits
+        self._at_most = at_most
+
+    def __len__(self) -> int:
+        return len(self._uuids)
+
+    @overload
+    def __getitem__(self, index: int) -> RootCapacity: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> RootCapacities: ...
+
+    def __getitem__(self, index: int | slice) -> RootCapacity | RootCapacities:
+        uuids, fits, at_most = self._uuids[index], self._fits[index], self._at_most[index]
+        if isinstance(index, slice):
+            return RootCapacities(uuids, fits, at_most)
+        return RootCapacity(bytes(uuids).decode(), int(fits), int(at_most))
+
+
 @dataclass(frozen=True, slots=True)
 class BlockCapacity:
     """The capacities of single trees of one block."""
@@ -51,8 +79,8 @@ class Capacity:
     fits: int
     at_most: int
     method: Method
-    # The class that is used up first; `None` if nothing fits.
-    limited_by: LimitingClass | None
+    # `None` if nothing fits, or if the query asks for no resources.
+    limited_by: Limit | None
     forest: Forest
     blocks: tuple[BlockCapacity, ...]
 
@@ -61,19 +89,15 @@ class Capacity:
         """Whether no sequence of claims reaches more."""
         return self.fits == self.at_most
 
-    def roots(self) -> list[RootCapacity]:
+    def roots(self) -> RootCapacities:
         """The roots whose trees hold a consumer, by uuid. Each has all its pools to itself."""
-        found = [root for capacity in self.blocks for root in self._roots(capacity)]
-        return sorted(found, key=lambda root: root.uuid)
-
-    def _roots(self, capacity: BlockCapacity) -> Iterator[RootCapacity]:
-        block = self.forest.blocks[capacity.block_number]
-        for tree_number, fits, at_most in zip(
-            capacity.tree_numbers.tolist(),
-            capacity.least.tolist(),
-            capacity.most.tolist(),
-            strict=True,
-        ):
-            if fits:
-                uuid = block.uuids[int(block.starts[tree_number])].decode()
-                yield RootCapacity(uuid, fits, at_most)
+        uuids, fits, at_most = [np.zeros(0, "S1")], [column(())], [column(())]
+        for capacity in self.blocks:
+            block, holding = self.forest.blocks[capacity.block_number], capacity.least > 0
+            uuids.append(block.uuids.texts(block.starts[capacity.tree_numbers[holding]]))
+            fits.append(capacity.least[holding])
+            at_most.append(capacity.most[holding])
+        texts = np.concatenate(uuids)
+        order = np.argsort(texts)
+        columns = (np.concatenate(fits)[order], np.concatenate(at_most)[order])
+        return RootCapacities(texts[order], *columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -16,12 +16,12 @@ from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, ProviderRef
 from roost.search.packing.capacity import BlockCapacity, Capacity, Method
 from roost.search.packing.coupling import CoupledTree, PartOfTree, PoolStocks, taken_in_turn
-from roost.search.packing.limits import Tightness
+from roost.search.packing.limits import HoldingTrees, Limit, LimitSearch, PooledTrees, Recounts
 from roost.search.packing.part_counter import PartCounter, PartTally
 from roost.search.packing.parts import parts_of
 from roost.search.packing.pools import PooledTree, PoolSet, Shared, share
 from roost.search.packing.units import UNITS_MAX
-from roost.search.plan import make_plan
+from roost.search.plan import Plan, make_plan
 from roost.search.rules import Rules
 from roost.search.scan import eligible_trees
 from roost.search.sharing import SharingProviders
@@ -37,9 +37,7 @@ def find_capacity(
     plan = make_plan(forest, query)
     if plan is None:
         return Capacity(0, 0, Method.COUNTING, None, forest, ())
-    effort = Effort(pause=pause)
-    rules = Rules(plan, SharingProviders(forest, plan, pause), effort)
-    return _Finding(forest, rules).capacity()
+    return _Finding.of(forest, plan, Effort(pause=pause)).capacity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,6 @@ class _Finding:
         self._forest = forest
         self._rules = rules
         self._counters = [PartCounter(forest, part, rules.effort) for part in parts_of(rules)]
-        self._tightness = Tightness(self._counters)
         # The requirements that pools can meet: the number of the part, and the index there.
         self._commodities = [
             (number, requirement_index)
@@ -70,34 +67,91 @@ class _Finding:
             for requirement_index in counter.commodities
         ]
 
+    @classmethod
+    def of(cls, forest: Forest, plan: Plan, effort: Effort) -> _Finding:
+        """A search in this forest, which may have other amounts than the forest of the plan."""
+        return cls(forest, Rules(plan, SharingProviders(forest, plan, effort.pause), effort))
+
     def capacity(self) -> Capacity:
-        blocks = list(self._counted_blocks())
+        """The capacity, and what limits it."""
+        blocks = list(self._counted_blocks(range(len(self._forest.blocks))))
         singles = [self._alone(block) for block in blocks]
-        fits, at_most, uses_packing = 0, 0, False
-        for block, single in zip(blocks, singles, strict=True):
-            apart = ~block.touched
-            fits += _total(single.least[apart])
-            at_most += _total(single.most[apart])
-            self._tightness.add(block.tallies, block.tree_numbers, single.most)
         shared = self._shared(blocks)
-        fits = min(fits + shared.fits, _FITS_MAX)
-        at_most = min(at_most + shared.at_most, _FITS_MAX)
+        total = _total(shared, blocks, singles)
         uses_packing = any(counter.packer.is_used for counter in self._counters)
         method = (
             Method.BOUNDS
-            if fits < at_most
+            if total.fits < total.at_most
             else Method.FLOW
-            if shared.at_most
+            if any(block.touched.any() for block in blocks)
             else Method.PACKING
             if uses_packing
             else Method.COUNTING
         )
-        scarce = None if shared.scarce is None else self._commodities[shared.scarce]
-        limited_by = self._tightness.limiting(self._forest, scarce) if fits else None
-        return Capacity(fits, at_most, method, limited_by, self._forest, tuple(singles))
+        limited_by = self._limit(blocks, singles, shared, total) if total.fits else None
+        return Capacity(total.fits, total.at_most, method, limited_by, self._forest, tuple(singles))
 
-    def _counted_blocks(self) -> Iterator[_CountedBlock]:
-        for block_number, block in enumerate(self._forest.blocks):
+    def _limit(
+        self,
+        blocks: list[_CountedBlock],
+        singles: list[BlockCapacity],
+        shared: Shared,
+        total: Shared,
+    ) -> Limit | None:
+        plan, effort = self._rules.plan, self._rules.effort
+
+        def more_in_trees(forest: Forest, trees: HoldingTrees) -> bool:
+            finding = _Finding.of(forest, plan, effort)
+            before = next(one for one in singles if one.block_number == trees.block_number)
+            most = dict(zip(before.tree_numbers.tolist(), before.most.tolist(), strict=True))
+            return any(
+                fits > most[number]
+                for block in finding._counted_blocks([trees.block_number])
+                for number, fits in _apart(block, finding._alone(block)).items()
+                if number in most
+            )
+
+        def more_in_all(forest: Forest) -> bool:
+            finding = _Finding.of(forest, plan, effort)
+            again = list(finding._counted_blocks(range(len(forest.blocks))))
+            alone = [finding._alone(block) for block in again]
+            return _total(finding._shared(again), again, alone).fits > total.at_most
+
+        both = list(zip(blocks, singles, strict=True))
+        pooled = PooledTrees(
+            tuple(
+                (single.block_number, single.tree_numbers[block.touched & (single.most > 0)])
+                for block, single in both
+            ),
+            tuple(self._used_up(blocks, shared)),
+        )
+        holding = [self._holding(block, single) for block, single in both]
+        recounts = Recounts(more_in_trees, more_in_all)
+        return LimitSearch(self._forest, plan, holding, pooled, recounts).find()
+
+    def _used_up(self, blocks: list[_CountedBlock], shared: Shared) -> Iterator[frozenset[int]]:
+        """The classes of each commodity of which trees and pools have no more to give."""
+        for (number, requirement_index), bound in zip(
+            self._commodities, self._bounds_by_slots(blocks), strict=True
+        ):
+            if bound <= shared.at_most:
+                amounts = self._counters[number].part.plan.requirements[requirement_index].amounts
+                yield frozenset(class_id for class_id, _ in amounts)
+
+    def _holding(self, block: _CountedBlock, single: BlockCapacity) -> HoldingTrees:
+        holds = ~block.touched & (single.most > 0)
+        numbers = single.tree_numbers[holds]
+        tight: dict[int, BoolColumn] = {}
+        for counter, tally in zip(self._counters, block.tallies, strict=True):
+            binds = tally.most_alone[numbers] <= single.most[holds]
+            for requirement in counter.part.plan.requirements:
+                for class_id, _ in requirement.amounts:
+                    tight[class_id] = tight[class_id] | binds if class_id in tight else binds
+        return HoldingTrees(block.block_number, numbers, tight)
+
+    def _counted_blocks(self, block_numbers: Iterable[int]) -> Iterator[_CountedBlock]:
+        for block_number in block_numbers:
+            block = self._forest.blocks[block_number]
             self._rules.effort.pause()
             if not may_fit(self._rules, block, block_number):
                 continue
@@ -134,21 +188,21 @@ class _Finding:
     def _shared(self, blocks: list[_CountedBlock]) -> Shared:
         """The capacity of all trees that reach pools."""
         if not self._commodities or not any(block.touched.any() for block in blocks):
-            return Shared(0, 0, None)
+            return Shared(0, 0)
         units = [
             self._counters[number].pool_units[requirement_index]
             for number, requirement_index in self._commodities
         ]
         at_most = share(self._pooled(blocks, at_most=True), units, self._rules.effort)
         if any(block.coupled.any() for block in blocks):
-            bound = min(at_most.at_most, self._bound_by_slots(blocks))
+            bound = min([at_most.at_most, *self._bounds_by_slots(blocks)])
             fits = min(bound, self._in_turn(blocks))
-            return Shared(fits, bound, at_most.scarce)
+            return Shared(fits, bound)
         least = self._pooled(blocks, at_most=False)
         fits = at_most.fits
         if least != self._pooled(blocks, at_most=True):
             fits = share(least, units, self._rules.effort).fits
-        return Shared(fits, at_most.at_most, at_most.scarce)
+        return Shared(fits, at_most.at_most)
 
     def _pooled(self, blocks: list[_CountedBlock], *, at_most: bool) -> Counter[PooledTree]:
         """The trees that reach pools, equal ones together."""
@@ -188,14 +242,13 @@ class _Finding:
         counter = self._counters[number]
         return counter.part.slot_counts[requirement_index] > 1
 
-    def _bound_by_slots(self, blocks: list[_CountedBlock]) -> int:
-        """What pools and trees hold together, if a consumer has several slots of a commodity."""
-        bound = UNITS_MAX
+    def _bounds_by_slots(self, blocks: list[_CountedBlock]) -> Iterator[int]:
+        """For each commodity, how many consumers pools and trees serve together at most."""
         for number, requirement_index in self._commodities:
             counter = self._counters[number]
             slots = counter.part.slot_counts[requirement_index]
             own = sum(
-                _total(
+                _sum(
                     block.tallies[number].own_units[requirement_index][block.tree_numbers][
                         block.touched
                     ]
@@ -203,8 +256,7 @@ class _Finding:
                 for block in blocks
             )
             pools = sum(counter.pool_units[requirement_index].values())
-            bound = min(bound, (own + pools) // slots)
-        return bound
+            yield min(UNITS_MAX, (own + pools) // slots)
 
     def _in_turn(self, blocks: list[_CountedBlock]) -> int:
         stocks: PoolStocks = {}
@@ -264,5 +316,21 @@ class _Finding:
         return tuple(found)
 
 
-def _total(column: IntColumn) -> int:
+def _total(shared: Shared, blocks: list[_CountedBlock], singles: list[BlockCapacity]) -> Shared:
+    """What all trees hold together, with and without pools."""
+    fits, at_most = shared
+    for block, single in zip(blocks, singles, strict=True):
+        apart = ~block.touched
+        fits += _sum(single.least[apart])
+        at_most += _sum(single.most[apart])
+    return Shared(min(fits, _FITS_MAX), min(at_most, _FITS_MAX))
+
+
+def _sum(column: IntColumn) -> int:
     return sum(column.tolist())
+
+
+def _apart(block: _CountedBlock, single: BlockCapacity) -> dict[int, int]:
+    """How many consumers each tree that reaches no pool holds at least."""
+    apart = ~block.touched
+    return dict(zip(single.tree_numbers[apart].tolist(), single.least[apart].tolist(), strict=True))

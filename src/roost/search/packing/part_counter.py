@@ -47,8 +47,6 @@ class PartTally:
     # Trees that reach pools and whose requirements depend on each other.
     coupled: BoolColumn
     commodities: Mapping[int, CommodityCount]
-    # For each requirement and class the units of the class in each tree, for each slot.
-    by_class: Mapping[tuple[int, int], IntColumn]
     # For each commodity the units of each tree, whatever a consumer can use of them.
     own_units: Mapping[int, IntColumn]
 
@@ -138,7 +136,6 @@ class PartCounter:
             touched=touched,
             coupled=coupled & is_tree,
             commodities=commodities,
-            by_class=dict(self._by_class(block, units)),
             own_units={
                 requirement_index: tree_sums(block, units[requirement_index])
                 for requirement_index in self.commodities
@@ -294,18 +291,6 @@ class PartCounter:
                 holds = np.where(by_pools > 0, together, commodity.own)
             alone = np.minimum(alone, holds)
         return alone.copy(), alone
-
-    def _by_class(
-        self, block: Block, units: list[Units]
-    ) -> Iterator[tuple[tuple[int, int], IntColumn]]:
-        for requirement_index, its in enumerate(units):
-            for class_id, column in its.by_class.items():
-                sums = np.zeros(block.tree_count, np.int64)
-                np.add.at(sums, block.tree_numbers[its.indexes], column)
-                yield (
-                    (requirement_index, class_id),
-                    sums // self.part.slot_counts[requirement_index],
-                )
 
 
 def tree_sums(block: Block, units: Units) -> IntColumn:

@@ -36,8 +36,6 @@ class Shared(NamedTuple):
 
     fits: int
     at_most: int
-    # The commodity whose pools are too small for all trees; `None` if they suffice.
-    scarce: int | None
 
 
 def share(trees: Counter[PooledTree], units: Sequence[PoolUnits], effort: Effort) -> Shared:
@@ -49,14 +47,13 @@ def share(trees: Counter[PooledTree], units: Sequence[PoolUnits], effort: Effort
     ]
     bounds = [wanted if found is None else found for found in single]
     at_most = min([wanted, *bounds])
-    scarce = min(range(len(units)), key=lambda commodity: bounds[commodity])
     pairs = list(combinations(range(len(units)), 2))
     for pair in pairs:
         found = _flow(_only(trees, pair), [units[commodity] for commodity in pair], effort)
         at_most = at_most if found is None else min(at_most, found)
     exact = len(units) <= 2 and not effort.exhausted
     fits = at_most if exact else _taken_in_turn(trees, units)
-    return Shared(fits, at_most, scarce if bounds[scarce] < wanted or fits < wanted else None)
+    return Shared(fits, at_most)
 
 
 def _only(trees: Counter[PooledTree], commodities: Iterable[int]) -> Counter[PooledTree]:

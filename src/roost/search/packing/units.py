@@ -23,17 +23,10 @@ class Units(NamedTuple):
     units: IntColumn
     # The number of slots with the requirement that one consumer may put on the provider.
     at_once: IntColumn
-    # For each resource class of the requirement, the units as far as that class goes.
-    by_class: dict[int, IntColumn]
 
     def only(self, chosen: IndexColumn) -> Units:
         """The providers at these positions."""
-        return Units(
-            self.indexes[chosen],
-            self.units[chosen],
-            self.at_once[chosen],
-            {class_id: column[chosen] for class_id, column in self.by_class.items()},
-        )
+        return Units(self.indexes[chosen], self.units[chosen], self.at_once[chosen])
 
 
 def units_of(
@@ -42,15 +35,13 @@ def units_of(
     """The units of providers that meet the requirement."""
     units: IntColumn = np.full(len(indexes), UNITS_MAX, np.int64)
     at_once: IntColumn = np.full(len(indexes), 1 if isolated else slots, np.int64)
-    by_class: dict[int, IntColumn] = {}
     if len(indexes):
         for class_id, amount in requirement.amounts:
             inventory = block.inventories[class_id]
             rows = np.searchsorted(inventory.indexes, indexes)
-            by_class[class_id] = np.minimum(stock_at(inventory, rows) // amount, UNITS_MAX)
-            units = np.minimum(units, by_class[class_id])
+            units = np.minimum(units, stock_at(inventory, rows) // amount)
             at_once = np.minimum(at_once, inventory.max_unit[rows] // amount)
-    return Units(indexes, units, at_once, by_class)
+    return Units(indexes, units, at_once)
 
 
 def stock_at(inventory: InventoryColumns, rows: IndexColumn | IntColumn) -> IntColumn:

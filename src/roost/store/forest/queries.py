@@ -1,12 +1,13 @@
 """The queries for the parts of a forest, of all providers or of some.
 
-Each takes `provider_ids`: a list or a query, as `IN` does. With `None`, it selects all providers.
+Each takes `provider_ids`: a list or a query, as `IN` does, or a range. With `None`, it selects all
+providers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import (
     BigInteger,
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
+    bindparam,
     cast,
     func,
     literal_column,
@@ -35,6 +37,13 @@ ForestQuery: TypeAlias = Select[Any]
 
 # SQLite joins integers without a cast, which is a little faster.
 _JOINABLE = String().with_variant(Integer(), "sqlite")
+
+
+class IdRange(NamedTuple):
+    """The ids from the first to the last: numbers, or the parameters for them."""
+
+    first: Any
+    last: Any
 
 
 def select_providers(provider_ids: Any = None) -> ForestQuery:
@@ -74,12 +83,23 @@ def select_usages(provider_ids: Any = None) -> ForestQuery:
 
 
 def select_allocations() -> ForestQuery:
-    """Provider's id, the pair of class's id and amount, consumer's uuid."""
+    """Id, provider's id, the pair of class's id and amount, consumer's uuid.
+
+    It selects the first `length` allocations whose ids are higher than `after`: two parameters.
+    """
     columns = allocations.c
-    return select(
-        columns.resource_provider_id,
-        _pair(columns.resource_class_id, columns.used),
-        columns.consumer_id,
+    return (
+        select(
+            columns.id,
+            columns.resource_provider_id,
+            _pair(columns.resource_class_id, columns.used),
+            columns.consumer_id,
+        )
+        .where(columns.id > bindparam("after"))
+        .order_by(columns.id)
+        .limit(bindparam("length", type_=Integer()))
+        # SQLite's form of a limit has an offset, which would be a parameter.
+        .offset(literal_column("0", Integer))
     )
 
 
@@ -109,6 +129,11 @@ def of_trees(query: Callable[[Any], ForestQuery]) -> Callable[..., ForestQuery]:
         return query(select(columns.id).where(columns.root_provider_id.in_(root_ids)))
 
     return select_in_trees
+
+
+def in_range(query: Callable[[Any], ForestQuery]) -> Callable[[], ForestQuery]:
+    """The same query for the providers from the parameter `first` to the parameter `last`."""
+    return lambda: query(IdRange(bindparam("first"), bindparam("last")))
 
 
 def select_root_ids(provider_ids: Any) -> ForestQuery:
@@ -148,4 +173,8 @@ def _members(provider_id: ColumnElement[int], member: ColumnElement[Any]) -> For
 
 
 def _only(provider_ids: Any, provider_id: ColumnElement[int], query: ForestQuery) -> ForestQuery:
-    return query if provider_ids is None else query.where(provider_id.in_(provider_ids))
+    if provider_ids is None:
+        return query
+    if isinstance(provider_ids, IdRange):
+        return query.where(provider_id.between(provider_ids.first, provider_ids.last))
+    return query.where(provider_id.in_(provider_ids))

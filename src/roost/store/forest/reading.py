@@ -5,7 +5,8 @@ The results of several statements are consistent only in a transaction with one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.search.columns import BoolColumn
+from roost.search.columns import BoolColumn, IntColumn
 from roost.search.rows import (
     AllocationRows,
     ForestRows,
@@ -32,6 +33,10 @@ from roost.store.vocabulary import list_resource_classes, list_traits
 # How many ids one statement may have. Compiling the first statement of a length takes 60
 # microseconds for each id.
 IDS_MAX = 1024
+# How many providers a piece of a forest has. A database needs about a quarter of a second for it.
+PIECE_PROVIDERS = 16_384
+# To read so many takes a few milliseconds, in which other threads wait for the interpreter.
+_ALLOCATIONS_AT_ONCE = 4096
 # Many providers have equal sets of traits, or of aggregates: these share one text.
 _SHARED_MAX = 4096
 
@@ -57,7 +62,11 @@ _PARTS: tuple[tuple[Callable[..., queries.ForestQuery], Callable[[Any], Any]], .
     (queries.select_aggregates, _canonical),
 )
 _LISTS = ("provider_ids",)
-_FOREST = [ColumnReader(ColumnSource(query, convert)) for query, convert in _PARTS]
+_PROVIDERS = ColumnReader(ColumnSource(*_PARTS[0]))
+# What providers have, piece by piece.
+_PIECES = [
+    ColumnReader(ColumnSource(queries.in_range(query), convert)) for query, convert in _PARTS[1:]
+]
 _TREES = ColumnReader(
     *(ColumnSource(queries.of_trees(query), convert) for query, convert in _PARTS), lists=_LISTS
 )
@@ -66,13 +75,55 @@ _USAGES = Statement(queries.select_usages, lists=_LISTS)
 _ROOT_IDS = Statement(queries.select_root_ids, lists=_LISTS)
 
 
+class ForestReading:
+    """All trees, read piece by piece, so that a lost connection costs one piece.
+
+    The pieces of one snapshot fit together. If there are several snapshots, the journal since the
+    first one says which trees have to be read again. The shapes of all trees are one piece: they
+    always fit together.
+    """
+
+    def __init__(self) -> None:
+        self._providers: Columns | None = None
+        self._pieces: list[list[Columns]] = [reader.empty() for reader in _PIECES]
+        # What is left to read: the number of a reader, and the parameters of its statement.
+        self._left: deque[tuple[int, dict[str, int]]] = deque()
+        self.pieces_read = 0
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces there are, as far as that is known."""
+        return self.pieces_read + len(self._left)
+
+    def read_on(self, connection: Connection, tell: Callable[[], None] = lambda: None) -> None:
+        """Read all that is left, in the snapshot of this connection; `tell` after each piece."""
+        if self._providers is None:
+            (self._providers,) = _PROVIDERS.read(connection, {})
+            self._left.extend(_pieces_of(self._providers.integers[0]))
+            self.pieces_read += 1
+            tell()
+        while self._left:
+            number, values = self._left[0]
+            self._pieces[number] += _PIECES[number].read(connection, values)
+            self._left.popleft()
+            self.pieces_read += 1
+            tell()
+
+    def rows(self) -> ForestRows:
+        """What was read, after the last piece."""
+        assert self._providers is not None, "the shapes of the trees were read"
+        ids = self._providers.integers[0]
+        known = np.zeros(ids.max(initial=0) + 1, dtype=bool)
+        known[ids] = True
+        others = [_of_known(_joined(*pieces), known) for pieces in self._pieces]
+        return _forest_rows([self._providers, *others])
+
+
 def read_forest(connection: Connection) -> ForestRows:
-    """All trees, by one statement for each table."""
-    providers, *others = (part for reader in _FOREST for part in reader.read(connection, {}))
-    ids = providers.integers[0]
-    known = np.zeros(ids.max(initial=0) + 1, dtype=bool)
-    known[ids] = True
-    return _forest_rows([providers, *(_of_known(part, known) for part in others)])
+    """All trees."""
+    reading = ForestReading()
+    reading.read_on(connection)
+    return reading.rows()
 
 
 def read_trees(
@@ -102,12 +153,22 @@ def read_usages(connection: Connection, provider_ids: Collection[int]) -> UsageR
     return UsageRows(*integers.T)
 
 
-def read_allocations(connection: Connection) -> AllocationRows:
-    """All allocations of all consumers, by one statement."""
-    (columns,) = _ALLOCATIONS.read(connection, {})
-    provider_ids, amounts = columns.integers
+def read_allocations(connection: Connection, pause: Callable[[], None]) -> AllocationRows:
+    """All allocations of all consumers, page by page, with a pause after each page."""
+    numbers: dict[str, int] = {}
+    pages: list[IntColumn] = []
+    after, length = 0, _ALLOCATIONS_AT_ONCE
+    while length == _ALLOCATIONS_AT_ONCE:
+        values = {"after": after, "length": _ALLOCATIONS_AT_ONCE}
+        (columns,) = _ALLOCATIONS.read(connection, values)
+        ids, *others = columns.integers
+        length, after = len(ids), ids.max(initial=after).item()
+        consumers = [numbers.setdefault(uuid, len(numbers)) for uuid in columns.last]
+        pages.append(np.array([*others, consumers], np.int64))
+        pause()
+    provider_ids, amounts, numbered = np.concatenate(pages, axis=1)
     class_ids, used = queries.split_pairs(amounts)
-    return AllocationRows(provider_ids, class_ids, used, columns.last)
+    return AllocationRows(provider_ids, class_ids, used, numbered)
 
 
 def read_vocabulary(connection: Connection) -> Vocabulary:
@@ -124,6 +185,16 @@ def _root_ids(connection: Connection, provider_ids: Collection[int]) -> set[int]
         for values in _values(provider_ids)
         for (root_id,) in _ROOT_IDS.run(connection, values)
     }
+
+
+def _pieces_of(provider_ids: IntColumn) -> Iterator[tuple[int, dict[str, int]]]:
+    """The pieces of what these providers have: the number of a reader, and its parameters."""
+    ids = np.sort(provider_ids)
+    firsts = ids[::PIECE_PROVIDERS].tolist()
+    lasts = np.append(ids[PIECE_PROVIDERS - 1 :: PIECE_PROVIDERS], ids[-1:])[: len(firsts)].tolist()
+    for number in range(len(_PIECES)):
+        for first, last in zip(firsts, lasts, strict=True):
+            yield number, {"first": first, "last": last}
 
 
 def _joined(*pieces: Columns) -> Columns:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
 from roost.store.database import Database
+from roost.store.journal.server_life import server_life
 from roost.store.sessions import Session
 from roost.store.snapshots import in_one_moment
+from roost.store.watchdog import Watch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,16 +24,20 @@ T = TypeVar("T")
 _inherited: list[object] = []
 
 
-class ConnectionReplaced(Exception):
-    """The connection is not the one over which the reader began.
+class ServerReplaced(Exception):
+    """Another server answers than the one over which the reader began, or one that was restarted.
 
-    The server may have crashed in between. It may then have lost rows that the reader saw, and may
-    use ids of transactions again. So the reader has to read all tables again.
+    It may have lost rows that the reader saw, and may use ids of transactions again. So the reader
+    has to read all tables again.
     """
 
 
 class Following:
-    """Reads over one connection, and notices its replacement. For one thread at a time."""
+    """Reads over one connection at a time, and notices that the server was replaced.
+
+    A lost connection is replaced by another one to the same life of the server. For one thread at
+    a time, apart from `silent_since` and `answered_at`.
+    """
 
     def __init__(self, database: Database) -> None:
         self._engine = database.follower
@@ -37,44 +45,83 @@ class Following:
         self._doorway = database.followers
         self._availability = database.availability
         # A file does not lose what was read from it.
-        self._may_be_replaced = self._engine.dialect.name == "sqlite"
-        # A key in `info` of the connection over which the reader began.
+        self._is_file = self._engine.dialect.name == "sqlite"
+        # The life of the server in which the reader began; `None` if it is not known.
+        self._life: str | None = None
+        # A key in `info` of the connections that belong to that life.
         self._mark = object()
         self._process_id = os.getpid()
+        # Since when a connection is being opened, and the watch over the one in use.
+        self._opening_since = math.inf
+        self._watch: Watch | None = None
+        # When the server last proved over a new connection that it answers.
+        self.answered_at = -math.inf
+
+    @property
+    def silent_since(self) -> float:
+        """Since when the reader waits for the server; infinite while it does not, or for a file."""
+        watch = self._watch
+        return self._opening_since if watch is None else watch.since
 
     def begin(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What `work` returns in one snapshot. The reader continues over the same connection."""
-        with self._session(self._options.silence_seconds) as connection:
-            connection.info.pop(self._mark, None)
-            result = in_one_moment(connection, work, *args, **kwargs)
-            connection.info[self._mark] = True
-            return result
+        """What `work` returns in one snapshot. The reader continues in this life of the server."""
+
+        def begin(connection: Connection) -> T:
+            # Before all reading: no connection outlives a crash of its server.
+            self._life = None if self._is_file else server_life(connection)
+            self._accept(connection)
+            return in_one_moment(connection, work, *args, **kwargs)
+
+        return self._use(self._options.silence_seconds, begin)
 
     def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """What `work` returns, without a transaction. It must take a short time."""
-        with self._session(self._options.wait_seconds) as connection:
+
+        def read(connection: Connection) -> T:
             self._check(connection)
             return work(connection, *args, **kwargs)
+
+        return self._use(self._options.wait_seconds, read)
 
     def snapshot(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """What `work` returns; all its statements see the same moment."""
-        with self._session(self._options.silence_seconds) as connection:
+
+        def snapshot(connection: Connection) -> T:
             self._check(connection)
             return in_one_moment(connection, work, *args, **kwargs)
 
-    def _session(self, seconds: float) -> Session:
+        return self._use(self._options.silence_seconds, snapshot)
+
+    def _use(self, seconds: float, work: Callable[[Connection], T]) -> T:
         self._leave_to_parent()
-        return Session(self._doorway, seconds, self._availability)
+        session = Session(self._doorway, seconds, self._availability)
+        self._opening_since = time.monotonic()
+        try:
+            with session as connection:
+                self._watch, self._opening_since = session.watch, math.inf
+                return work(connection)
+        finally:
+            self._watch, self._opening_since = None, math.inf
 
     def _check(self, connection: Connection) -> None:
-        if not self._may_be_replaced and self._mark not in connection.info:
-            raise ConnectionReplaced("the journal's connection was lost")
+        """Raise `ServerReplaced` unless the connection belongs to the life of the beginning."""
+        if self._mark in connection.info:
+            return
+        if not self._is_file:
+            life = server_life(connection)
+            if life is None or life != self._life:
+                raise ServerReplaced("the database server was restarted or replaced")
+        self._accept(connection)
+
+    def _accept(self, connection: Connection) -> None:
+        connection.info[self._mark] = True
+        self.answered_at = time.monotonic()
 
     def _leave_to_parent(self) -> None:
         if self._process_id != os.getpid():

@@ -74,13 +74,13 @@ _ROW = (
 )
 # UUID_SHORT() consists of the server's id, the second of its start, and a counter of 24 bits. The
 # counter overflows after 16 million calls: then the reader checks once more than necessary.
-_SERVER = "UUID_SHORT() >> 24"
+SERVER = "UUID_SHORT() >> 24"
 _PRUNED = "IFNULL((SELECT value FROM roost_meta WHERE name = 'pruned'), '')"
 # The index of transactions contains all ids as well, but in an order that makes the server look at
 # every row.
 _BY_ID = "FROM roost_changes AS changes FORCE INDEX (PRIMARY)"
 _SELECT = (
-    f"SELECT CONCAT(meta.value, '|', {_SERVER}, '|', {{pruned}}, '|', {{count}}, '|',"
+    f"SELECT CONCAT(meta.value, '|', {SERVER}, '|', {{pruned}}, '|', {{count}}, '|',"
     f" IFNULL({_ROW}, ''))"
     " FROM roost_meta AS meta LEFT JOIN roost_changes AS changes ON changes.id {condition}"
     " WHERE meta.name = 'epoch'"

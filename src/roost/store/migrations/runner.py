@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.database import Database
+from roost.store.identity import ensure_identity
 from roost.store.migrations.compatibility import record_compatibility
 from roost.store.migrations.histories import HISTORIES, History
 from roost.store.migrations.lock import lock_transaction, named_lock
@@ -63,6 +64,7 @@ def _upgrade_in_transaction(connection: Connection) -> None:
     for history in HISTORIES:
         upgrade_history(connection, history)
     record_compatibility(connection)
+    ensure_identity(connection)
 
 
 def _upgrade_mysql(database: Database) -> None:
@@ -84,6 +86,7 @@ def _upgrade_mysql(database: Database) -> None:
                     # process had dropped them in the last.
                     drop_indexes_a082b8bb98d0.upgrade(_steps(connection))
                 record_compatibility(connection)
+                ensure_identity(connection)
                 connection.commit()
                 return
             except DBAPIError as error:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from roost.model.identifiers import is_custom
 from roost.store.sessions import raise_translated
+from roost.store.statement_log import log_statements
 from roost.store.statements import chunks
 from roost.store.tables import resource_classes, resource_providers, traits
 from roost.store.transfer.layout import LAYOUT, VOCABULARY, TransferTable
@@ -64,6 +65,7 @@ def _copy_batch(connection: Connection, part: TransferTable, rows: Sequence[list
     """Insert rows with COPY, which takes half the time of INSERT."""
     driver: Any = connection.connection
     statement = f"COPY {part.name} ({', '.join(part.columns)}) FROM STDIN"
+    log_statements(connection, statement)
     try:
         with driver.cursor() as cursor, cursor.copy(statement) as copy:
             for row in rows:

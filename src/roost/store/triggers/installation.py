@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from roost.store.commits import Commit
 from roost.store.database import Database
 from roost.store.driver_errors import reason, shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
@@ -147,14 +148,19 @@ def _require_journal(connection: Connection) -> None:
 @contextmanager
 def _changing(database: Database) -> Iterator[Connection]:
     """A transaction; on MySQL, each change of a trigger is a transaction of its own."""
+    commit = Commit()
     try:
         with database.writer_turn(), database.engine.begin() as connection:
             if connection.dialect.name in _MYSQL:
                 connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_TABLE_WAIT_SECONDS}")
             yield connection
+            commit.is_sent = True
     except DBAPIError as error:
+        what = (
+            "may have been changed or not" if commit.leaves_open(error) else "could not be changed"
+        )
         raise DatabaseUnusable(
-            f"The triggers of {shown_url(database.url)} could not be changed: "
+            f"The triggers of {shown_url(database.url)} {what}: "
             f"{reason(error, database.url)}. The user needs the right to change triggers, and no "
             "transaction may hold the tables for long. Then run the same command again."
         ) from error

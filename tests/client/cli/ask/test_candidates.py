@@ -125,7 +125,7 @@ def test_a_server_that_is_away_is_an_error_of_two_lines() -> None:
         outcome = roost("candidates", "VCPU=4", "--url", url)
     assert (outcome.status, outcome.out) == (1, "")
     assert url in outcome.err
-    assert "roost serve" in outcome.err.splitlines()[-1]
+    assert outcome.err.splitlines()[-1] == f"Next: roost doctor --url {url}"
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,11 @@ def test_an_explanation_after_the_changes_is_drawn(serving: Serving) -> None:
 
 def test_candidates_are_counted(serving: Serving) -> None:
     sides = [
-        {"allocation_requests": [{}] * count, "provider_summaries": {}, "truncated": False}
+        {
+            "allocation_requests": [{"allocations": {}}] * count,
+            "provider_summaries": {},
+            "truncated": False,
+        }
         for count in (3, 5)
     ]
     serving({WHATIF: whatif(*sides)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from support.client.live_providers import LiveProviders
@@ -41,6 +43,12 @@ def test_why_one_host_does_not_do(hosts: LiveProviders) -> None:
     (row,) = [line for line in outcome.lines if line.endswith("<- no tree is left")]
     assert row.startswith("room")
     assert roost("why", hosts.name("small"), f"{resource}=4").status == 0
+    # The hint asks about the same host, where the changed request fits.
+    hint = outcome.lines[-1].strip()
+    assert hint.startswith(f"roost why {hosts.name('small')} --from-query ")
+    assert roost(*shlex.split(hint)[1:]).lines[0] == (
+        f"There are candidates on {hosts.name('small')}."
+    )
 
 
 @pytest.mark.parametrize("command", [["why", "NAME"], ["whatif", "--drain", "NAME", "candidates"]])

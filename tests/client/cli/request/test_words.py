@@ -207,7 +207,7 @@ def comparable(query: CandidateQuery) -> Any:
     )
 
 
-@settings(max_examples=many(60))
+@settings(max_examples=many(30))
 @given(queries(), st.data())
 def test_a_server_reads_what_the_words_mean(query: CandidateQuery, data: st.DataObject) -> None:
     words = words_of(query, data.draw)
@@ -219,7 +219,7 @@ def test_a_server_reads_what_the_words_mean(query: CandidateQuery, data: st.Data
 PAIRS = st.lists(st.tuples(st.text(min_size=1), st.text()), min_size=1).map(tuple)
 
 
-@settings(max_examples=many(40))
+@settings(max_examples=many(20))
 @given(PAIRS)
 def test_a_query_string_has_all_pairs(pairs: tuple[tuple[str, str], ...]) -> None:
     assert pairs_of(query_string(pairs)) == pairs

@@ -51,6 +51,15 @@ OPERATIONS = {
         {200: Success("The metrics.", media_type=METRICS_TYPE)},
         {404: "The operator has turned metrics off."},
     ),
+    "GET /roost/server": Operation(
+        "show_server",
+        _TAG,
+        "Show the identity of the server",
+        "A uuid that tells the database of the server from all others. All servers of a database "
+        "have the same identity. A restored backup keeps it, and so does a copy, unless "
+        "`roost db identity --renew` gives the copy another one.",
+        {200: Success("The identity.", answers.SERVER)},
+    ),
     "GET /roost/openapi.json": Operation(
         "show_openapi",
         _TAG,

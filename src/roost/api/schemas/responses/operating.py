@@ -79,6 +79,13 @@ READINESS = AnswerSchema(
     ),
 )
 
+SERVER = AnswerSchema(
+    "Server",
+    "Which server this is. `identity` is null until an older database has got one.",
+    ("1.0", members({"identity": {"type": ["string", "null"], "format": "uuid"}})),
+    example=("1.0", {"identity": "7f1f0f0e-2f5d-4f0c-9b1e-6a0f3a1c2b4d"}),
+)
+
 OPENAPI = AnswerSchema(
     "OpenApi",
     "An OpenAPI document.",

@@ -39,9 +39,20 @@ CAPACITY = AnswerSchema(
                 "method": {"type": "string", "enum": [method.value for method in Method]},
                 "limited_by": or_null(
                     members(
-                        {"resource_class": or_null(STRING), "text": TEXT},
+                        {
+                            "resource_class": described(STRING, "The first of the classes."),
+                            "resource_classes": described(
+                                list_of(STRING), "The classes of which more lets more in."
+                            ),
+                            "together": {
+                                "type": "boolean",
+                                "description": "Whether it takes more of all classes, as far as "
+                                "is known; otherwise more of each one lets more in by itself.",
+                            },
+                            "text": TEXT,
+                        },
                     ),
-                    "What is used up first.",
+                    "What more is needed of; null if nothing fits.",
                 ),
                 "roots": described(
                     list_of(members({"root": PROVIDER_REFERENCE, "fits": COUNT}, _AT_MOST)),
@@ -58,7 +69,12 @@ CAPACITY = AnswerSchema(
             "fits": 3,
             "exact": True,
             "method": next(iter(Method)).value,
-            "limited_by": {"resource_class": "VCPU", "text": "VCPU is used up first."},
+            "limited_by": {
+                "resource_class": "VCPU",
+                "resource_classes": ["VCPU"],
+                "together": False,
+                "text": "More VCPU lets more in.",
+            },
             "roots": [{"root": _HOST, "fits": 3}],
             "next": None,
         },

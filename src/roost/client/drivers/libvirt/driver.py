@@ -15,6 +15,7 @@ from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import DeviceKind, Machine, MachineUnreadable
 from roost.client.drivers.options import OptionDescription
 from roost.client.errors import NotConfigured
+from roost.model.text import without_user_info
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,9 +49,10 @@ class LibvirtDriver(DeclaringDriver):
             finally:
                 connection.close()
         except self._libvirt.libvirtError as error:
+            uri = without_user_info(self._uri)
             raise MachineUnreadable(
-                f"libvirt at {self._uri} does not answer: {error}. Check that its daemon runs and "
-                f"lets this user read: virsh -r -c {self._uri} capabilities"
+                f"libvirt at {uri} does not answer: {without_user_info(str(error))}. Check that "
+                f"its daemon runs and lets this user read: virsh -r -c {uri} capabilities"
             ) from error
 
     def _ask(self, connection: Any) -> Machine:
@@ -98,7 +100,8 @@ class LibvirtDriver(DeclaringDriver):
         try:
             expanded: str = connection.baselineCPU([whole_cpu(capabilities)], flags)
         except self._libvirt.libvirtError as error:
-            _LOG.info("libvirt at %s cannot list all CPU features: %s", self._uri, error)
+            uri = without_user_info(self._uri)
+            _LOG.info("libvirt at %s cannot list all CPU features: %s", uri, error)
             return None
         return expanded
 

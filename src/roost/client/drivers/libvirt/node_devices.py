@@ -67,7 +67,8 @@ def read_pci_functions(
 def read_disks(devices: Sequence[str]) -> tuple[tuple[Disk, ...], bool]:
     """The disks that are fixed to the host, and whether these are all.
 
-    libvirt reports neither whether they rotate nor whether the host uses them.
+    libvirt reports neither whether they rotate nor whether the host uses them, so `in_use` of each
+    is `None`.
     """
     found, unreadable = _read_all(devices, "storage", _read_disk)
     disks = (disk for disk in found if disk is not None)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from roost.client.drivers.linux.files import Files, read_text
+from roost.client.drivers.linux.mounts import MountedDevices
 from roost.client.drivers.machine.values import MachineUnreadable
 
 BLOCK = "/sys/block"
@@ -13,12 +14,15 @@ BLOCK = "/sys/block"
 _ALIAS = re.compile(r"(part\d+-)?mpath-.*")
 
 
-def is_in_use(files: Files, disk: str, mounted: frozenset[str]) -> bool:
+def is_in_use(files: Files, disk: str, mounted: MountedDevices) -> bool | None:
     """Whether the disk, a partition or something made of them is mounted, or held by the kernel.
 
     A RAID array, a volume or an encrypted device holds its members even while it is not mounted.
+    `None` if only mounts that the driver does not see could tell.
     """
-    return _is_used(files, f"{BLOCK}/{disk}", disk, mounted)
+    if _is_used(files, f"{BLOCK}/{disk}", disk, mounted.names):
+        return True
+    return False if mounted.are_all else None
 
 
 def multipath_ids(files: Files, disk: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from roost.client.drivers.linux.files import (
     read_value,
     required_number,
 )
-from roost.client.drivers.linux.mounts import read_mounted
+from roost.client.drivers.linux.mounts import MountedDevices, read_mounted
 from roost.client.drivers.machine.device_names import readable_id
 from roost.client.drivers.machine.disk_ids import world_wide_id
 from roost.client.drivers.machine.disk_paths import disk_path
@@ -51,7 +51,7 @@ def read_disks(files: Files) -> tuple[tuple[Disk, ...], bool]:
 
 
 def _read_named(
-    files: Files, names: tuple[str, ...], mounted: frozenset[str]
+    files: Files, names: tuple[str, ...], mounted: MountedDevices
 ) -> tuple[tuple[Disk, ...], bool]:
     disks = []
     is_whole = True
@@ -99,7 +99,7 @@ def _has_device(files: Files, name: str) -> bool:
     return False
 
 
-def _read_disk(files: Files, name: str, multipath: str | None, mounted: frozenset[str]) -> Disk:
+def _read_disk(files: Files, name: str, multipath: str | None, mounted: MountedDevices) -> Disk:
     _check_id_files(files, name)
     rotational = read_number(files, f"{BLOCK}/{name}/queue/rotational")
     return Disk(

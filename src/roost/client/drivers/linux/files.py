@@ -29,6 +29,9 @@ class FileUnreadable(MachineUnreadable):
 class Files(ABC):
     """The files of one machine by their absolute paths. A missing file is no error."""
 
+    has_own_mounts = True
+    """Whether `/proc/self` has the mounts of the machine, and not those of a container."""
+
     @abstractmethod
     def has(self, path: str) -> bool:
         """Whether something exists at a path, readable or not."""
@@ -72,6 +75,7 @@ class Directory(Files):
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self.has_own_mounts = root == Path("/")
 
     def has(self, path: str) -> bool:
         """Whether something exists at a path below the directory."""

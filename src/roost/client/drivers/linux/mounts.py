@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import dataclass
 from os import strerror
 
 from roost.client.drivers.linux.files import Files, FileUnreadable, last_part, read_link
@@ -17,22 +18,36 @@ _BTRFS = "/sys/fs/btrfs"
 _FORBIDDEN = frozenset(strerror(code) for code in (errno.EACCES, errno.EPERM))
 
 
-def read_mounted(files: Files) -> frozenset[str]:
+@dataclass(frozen=True, slots=True)
+class MountedDevices:
+    """The names of block devices in use, and whether the host has no further mounts."""
+
+    names: frozenset[str]
+    are_all: bool = True
+
+
+def read_mounted(files: Files) -> MountedDevices:
     """The mounted devices, the members of mounted btrfs file systems, and swap."""
-    links = (read_link(files, f"/sys/dev/block/{numbers}") for numbers in _mounted_numbers(files))
+    numbers, are_all = _mounted_numbers(files)
+    links = (read_link(files, f"/sys/dev/block/{number}") for number in numbers)
     # A kernel without swap has no such file.
     swaps = files.column(_SWAPS, 0, "/dev/*") if files.has(_SWAPS) else ()
-    return frozenset(
+    names = frozenset(
         {last_part(link) for link in links if link is not None}
         | {last_part(path) for path in swaps}
         | _btrfs_members(files)
     )
+    return MountedDevices(names, are_all)
 
 
-def _mounted_numbers(files: Files) -> set[str]:
-    """Major and minor numbers; 0 is the major number of file systems without a device."""
+def _mounted_numbers(files: Files) -> tuple[set[str], bool]:
+    """Major and minor numbers, and whether these are all that the host has.
+
+    0 is the major number of file systems without a device.
+    """
     found: set[str] = set()
     readable = 0
+    are_all = True
     for path in _MOUNTS:
         try:
             if files.has(path):
@@ -41,9 +56,11 @@ def _mounted_numbers(files: Files) -> set[str]:
         except FileUnreadable as error:
             if error.reason not in _FORBIDDEN:
                 raise
+            # The agent's own mounts are those of the host, unless it runs in a container.
+            are_all = files.has_own_mounts
     if not readable:
         raise MachineUnreadable(f"None of {', '.join(_MOUNTS)} is readable; mount procfs.")
-    return found
+    return found, are_all
 
 
 def _btrfs_members(files: Files) -> set[str]:

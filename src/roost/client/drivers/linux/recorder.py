@@ -24,6 +24,7 @@ class Recorder(Files):
 
     def __init__(self, files: Files) -> None:
         self._files = files
+        self.has_own_mounts = files.has_own_mounts
         self._entries: dict[str, CapturedPath] = {}
 
     def has(self, path: str) -> bool:

@@ -126,7 +126,9 @@ MACHINE_OPTION_HELP = {
         "PCI functions to report, by address or as vendor:product.", _PATTERNS, "*"
     ),
     "offer": OptionDescription(
-        "Disks, PCI functions and TPMs to offer although the host uses them.", _PATTERNS, "!*"
+        "Disks, PCI functions and TPMs to offer although the host uses them, or may.",
+        _PATTERNS,
+        "!*",
     ),
     "mdev_types": OptionDescription(
         "Types of mediated devices to offer; without it, the only type in use.", _PATTERNS

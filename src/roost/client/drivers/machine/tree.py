@@ -117,7 +117,9 @@ def _disk_providers(
         # An unread disk may have the same id, and then both have other names.
         is_named = found.is_certain or not has_unread
         if total and is_named:
-            is_kept = disk.in_use and not options.offer.includes(*every_id(disk))
+            # A disk of which it is not known may be the one that the host runs on.
+            may_be_used = disk.in_use is not False
+            is_kept = may_be_used and not options.offer.includes(*every_id(disk))
             yield DeclaredProvider(
                 device_name(nodename, DeviceKind.DISK, found.text),
                 parent=nodename,

@@ -107,7 +107,8 @@ class Disk:
 
     The kernel's `name` may be another one after a boot. `world_wide_id`, `serial` and `path` are
     `None` if the disk has none. `rotational` is `None` if the disk does not report whether it
-    rotates. The host uses a disk if it has file systems, swap or volumes on it.
+    rotates. The host uses a disk if it has file systems, swap or volumes on it; `in_use` is `None`
+    if the reader cannot know that.
     """
 
     name: str
@@ -116,7 +117,7 @@ class Disk:
     world_wide_id: str | None = None
     serial: str | None = None
     path: str | None = None
-    in_use: bool = False
+    in_use: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

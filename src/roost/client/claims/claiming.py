@@ -1,0 +1,170 @@
+"""Claiming: asks for candidates and claims one of them, or says why that cannot be done.
+
+Methods that write try again, at most three times, if another writer changed a provider at the
+same time. `roost.client.claims.allocation_writer` has the rules for a lost answer and for a server
+error. An outcome that stays unknown is raised as `WriteLost`, never told as a refusal.
+"""
+
+from __future__ import annotations
+
+import random as random_numbers
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from roost.client.claims.allocation_change import AllocationChange, put_change
+from roost.client.claims.allocation_writer import AllocationWriter
+from roost.client.claims.candidates import (
+    CandidateAnswer,
+    QueryValue,
+    candidate_answer,
+    candidates_request,
+)
+from roost.client.claims.consumer_state import (
+    GENERATION_VERSION,
+    OBJECT_VERSION,
+    TYPE_VERSION,
+    Body,
+    ResourcesByProvider,
+    at_least,
+    claim_body,
+    reading_version,
+    require_version,
+    with_claim,
+    writing_version,
+)
+from roost.client.claims.refusals import claim_refused
+from roost.client.claims.retries import Retries
+from roost.client.errors import AllocationUpdateFailed
+from roost.client.placement import Placement
+from roost.client.transport import PlacementResponse, Transport
+from roost.client.versions import ServerTooOld, ServerVersion, newest_common
+
+OLDEST_WITH_CLAIMS = ServerVersion(1, 28)
+"""Since then a claim says which generation of its consumer it replaces, so a repeat is safe."""
+_NOT_ACCEPTABLE = 406
+
+
+class Claiming:
+    """Claims at one placement server."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        random: Callable[[float, float], float] = random_numbers.uniform,
+    ) -> None:
+        self._transport = transport
+        self._placement = Placement(transport)
+        self._retries = Retries(sleep, random)
+        self._writer = AllocationWriter(self._placement, self._retries)
+
+    @cached_property
+    def version(self) -> str:
+        """The newest version that the client and the server both speak, asked for once.
+
+        Raises `ServerTooOld` if the server speaks none from 1.28 on.
+        """
+        return str(newest_common(self._transport, OLDEST_WITH_CLAIMS, "claims"))
+
+    def find_candidates(
+        self, query: Mapping[str, QueryValue], *, explain: bool = True
+    ) -> CandidateAnswer:
+        """The candidates of a query; with `explain`, Roost says why there is none.
+
+        Raises `QuestionRefused` with the reason of the server, for instance a misspelt name.
+        """
+        version = self.version
+        answer = self._placement.send(candidates_request(query, version, explain=explain))
+        if answer.status == _NOT_ACCEPTABLE:
+            # An older server has taken over since, for instance in the middle of an upgrade.
+            self.__dict__.pop("version", None)
+            version = self.version
+            answer = self._placement.send(candidates_request(query, version, explain=explain))
+        return candidate_answer(answer, version)
+
+    def claim(
+        self,
+        consumer_uuid: str,
+        allocation_request: Mapping[str, Any],
+        project_id: str,
+        user_id: str,
+        *,
+        version: str | None = None,
+        consumer_type: str | None = None,
+        consumer_generation: int | None = None,
+    ) -> None:
+        """Claim an allocation request for a consumer, or raise why not.
+
+        The consumer keeps what it holds of other providers. Of the claimed providers it must hold
+        nothing, or exactly what it claims: anything else is `AlreadyAllocated`. The arguments are
+        those of `claim_resources`. Raises `ClaimRefused` if the server refused, and
+        `AllocationUpdateFailed` if another writer changed the consumer. `WriteLost` means that it
+        stays unknown whether the claim was made.
+        """
+        answer = self._claim(
+            consumer_uuid,
+            allocation_request,
+            project_id,
+            user_id,
+            version=version,
+            consumer_type=consumer_type,
+            consumer_generation=consumer_generation,
+            allocated=lambda present, wanted: with_claim(consumer_uuid, present, wanted),
+        )
+        if not answer.ok:
+            raise claim_refused(consumer_uuid, answer)
+
+    def _claim(
+        self,
+        consumer_uuid: str,
+        allocation_request: Mapping[str, Any],
+        project_id: str,
+        user_id: str,
+        *,
+        version: str | None,
+        consumer_type: str | None,
+        consumer_generation: int | None,
+        allocated: Callable[[ResourcesByProvider, Mapping[str, Any]], Body],
+    ) -> PlacementResponse:
+        """Send a claim; `allocated` makes the allocations out of the present and claimed ones."""
+        type_ = consumer_type or allocation_request.get("consumer_type")
+        seen = consumer_generation
+        if seen is None:
+            seen = allocation_request.get("consumer_generation")
+        asked = self._claim_version(version, with_type=type_ is not None)
+        if seen is not None:
+            require_version(asked, GENERATION_VERSION, "it knows no consumer generations")
+
+        def prepare() -> AllocationChange:
+            present = self._writer.read(consumer_uuid, reading_version(asked))
+            generation = present.generation if seen is None else seen
+            kept_type = type_ or present.consumer_type
+            used = writing_version(asked, kept_type)
+            body = claim_body(
+                allocation_request,
+                allocated(present.resources, allocation_request["allocations"]),
+                project_id=project_id,
+                user_id=user_id,
+                version=used,
+                generation=generation,
+                consumer_type=kept_type,
+            )
+            return put_change(consumer_uuid, body, used, generation)
+
+        return self._writer.write(prepare, AllocationUpdateFailed)
+
+    def _claim_version(self, given: str | None, *, with_type: bool) -> str:
+        """The version of a claim: that of the caller, or the newest one."""
+        version = given or self.version
+        require_version(version, OBJECT_VERSION, "its allocation requests are lists")
+        if with_type and given is not None:
+            require_version(version, TYPE_VERSION, "it knows no consumer types")
+        if with_type and not at_least(version, TYPE_VERSION):
+            raise ServerTooOld(
+                f"The server speaks placement {version} at most, and consumer types need "
+                f"{TYPE_VERSION}. Leave the type out, or upgrade the server."
+            )
+        return version
