@@ -31,8 +31,11 @@ PAGES = [
     ),
     *sorted((PROJECT / "docs").glob("*.md")),
     PROJECT / "tests" / "README.md",
-    PROJECT / "src" / "roost" / "search" / "README.md",
+    *sorted((PROJECT / "src").rglob("README.md")),
 ]
+
+# ARCHITECTURE.md is read in one sitting.
+ARCHITECTURE_BYTES_MAX = 12 * 1024
 
 
 def _name(path: Path) -> str:
@@ -128,6 +131,14 @@ def test_waits_of_tests_have_one_deadline() -> None:
         for deadline in own.finditer(path.read_text())
     ]
     assert found == []
+
+
+def test_the_architecture_is_one_page() -> None:
+    page = (PROJECT / "ARCHITECTURE.md").read_text()
+    assert len(page.encode()) <= ARCHITECTURE_BYTES_MAX
+    assert page.partition("## Where to add")[2].count("\n| ") <= 10
+    cells = [cell for line in page.splitlines() if line[:1] == "|" for cell in line.split("|")]
+    assert max(map(len, cells)) <= 150
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
