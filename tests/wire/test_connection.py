@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from roost.model.limits import Limits
 from roost.server.budget import Budget
-from roost.server.connection import Connection, State
+from roost.server.connection import Connection
 from roost.server.incoming import Incoming
+from roost.server.states import State
 from roost.server.threads import Threads
 from support.waiting import SECONDS_MAX
 
