@@ -1,10 +1,11 @@
 """A host on bad days: files of its machine break, vanish and come back, and its disk is full.
 
 The agent reports a captured machine every minute. Files of `/sys` break or vanish, and `/sys` is
-unmounted. The disk of the records is full. The agent starts again, also while the disk is full, and
-a second agent tries to write as the same owner. An operator puts traits on the providers. Whatever
-happens, no provider gets another uuid, and no trait of the operator is lost. When all is well
-again, the tree is the machine, and the records have all of it.
+unmounted. The host gets parts and loses them. The disk of the records is full. The agent starts
+again, also while the disk is full, and a second agent tries to write as the same owner. An operator
+puts traits on the providers. Whatever happens, no provider gets another uuid, and no trait of the
+operator is lost. The agent puts nothing on the host that its records on the disk lack. When all is
+well again, the tree is the machine, and the records have all of it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from roost.client.declaration import Declaration, DeclaredProvider
@@ -38,6 +40,7 @@ from support.transports.tampering import reference_in_the_long_run
 
 MARK = "CUSTOM_ROOST_OWNER_AGENT"
 BY_HAND = [f"CUSTOM_BY_HAND_{number}" for number in range(4)]
+PARTS = [f"CUSTOM_PART_{number}" for number in range(4)]
 MINUTE = 60.0
 
 
@@ -52,6 +55,23 @@ class FillableStore(FileOwnershipStore):
         super().save(root_uuid, record)
 
 
+class HostWithParts(LinuxDriver):
+    """A machine to which parts are added: each is a trait and an inventory of the host."""
+
+    parts: frozenset[str] = frozenset()
+
+    def declare(self, nodename: str) -> Declaration:
+        declared = super().declare(nodename)
+        host, *others = declared.providers
+        assert host.parent is None
+        host = replace(
+            host,
+            traits=host.traits | self.parts,
+            inventories={**host.inventories, **{part: {"total": 1} for part in self.parts}},
+        )
+        return replace(declared, providers=(host, *others))
+
+
 class BadDays:
     """A host, its agent, and what happens to them."""
 
@@ -60,7 +80,7 @@ class BadDays:
         self.operator = Operator(server.client())
         self.transport = HttpTransport(server.url, "admin")
         self.files = files
-        self.driver = LinuxDriver(root=str(files.root))
+        self.driver = HostWithParts(root=str(files.root))
         self.records = records
         self.now = 1_000_000.0
         self.uuids: dict[str, str] = {}
@@ -84,15 +104,7 @@ class BadDays:
     # -- what may happen
 
     def step(self, choices: Choices) -> None:
-        events: list[Callable[[Choices], None]] = [
-            self._disturb,
-            self._disturb,
-            self._recover,
-            self._fill,
-            self._restart,
-            self._edit,
-            self._rival,
-        ]
+        events: list[Callable[[Choices], None]] = [getattr(self, name) for name in EVENTS]
         event = choices.one(events)
         self.history.append(event.__name__)
         event(choices)
@@ -106,6 +118,10 @@ class BadDays:
 
     def _recover(self, choices: Choices) -> None:
         self.files.restore()
+
+    def _rebuild(self, choices: Choices) -> None:
+        """Add a part, or take it away."""
+        self.driver.parts ^= {choices.one(PARTS)}
 
     def _fill(self, choices: Choices) -> None:
         FillableStore.is_full = not FillableStore.is_full
@@ -131,6 +147,14 @@ class BadDays:
         for name, uuid in self.uuids.items():
             assert self.operator.uuid(name) == uuid, (name, self.history)
             assert self.traits.get(name, set()) <= tree[name].traits, (name, self.history)
+        # A process that starts now knows what is on the disk.
+        recorded = FileOwnershipStore("agent", self.records).load(self.uuids[self.host])
+        assert recorded is not None
+        owned = recorded.provider(self.uuids[self.host], self.host)
+        parts = set(PARTS) & tree[self.host].traits
+        assert parts <= owned.traits, self.history
+        parts = set(PARTS) & tree[self.host].inventories.keys()
+        assert parts <= owned.inventories.keys(), self.history
 
     def begin(self) -> None:
         self.report()
@@ -166,7 +190,25 @@ class BadDays:
         assert picture.traits - {MARK} == self.traits.get(self.host, set()), self.history
 
 
+EVENTS = (
+    "_disturb",
+    "_disturb",
+    "_recover",
+    "_rebuild",
+    "_fill",
+    "_restart",
+    "_edit",
+    "_rival",
+)
+
+
+def drawn_as(*events: str) -> list[bytes]:
+    """The random strings that choose these events."""
+    return [EVENTS.index(event).to_bytes(8) for event in events]
+
+
 @reference_in_the_long_run
+@example(steps=drawn_as("_fill", "_rebuild", "_restart", "_rebuild", "_restart"))
 @settings(
     max_examples=many(3),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

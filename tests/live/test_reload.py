@@ -82,6 +82,9 @@ def running() -> Iterator[ReloadedServer]:
 def server(running: ReloadedServer) -> ReloadedServer:
     """The server of all tests, with the usual configuration, and a log that begins anew."""
     running.configure()
+    # A policy.yaml beside the configuration would be in force without being named.
+    for left in running.directory.glob("*.yaml"):
+        left.unlink()
     running.hang_up()
     running.log_begins_at = 0
     running.log_begins_at = len(running.log)

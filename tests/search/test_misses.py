@@ -90,12 +90,9 @@ def short(names: tuple[str, ...]) -> list[str]:
             ["H1: '' unit N1 VCPU 0/3; '' room N1 VCPU 0/3; '' traits N1 VCPU !T1"],
         ),
         (
-            "H1(MEM 8) N1<H1(VCPU 8 max 1 used 8)",
-            "resources_A=VCPU:3&required_A=T1,T2&group_policy=isolate&resources_B=MEM:1",
-            [
-                "H1: '_A' unit N1 VCPU 0/3; '_A' room N1 VCPU 0/3; "
-                "'_A' traits N1 T1; '_A' traits N1 T2"
-            ],
+            "H1(MEM 8) N1<H1(VCPU 8 max 1 used 8, T1)",
+            "resources_A=VCPU:3&required_A=!T1&group_policy=isolate&resources_B=MEM:1",
+            ["H1: '_A' unit N1 VCPU 0/3; '_A' room N1 VCPU 0/3; '_A' traits N1 !T1"],
         ),
         # An amount that no column can hold.
         (

@@ -16,6 +16,7 @@ from roost.model.limits import Limits
 from roost.server.budget import Budget
 from roost.server.connection import Connection
 from roost.server.incoming import Incoming
+from roost.server.states import State
 from roost.server.threads import Threads
 from support.waiting import SECONDS_MAX
 
@@ -122,6 +123,26 @@ def test_the_memory_of_large_bodies_is_given_back(sizes: list[int], maximum: int
             connection.release_body(request)
         connection.close()
         assert budget.taken == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "moments", "taken"),
+    [(10_000, [0.0] * 9, 3), (1, [0.0, 1.0, 1.9, 2.0, 2.1], 4)],
+    ids=["bytes", "seconds"],
+)
+def test_a_server_discards_bytes_after_a_refusal_within_limits_only(
+    size: int, moments: list[float], taken: int
+) -> None:
+    ours, theirs = socket.socketpair()
+    connection = Connection(ours, {}, Limits(max_body_bytes=30_000), Budget(1 << 20))
+    connection.state = State.LINGERING
+    connection.deadline = 2.0
+    went_on = []
+    with closing(connection), closing(theirs):
+        for now in moments:
+            theirs.sendall(b"x" * size)
+            went_on.append(connection.receive(now))
+    assert went_on.index(False) + 1 == taken
 
 
 def test_threads_do_all_work_once_and_in_its_order() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from roost.client.scrape import Scrape
 from support.pty_command import PtyCommand
 from support.roost_command import roost
 from support.servers.live_server import LiveServer
-from support.stubs.placement_stub import PlacementStub, Reply
+from support.stubs.placement_stub import PlacementStub, Received, Reply
 from support.waiting import SECONDS_MAX, wait_until
 
 HOST = "c0ffee00-0000-0000-0000-000000000001"
@@ -82,22 +84,20 @@ METRICS = Reply(body=b'roost_build_info{version="9"} 1\nroost_requests_total 7\n
 BUSY = Reply(503, body={"errors": [{"detail": "busy"}]}, headers={"Retry-After": "3600"})
 
 
-def test_a_server_that_restarts_is_told_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses = 0
-    with PlacementStub(otherwise=lambda _: METRICS) as stub:
+def test_a_server_that_restarts_is_told_and_asked_again() -> None:
+    asked = 0
 
-        def pause(seconds: float) -> None:
-            nonlocal pauses
-            pauses += 1
-            if pauses == 2:
-                stub.script.append(BUSY)
-            elif pauses == 5:
-                raise KeyboardInterrupt
+    def answer(_: Received) -> Reply:
+        nonlocal asked
+        asked += 1
+        if asked == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return BUSY if asked == 3 else METRICS
 
-        monkeypatch.setattr("roost.cli.watching.sleep", pause)
-        outcome = roost("top", "--json", "--url", stub.url)
+    with PlacementStub(otherwise=answer) as stub:
+        outcome = roost("top", "--json", "--interval", "0.1", "--url", stub.url)
     assert outcome.status == 130
-    assert [json.loads(line)["version"] for line in outcome.lines] == ["9"] * 3
+    assert [json.loads(line)["version"] for line in outcome.lines] == ["9"] * 2
     first, second, last = outcome.err.splitlines()
     assert first.startswith("roost: warning: The server has no metrics now (HTTP 503): busy")
     assert first.endswith("The command goes on.")

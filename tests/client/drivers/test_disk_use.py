@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from roost.client.drivers.linux import LinuxDriver
 from roost.client.drivers.linux.captures import open_files, parse_capture
 from roost.client.drivers.linux.disk_use import is_in_use, multipath_ids
 from roost.client.drivers.linux.mounts import read_mounted
 from roost.client.drivers.machine.values import MachineUnreadable
+from support.client.captured_machines import captured, unpack
 
 LINK = "../../devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda"
 MOUNTS = "/proc/self/mountinfo = 27 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
@@ -73,6 +78,27 @@ def test_the_use_of_a_disk_is_unknown_in_a_container_without_the_mounts_of_the_h
     mounted = read_mounted(files)
     assert is_in_use(files, "sda2", mounted) is True
     assert is_in_use(files, "sdb", mounted) is None
+
+
+@pytest.mark.parametrize(("offered", "free"), [("!*", 0), ("nvme*", 894)])
+def test_a_container_without_the_mounts_of_the_host_offers_only_disks_that_an_operator_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offered: str, free: int
+) -> None:
+    unpack(captured("arm-server"), tmp_path)
+    hidden = tmp_path / "proc" / "1" / "mountinfo"
+    hidden.parent.mkdir()
+    hidden.touch()
+    read_text = Path.read_text
+
+    def read_as_a_user(path: Path, *arguments: Any, **options: Any) -> str:
+        if path == hidden:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return read_text(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_as_a_user)
+    declared = LinuxDriver(root=str(tmp_path), offer=offered).declare("m1")
+    (disk,) = (each.inventories["DISK_GB"] for each in declared.providers if "_disk_" in each.name)
+    assert int(disk["total"]) - int(disk["reserved"]) == free
 
 
 def test_mounts_that_a_fault_hides_leave_all_disks_unread() -> None:

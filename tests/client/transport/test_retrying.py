@@ -197,7 +197,17 @@ def test_retry_after_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["Sat, 01 Jan 0001 00:00:00 +2359", "Mon, 01 Jan 99999 00:00:00 GMT", "-1", "\xb2"]
+    "value",
+    [
+        "Sat, 01 Jan 0001 00:00:00 +2359",
+        "Mon, 01 Jan 99999 00:00:00 GMT",
+        # Numbers that the calendar of Python does not take.
+        f"Mon, 01 Jan {10**12} 00:00:00 GMT",
+        f"Mon, {10**20} Jan 2026 00:00:00 GMT",
+        f"Thu, 01 Jan 2026 00:00:00 +{10**20}",
+        "-1",
+        "\xb2",
+    ],
 )
 def test_a_retry_after_that_no_calendar_has_asks_for_no_delay(value: str) -> None:
     assert retry_after(PlacementResponse(503, {"retry-after": value})) == 0.0
