@@ -232,10 +232,11 @@ def _modified(name: str) -> tuple[int, int] | None:
 
 def rule_defaults() -> list[policy.RuleDefault]:
     """All rules, as they are where no policy file names them."""
-    return [_base_rule(name, check) for name, check in _BASE.items()] + _route_rules(ROUTES)
+    base = [_base_rule(name, check) for name, check in _BASE.items()]
+    return [*base, *_route_rules(ROUTES)]
 
 
-def _route_rules(routes: Iterable[Route]) -> list[policy.RuleDefault]:
+def _route_rules(routes: Iterable[Route]) -> list[policy.DocumentedRuleDefault]:
     """The rule of each route, with the requests that it is for."""
     found: dict[str, policy.DocumentedRuleDefault] = {}
     for route in routes:
