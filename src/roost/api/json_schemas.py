@@ -124,10 +124,14 @@ class ByVersion(Generic[T]):
         )
         starts = [since for since, _ in self.entries]
         assert starts == sorted(starts), "versions are listed in their order"
+        self._newest_first = self.entries[::-1]
 
     def at(self, version: Microversion) -> T:
         """The value for this version."""
-        return next(value for since, value in reversed(self.entries) if since <= version)
+        for since, value in self._newest_first:
+            if since <= version:
+                return value
+        raise LookupError(f"there is no value at {version}")
 
     def find(self, version: Microversion) -> T | None:
         """The value for this version; `None` before the first one."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from roost.api.errors import OverLimit
 from roost.api.json_schemas import (
     STRING,
     AnswerSchema,
@@ -23,6 +24,7 @@ from roost.api.requests import Request
 from roost.api.responses import Response
 from roost.api.services import Services
 from roost.api.validation import Schema, check_query, parse_body
+from roost.model.limits import Limits
 
 Handler: TypeAlias = Callable[[Services, Request], Response]
 
@@ -103,19 +105,48 @@ def _record_at(parameters: Sequence[Parameter], version: Microversion) -> Docume
     )
 
 
+class BodyLimit(NamedTuple):
+    """How much one body may have: the option of `[roost]` that says it, what counts, and how."""
+
+    option: str
+    kind: str
+    count: Callable[[Any], int]
+
+    def check(self, body: Any, limits: Limits) -> None:
+        """400 if the body has more than the operator allows."""
+        count, maximum = self.count(body), getattr(limits, self.option)
+        if count > maximum:
+            raise OverLimit(
+                400,
+                f"The request has {count} {self.kind}; {maximum} are allowed "
+                f"([roost]{self.option}). Send fewer in one request, or raise the option.",
+                self.option,
+            )
+
+
 class JsonBody:
     """The body that a route takes."""
 
-    def __init__(self, name: str, text: str, *versions: tuple[str, Document, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        *versions: tuple[str, Document, Any],
+        limits: tuple[BodyLimit, ...] = (),
+    ) -> None:
         """A version has its number, its schema, and a valid body."""
         self.name = name
         self.text = text
+        self.limits = limits
         self.schemas = Versions(*((since, document) for since, document, _ in versions))
         self.examples = ByVersion(*((since, example) for since, _, example in versions))
 
     def parse(self, request: Request) -> Any:
-        """The body of a request; 400 with the reason if it is no JSON or not valid."""
-        return parse_body(request.body(), self.schemas.at(request.version))
+        """The body of a request; 400 with the reason if it is no JSON, not valid or too much."""
+        body = parse_body(request.body(), self.schemas.at(request.version))
+        for limit in self.limits:
+            limit.check(body, request.limits)
+        return body
 
 
 @dataclass(frozen=True, slots=True, eq=False)

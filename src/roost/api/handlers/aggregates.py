@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from roost.api.json_schemas import (
     EXAMPLE_AGGREGATE,
@@ -18,10 +19,15 @@ from roost.api.json_schemas import (
 from roost.api.microversions import Microversion
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response, now, with_cache_headers
-from roost.api.routing import CACHED, UNKNOWN_PROVIDER, JsonBody, Route, Success
+from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
-from roost.api.validation import check_provider_members
 from roost.service import aggregates, providers
+
+
+def _sent(body: Any) -> list[str]:
+    """The uuids of a body: all of it before 1.19."""
+    return body if isinstance(body, list) else body["aggregates"]
+
 
 _UUIDS = list_of(UUID, unique=True)
 _EXAMPLE = [EXAMPLE_AGGREGATE]
@@ -35,6 +41,7 @@ _NEW = JsonBody(
         record({"aggregates": _UUIDS, "resource_provider_generation": INTEGER}),
         {"aggregates": _EXAMPLE, "resource_provider_generation": 3},
     ),
+    limits=(BodyLimit("max_provider_members", "aggregates", lambda body: len(_sent(body))),),
 )
 _ANSWER = AnswerSchema(
     "ProviderAggregates",
@@ -65,11 +72,8 @@ def replace(services: Services, request: Request) -> Response:
     uuid = request.parameters["uuid"]
     services.read(providers.get_provider, uuid)
     body = _NEW.parse(request)
-    if request.at_least(1, 19):
-        wanted, generation = body["aggregates"], body["resource_provider_generation"]
-    else:
-        wanted, generation = body, None
-    check_provider_members(services.settings.limits, len(wanted), "aggregates")
+    wanted = _sent(body)
+    generation = body["resource_provider_generation"] if request.at_least(1, 19) else None
     new_generation = services.write(
         request, aggregates.replace_aggregates, uuid, wanted, generation
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ParamSpec
+from operator import itemgetter
+from typing import Any, ParamSpec, cast
 
 import orjson
 
@@ -42,10 +43,9 @@ from roost.api.responses import (
     now,
     with_cache_headers,
 )
-from roost.api.routing import CACHED, UNKNOWN_PROVIDER, JsonBody, Route, Success
+from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
 from roost.api.streaming import AT_ONCE_MAX, pages, streamed_members, streamed_response
-from roost.api.validation import check_allocations, check_provider_members
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import CLAIMS, CONFLICTS
 from roost.model.consumers import (
@@ -65,6 +65,7 @@ from roost.store.errors import Contention
 P = ParamSpec("P")
 
 _CLAIMED, _RELEASED = ("claimed",), ("released",)
+_resources_of = itemgetter("resources")
 
 # What clients send.
 
@@ -89,6 +90,31 @@ _EXAMPLE_1_12: Document = {"allocations": {EXAMPLE_PROVIDER: _HELD_EXAMPLE}, **_
 _EXAMPLE_1_28 = _EXAMPLE_1_12 | {"consumer_generation": None}
 _EXAMPLE_1_34 = _EXAMPLE_1_28 | {"mappings": {"": [EXAMPLE_PROVIDER]}}
 _EXAMPLE_1_38 = _EXAMPLE_1_34 | {"consumer_type": "INSTANCE"}
+
+
+def _by_provider(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a consumer is to hold. Before 1.12 there is a list: the last entry of each counts."""
+    sent = body["allocations"]
+    if isinstance(sent, list):
+        return {entry["resource_provider"]["uuid"]: entry for entry in sent}
+    return cast("Mapping[str, Any]", sent)
+
+
+def _count_one(body: Mapping[str, Any]) -> int:
+    """The allocations of a consumer. An emptied consumer counts as one."""
+    return sum(map(len, map(_resources_of, _by_provider(body).values()))) or 1
+
+
+def _count_several(bodies: Mapping[str, Any]) -> int:
+    """The allocations of several consumers. The last of two spellings of one uuid counts."""
+    by_uuid = {uuid.replace("-", "").lower(): body for uuid, body in bodies.items()}
+    return sum(map(_count_one, by_uuid.values()))
+
+
+def _count_inventories(body: Mapping[str, Any]) -> int:
+    """The inventories of a reshape. A provider that loses all of them counts as one."""
+    return sum(len(new["inventories"]) or 1 for new in body["inventories"].values())
+
 
 # The allocations of one consumer, by provider: version, schema, example.
 _FIRST_FORM, *_NEWER_FORMS = (
@@ -116,6 +142,7 @@ _ONE = JsonBody(
         _EXAMPLE_1_12,
     ),
     *_NEWER_FORMS,
+    limits=(BodyLimit("max_allocations", "allocations", _count_one),),
 )
 _SEVERAL = JsonBody(
     "AllocationsOfSeveral",
@@ -124,6 +151,7 @@ _SEVERAL = JsonBody(
         (since, mapping(UUID_KEY, document, minimum=1), {EXAMPLE_CONSUMER: example})
         for since, document, example in (_FIRST_FORM, *_NEWER_FORMS)
     ),
+    limits=(BodyLimit("max_allocations", "allocations", _count_several),),
 )
 _INVENTORIES_EXAMPLE = {
     EXAMPLE_PROVIDER: {
@@ -146,6 +174,12 @@ _RESHAPE = JsonBody(
             {"inventories": _INVENTORIES_EXAMPLE, "allocations": {EXAMPLE_CONSUMER: example}},
         )
         for since, document, example in _NEWER_FORMS
+    ),
+    limits=(
+        BodyLimit("max_provider_members", "inventories", _count_inventories),
+        BodyLimit(
+            "max_allocations", "allocations", lambda body: _count_several(body["allocations"])
+        ),
     ),
 )
 
@@ -291,7 +325,6 @@ def replace(services: Services, request: Request) -> Response:
     consumer = _consumer(request.parameters["consumer"])
     body = _ONE.parse(request)
     claim = _claim(services.settings, consumer, body)
-    check_allocations(services.settings.limits, claim.count)
     _write(services, request, claims.claim_for_one, claim)
     _count([claim])
     return no_content()
@@ -316,9 +349,6 @@ def delete(services: Services, request: Request) -> Response:
 def reshape_providers(services: Services, request: Request) -> Response:
     """Replace inventories and allocations in one transaction."""
     body = _RESHAPE.parse(request)
-    # A provider that loses all its inventories counts as one inventory.
-    count = sum(len(new["inventories"]) or 1 for new in body["inventories"].values())
-    check_provider_members(services.settings.limits, count, "inventories")
     wanted = {
         uuid: NewInventories(
             generation=new["resource_provider_generation"],
@@ -371,20 +401,15 @@ def _claims(settings: Settings, body: Mapping[str, Any]) -> list[Claim]:
     for key, one in body.items():
         consumer = _consumer(key)
         found[consumer] = _claim(settings, consumer, one)
-    check_allocations(settings.limits, sum(claim.count for claim in found.values()))
     return list(found.values())
 
 
 def _claim(settings: Settings, consumer: str, body: Mapping[str, Any]) -> Claim:
-    entries = body["allocations"]
-    if isinstance(entries, list):
-        # Before 1.12 there is a list. The last entry of a provider counts.
-        entries = {entry["resource_provider"]["uuid"]: entry for entry in entries}
     return Claim(
         consumer=consumer,
         allocations={
             uuid: {name: int(amount) for name, amount in entry["resources"].items()}
-            for uuid, entry in entries.items()
+            for uuid, entry in _by_provider(body).items()
         },
         project=body.get("project_id", settings.incomplete_project),
         user=body.get("user_id", settings.incomplete_user),

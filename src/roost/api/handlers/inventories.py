@@ -29,9 +29,8 @@ from roost.api.responses import (
     with_cache_headers,
     with_location,
 )
-from roost.api.routing import CACHED, UNKNOWN_PROVIDER, JsonBody, Route, Success
+from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
-from roost.api.validation import check_provider_members
 from roost.model.inventory import INTEGER_MAX, RATIO_MAX, Inventory
 from roost.service import inventories, providers
 from roost.service.inventories import ProviderInventories
@@ -69,6 +68,9 @@ _NEW_ONES = JsonBody(
     "NewInventories",
     "All inventories, by resource class, and the generation of the provider.",
     ("1.0", ALL_INVENTORIES, {"resource_provider_generation": 3, "inventories": {"VCPU": _SENT}}),
+    limits=(
+        BodyLimit("max_provider_members", "inventories", lambda body: len(body["inventories"])),
+    ),
 )
 _CHANGED = JsonBody(
     "ChangedInventory",
@@ -204,7 +206,6 @@ def create(services: Services, request: Request) -> Response:
 def replace_all(services: Services, request: Request) -> Response:
     """Replace all inventories."""
     body = _parsed(services, request, _NEW_ONES)
-    check_provider_members(services.settings.limits, len(body["inventories"]), "inventories")
     found = services.write(
         request,
         inventories.replace_inventories,

@@ -28,6 +28,7 @@ from roost.api.responses import (
 from roost.api.routing import (
     CACHED,
     UNKNOWN_PROVIDER,
+    BodyLimit,
     JsonBody,
     Parameter,
     QueryString,
@@ -35,7 +36,6 @@ from roost.api.routing import (
     Success,
 )
 from roost.api.services import Services
-from roost.api.validation import check_provider_members
 from roost.model.identifiers import Name
 from roost.service import traits
 from roost.service.traits import TraitNameFilter
@@ -71,6 +71,7 @@ _NEW = JsonBody(
         ),
         {"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 3},
     ),
+    limits=(BodyLimit("max_provider_members", "traits", lambda body: len(body["traits"])),),
 )
 _PROVIDER_TRAITS = AnswerSchema(
     "ProviderTraits",
@@ -158,7 +159,6 @@ def replace_for_provider(services: Services, request: Request) -> Response:
     On this route a wrong body is an error before a missing provider is.
     """
     body = _NEW.parse(request)
-    check_provider_members(services.settings.limits, len(body["traits"]), "traits")
     generation, found = services.write(
         request,
         traits.replace_provider_traits,
