@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-import pkgutil
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -22,9 +19,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
-from roost.api import schemas
-from roost.api.microversions import Microversion
-from roost.api.schemas.building import Versions
+from roost.api.candidates.schemas import EXTENDED
+from roost.api.handlers.resource_classes import NAME_IN_PATH
+from roost.api.routes import ROUTES
 from roost.api.validation import Schema
 from roost.model.identifiers import is_uuid
 from roost.store import tables
@@ -774,23 +771,17 @@ class TestHeaders:
 
 
 def all_schemas() -> Iterator[tuple[str, Schema]]:
-    """Every schema of a body or query, with its name."""
-    for module in pkgutil.iter_modules(schemas.__path__):
-        found = vars(importlib.import_module(f"{schemas.__name__}.{module.name}"))
-        for name, value in found.items():
-            if isinstance(value, Versions):
-                for schema, version in schemas_of(value).items():
-                    yield f"{module.name}.{name} {version}", schema
-
-
-def schemas_of(versions: Versions) -> dict[Schema, str]:
-    """The schemas of a request, with the first version of each."""
-    found: dict[Schema, str] = {}
-    for version in VERSIONS:
-        # The oldest versions know no schema for some requests.
-        with suppress(StopIteration):
-            found.setdefault(versions.at(Microversion(*map(int, version.split(".")))), version)
-    return found
+    """Every schema whose refusals clients get in the words of the Python validator."""
+    yield "a name in a path", NAME_IN_PATH
+    yield "the query of /roost/candidates", EXTENDED
+    for route in ROUTES:
+        if route.path.startswith("/roost/"):
+            continue
+        parts = [query.schemas for query in route.queries]
+        parts += [] if route.body is None else [route.body.schemas]
+        for number, versions in enumerate(parts):
+            for since, schema in versions.entries:
+                yield f"{route.id} {number} {since}", schema
 
 
 def python_validator(schema: Schema) -> jsonschema.Draft7Validator:

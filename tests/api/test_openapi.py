@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
 from roost.api.microversions import HISTORY, MAX_VERSION
+from roost.api.routes import ROUTES
 from support.api_client import Answer, ApiClient
 from support.documented_answers import operations, parsed
 
@@ -148,11 +149,10 @@ class Walk:
         self._names()
         self._provider()
         self._allocations()
+        self._rest()
         self._removal()
 
     def _operating(self) -> None:
-        for operation in ("show_versions", "show_health", "show_readiness", "show_metrics"):
-            self.send(operation)
         answer = self.send("show_openapi")
         assert answer is not None
         tag = answer.headers["etag"]
@@ -201,9 +201,6 @@ class Walk:
             self.send(operation, f"?{query}")
         self.send("show_capacity", f"?{query}&by=root")
         self.send("show_fragmentation", f"?ask={quote(query)}")
-        self.send("ask_whatif")
-        self.send("show_resilience")
-        self.send("show_server")
         self.send("replace_allocations")
         self.send("show_allocations")
         self.send("list_provider_allocations")
@@ -216,6 +213,19 @@ class Walk:
             self.send("delete_allocations")
             self.send("reshape", change={"inventories": {PROVIDER: self._with_memory()}})
             self._api.delete(f"/allocations/{CONSUMER}")
+
+    def _rest(self) -> None:
+        """The operations that write nothing and that no step names, with all that they require."""
+        asking = {route.id for route in ROUTES if not route.writes}
+        for operation in asking - {name for name, _ in self.seen}:
+            _, _, content = self._known.get(operation, ("", "", {}))
+            parameters = content.get("parameters", ())
+            required = {
+                parameter["name"]: parameter["example"]
+                for parameter in parameters
+                if parameter.get("in") == "query" and parameter["required"]
+            }
+            self.send(operation, f"?{urlencode(required)}")
 
     def _removal(self) -> None:
         self._api.delete(f"/allocations/{CONSUMER}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from roost.api.handlers import root
-from roost.api.routes import Route, Router
+from roost.api.routing import Router
 
 
 def router(*paths: str) -> Router:
-    return Router([Route("GET", path, root.home, rule=None) for path in paths])
+    return Router([replace(root.ROUTES[0], path=path) for path in paths])
 
 
 def test_a_fixed_path_is_found_before_a_variable_one() -> None:

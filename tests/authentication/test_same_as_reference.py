@@ -12,7 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from roost.api.routes import ROUTES, Route
+from roost.api.routes import ROUTES
+from roost.api.routing import Route
 from support.api_client import Answer, ApiClient
 from support.requirements import reference_environment
 from support.servers.live_server import LiveServer, ReferenceServer

@@ -34,7 +34,8 @@ from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
 from roost.api.requests import Request, is_length
 from roost.api.responses import Response
-from roost.api.routes import ROUTES, Match, Route, Router
+from roost.api.routes import ROUTES
+from roost.api.routing import Match, Route, Router
 from roost.api.services import Services
 from roost.configuration.settings import Settings
 from roost.metrics.counting import TALLY

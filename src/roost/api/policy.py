@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -19,12 +20,13 @@ from oslo_policy import policy
 
 from roost.api.errors import HttpError
 from roost.api.requests import Caller
+from roost.api.routes import ROUTES
+from roost.api.routing import Route
 from roost.configuration.regular_files import check_not_special
 from roost.configuration.settings import ConfigurationError
 
 _LOG = logging.getLogger(__name__)
 
-_ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 # The memory for decisions. Usual callers need a kilobyte or less for each.
 _DECISIONS_BYTES = 4 * 2**20
 # A larger decision, about a caller with very many roles or long names, is not remembered.
@@ -49,60 +51,6 @@ _LEGACY = {
     "project_reader_api": "rule:admin_api",
     "admin_or_service_api": "rule:admin_api",
     "admin_or_project_reader_or_service_api": "rule:admin_api",
-}
-_RULES = {
-    "placement:usages": "rule:admin_or_project_reader_or_service_api",
-    "placement:reshaper:reshape": "rule:service_api",
-    **{
-        f"placement:{name}": _ADMIN_OR_SERVICE
-        for name in (
-            "resource_providers:list",
-            "resource_providers:create",
-            "resource_providers:show",
-            "resource_providers:update",
-            "resource_providers:delete",
-            "resource_classes:list",
-            "resource_classes:create",
-            "resource_classes:show",
-            "resource_classes:update",
-            "resource_classes:delete",
-            "resource_providers:inventories:list",
-            "resource_providers:inventories:create",
-            "resource_providers:inventories:show",
-            "resource_providers:inventories:update",
-            "resource_providers:inventories:delete",
-            "resource_providers:aggregates:list",
-            "resource_providers:aggregates:update",
-            "resource_providers:usages",
-            "traits:list",
-            "traits:show",
-            "traits:update",
-            "traits:delete",
-            "resource_providers:traits:list",
-            "resource_providers:traits:update",
-            "resource_providers:traits:delete",
-            "allocations:manage",
-            "allocations:list",
-            "allocations:update",
-            "allocations:delete",
-            "resource_providers:allocations:list",
-            "allocation_candidates:list",
-        )
-    },
-    # The routes of ours. Reading needs what the list of providers needs.
-    **{
-        f"roost:{name}": _ADMIN_OR_SERVICE
-        for name in (
-            "candidates:list",
-            "capacity:show",
-            "explain:show",
-            "fragmentation:show",
-            "openapi:show",
-            "resilience:show",
-            "server:show",
-            "whatif:ask",
-        )
-    },
 }
 
 
@@ -284,9 +232,41 @@ def _modified(name: str) -> tuple[int, int] | None:
 
 def rule_defaults() -> list[policy.RuleDefault]:
     """All rules, as they are where no policy file names them."""
-    return [_base_rule(name, check) for name, check in _BASE.items()] + [
-        policy.RuleDefault(name, check, scope_types=["project"]) for name, check in _RULES.items()
-    ]
+    base = [_base_rule(name, check) for name, check in _BASE.items()]
+    return [*base, *_route_rules(ROUTES)]
+
+
+def _route_rules(routes: Iterable[Route]) -> list[policy.DocumentedRuleDefault]:
+    """The rule of each route, with the requests that it is for."""
+    found: dict[str, policy.DocumentedRuleDefault] = {}
+    for route in routes:
+        if route.rule is None:
+            continue
+        operation: Any = {"method": route.method, "path": route.path}
+        known = found.get(route.rule)
+        if known is None:
+            found[route.rule] = policy.DocumentedRuleDefault(
+                name=route.rule,
+                check_str=route.rule_default,
+                description=_description(route.rule),
+                operations=[operation],
+                scope_types=["project"],
+            )
+        elif known.check_str != route.rule_default:
+            raise ValueError(f"two routes disagree about the default of {route.rule}")
+        elif operation not in known.operations:
+            known.operations.append(operation)
+    return list(found.values())
+
+
+def _description(name: str) -> str:
+    """What a rule is for, in the words of its name.
+
+    >>> _description("placement:resource_providers:inventories:list")
+    'resource providers, inventories: list.'
+    """
+    *nouns, verb = name.replace("_", " ").split(":")[1:]
+    return f"{', '.join(nouns)}: {verb}." if nouns else f"{verb}."
 
 
 def _base_rule(name: str, check: str) -> policy.RuleDefault:

@@ -20,9 +20,7 @@ _CALLERS = {
 
 def open_writes(policy: Policy) -> Iterator[str]:
     """A sentence for each kind of caller that may write, with the rules that allow it."""
-    rules = dict.fromkeys(
-        route.rule for route in ROUTES if route.rule is not None and route.method != "GET"
-    )
+    rules = dict.fromkeys(route.rule for route in ROUTES if route.rule is not None and route.writes)
     told: set[str] = set()
     for words, caller in _CALLERS.items():
         allowed = [rule for rule in rules if rule not in told and _allows(policy, rule, caller)]

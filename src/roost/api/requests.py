@@ -52,7 +52,6 @@ class Request:
 
     __slots__ = (
         "_body",
-        "_limits",
         "began",
         "caller",
         "candidates",
@@ -60,6 +59,7 @@ class Request:
         "has_written",
         "id",
         "is_probe",
+        "limits",
         "method",
         "parameters",
         "path",
@@ -101,7 +101,7 @@ class Request:
         # The variable parts of the path, by name.
         self.parameters: dict[str, str] = {}
         self._body: bytes | None = None
-        self._limits = limits
+        self.limits = limits
 
     def header(self, name: str) -> str | None:
         """The value of a header, if it was sent."""
@@ -162,7 +162,7 @@ class Request:
 
     def body(self) -> bytes:
         """The whole body; 413 if it is larger than the limit."""
-        maximum = self._limits.max_body_bytes
+        maximum = self.limits.max_body_bytes
         length = self._length
         if length > maximum:
             raise _too_large(maximum)
@@ -185,7 +185,7 @@ class Request:
     def query(self) -> list[tuple[str, str]]:
         """The query string as pairs, in its order; 400 if it is too long or not UTF-8."""
         return parse_query_string(
-            self.environ.get("QUERY_STRING", ""), self._limits.max_query_parameters
+            self.environ.get("QUERY_STRING", ""), self.limits.max_query_parameters
         )
 
 

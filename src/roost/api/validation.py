@@ -1,4 +1,4 @@
-"""Bodies and query strings against their schemas and limits.
+"""Bodies and query strings against their schemas.
 
 Valid requests see native code only: orjson parses, jsonschema-rs validates. What jsonschema-rs
 refuses, the Python library validates again, because clients match on its sentences.
@@ -13,9 +13,8 @@ import jsonschema_rs
 import orjson
 from jsonschema.exceptions import best_match
 
-from roost.api.errors import HttpError, OverLimit
+from roost.api.errors import HttpError
 from roost.model.identifiers import is_uuid
-from roost.model.limits import Limits
 
 _LARGE_BYTES = 64 * 1024
 _SENTENCE_LENGTH_MAX = 2_000
@@ -104,26 +103,6 @@ def check_query(pairs: list[tuple[str, str]], schema: Schema) -> dict[str, str]:
     if problem is not None:
         raise HttpError(400, f"Invalid query string parameters: {problem}")
     return values
-
-
-def check_provider_members(limits: Limits, count: int, kind: str) -> None:
-    """Refuse more aggregates, traits or inventories of a provider than one request may write."""
-    _check_count(count, kind, limits.max_provider_members, "max_provider_members")
-
-
-def check_allocations(limits: Limits, count: int) -> None:
-    """Refuse more allocations than one request may write."""
-    _check_count(count, "allocations", limits.max_allocations, "max_allocations")
-
-
-def _check_count(count: int, kind: str, maximum: int, option: str) -> None:
-    if count > maximum:
-        raise OverLimit(
-            400,
-            f"The request has {count} {kind}; {maximum} are allowed ([roost]{option}). Send fewer "
-            "in one request, or raise the option.",
-            option,
-        )
 
 
 def _has_nul(value: Any) -> bool:

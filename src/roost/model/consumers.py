@@ -65,11 +65,6 @@ class Claim:
     generation: int | AnyGeneration | None = ANY_GENERATION
     consumer_type: str | None = None
 
-    @property
-    def count(self) -> int:
-        """How many allocations the claim writes; a claim without allocations counts as one."""
-        return sum(map(len, self.allocations.values())) or 1
-
 
 @dataclass(frozen=True, slots=True)
 class TypeUsage:

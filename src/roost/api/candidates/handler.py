@@ -11,9 +11,11 @@ from roost.api.candidates.answer_cache import CachedAnswer, Question
 from roost.api.candidates.body import candidate_body, streamed_body
 from roost.api.candidates.empty_answers import EmptyQuestion, counted, tell_reason, wants_reason
 from roost.api.candidates.query import parse_candidate_query
+from roost.api.candidates.schemas import CANDIDATES, OWN_QUERY
 from roost.api.microversions import Microversion
 from roost.api.requests import Request, parse_query_string
 from roost.api.responses import Response, now, with_cache_headers
+from roost.api.routing import Parameter, Route, Success
 from roost.api.services import Services
 from roost.api.slow_requests import SearchAsked
 from roost.metrics.catalogue import SEARCHED_BLOCKS, TRUNCATED
@@ -171,3 +173,33 @@ def _is_large(found: FoundCandidates, count: int) -> bool:
 def _headers(parts: Sequence[FoundCandidates], count: int) -> tuple[tuple[str, str], ...]:
     truncated = any(found.truncated for found in parts)
     return ((TRUNCATED_HEADER, str(count)),) if truncated else ()
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/allocation_candidates",
+        list_all,
+        rule="placement:allocation_candidates:list",
+        since=Microversion(1, 10),
+        id="list_allocation_candidates",
+        tag="Candidates",
+        summary="Find providers for a request",
+        text=(
+            "All ways to place a request, each ready for `PUT /allocations/{consumer}`. The answer "
+            "names each provider of a candidate with its capacity, usage and traits."
+        ),
+        successes={
+            200: Success(
+                "The candidates. None are an empty list.",
+                CANDIDATES,
+                ("cached", "truncated", "reason"),
+            )
+        },
+        refusals={
+            400: "A parameter is unknown to the version, malformed, or names an unknown thing."
+        },
+        queries=(OWN_QUERY,),
+        headers=(Parameter("X-Roost-Explain", "`1` asks for the reason of an empty answer.", "1"),),
+    ),
+)

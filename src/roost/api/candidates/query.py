@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from roost.api.candidates import schemas
 from roost.api.candidates.group_checks import (
     bad_value,
     check_alternatives,
@@ -25,7 +26,6 @@ from roost.api.query_values import (
     parse_resources,
     parse_traits,
 )
-from roost.api.schemas import candidates as schemas
 from roost.api.validation import Schema, check_query
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.identifiers import is_uuid

@@ -10,24 +10,36 @@ from random import getrandbits
 
 from roost.api.candidates.handler import AskedCandidates, answered
 from roost.api.candidates.query import parse_candidate_query
-from roost.api.extensions.parameters import Parameters, bad_parameter, split_parameters
+from roost.api.candidates.schemas import EXTENDED_CANDIDATES, EXTENDED_QUERY, FIRST, ORDERS
+from roost.api.extensions.parameters import (
+    BAD_QUERY,
+    NO_SUCH_PROVIDER,
+    NUMBER,
+    QUESTIONS,
+    Parameters,
+    bad_parameter,
+    split_parameters,
+)
+from roost.api.json_schemas import choice
 from roost.api.microversions import MAX_VERSION
 from roost.api.requests import Request
 from roost.api.responses import Response
+from roost.api.routing import Parameter, QueryString, Route, Success
 from roost.api.services import Services
 from roost.search.candidate_order import CandidateOrder
 from roost.search.ranking import Ranking, RankingKind
 from roost.service.candidates import with_resolved_places
 
 _SEED_MAX = 2**32 - 1
-# As the search finds them, whatever the operator configures.
-_FIRST = "first"
-ORDERS = (_FIRST, *RankingKind)
+_OWN = QueryString.of(
+    Parameter("order", "The order of the candidates.", FIRST, choice(*map(str, ORDERS))),
+    Parameter("seed", "Repeats an order at random.", "1", NUMBER),
+)
 
 
 def list_all(services: Services, request: Request) -> Response:
     """The candidates for a query in the extended grammar."""
-    parameters = split_parameters(request, ("order", "seed"))
+    parameters = split_parameters(request, _OWN.names)
     order = parse_order(parameters, services.settings.candidate_order)
     query = parse_candidate_query(
         parameters.rest, MAX_VERSION, services.settings.limits.max_request_groups, extended=True
@@ -56,7 +68,7 @@ def parse_order(parameters: Parameters, configured: CandidateOrder) -> Candidate
         raise bad_parameter("seed belongs to order=random. Leave seed out, or send this order.")
     if name is None:
         return configured
-    if name == _FIRST:
+    if name == FIRST:
         return replace(configured, shuffled=False)
     seed = parameters.integer("seed", getrandbits(32), least=0, most=_SEED_MAX)
     return replace(configured, shuffled=False, ranking=Ranking(RankingKind(name), seed))
@@ -64,3 +76,29 @@ def parse_order(parameters: Parameters, configured: CandidateOrder) -> Candidate
 
 def _is_random(order: CandidateOrder) -> bool:
     return order.ranking is not None and order.ranking.kind is RankingKind.RANDOM
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/roost/candidates",
+        list_all,
+        rule="roost:candidates:list",
+        id="list_extended_candidates",
+        tag=QUESTIONS,
+        summary="Ask for candidates beyond the Placement API",
+        text=(
+            "Like `GET /allocation_candidates` of the newest version, with further parameters and "
+            "orders."
+        ),
+        successes={
+            200: Success(
+                "The candidates, in the order asked for.",
+                EXTENDED_CANDIDATES,
+                ("cached", "truncated"),
+            )
+        },
+        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
+        queries=(_OWN, EXTENDED_QUERY),
+    ),
+)

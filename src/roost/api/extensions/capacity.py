@@ -5,8 +5,11 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from roost.api.extensions.paging import PAGE_PARAMETERS, AskedPage, parse_page
+from roost.api.candidates.schemas import CANDIDATE_QUERY
+from roost.api.extensions.paging import NEXT, PAGE_PARAMETERS, AskedPage, parse_page
 from roost.api.extensions.parameters import (
+    BAD_QUERY,
+    QUESTIONS,
     bad_parameter,
     parse_query_pairs,
     split_parameters,
@@ -16,18 +19,94 @@ from roost.api.extensions.question_turn import (
     look_up_names,
     question_turn,
 )
+from roost.api.json_schemas import (
+    COUNT,
+    EXAMPLE_HOST,
+    PROVIDER_REFERENCE,
+    SENTENCE,
+    STRING,
+    AnswerSchema,
+    choice,
+    described,
+    flag,
+    list_of,
+    members,
+    or_null,
+)
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
+from roost.api.routing import Parameter, QueryString, Route, Success
 from roost.api.services import Services
-from roost.search.packing.capacity import Capacity, RootCapacity
+from roost.search.packing.capacity import Capacity, Method, RootCapacity
 from roost.search.packing.limits import Limit
 from roost.search.turns import Turn
 from roost.service.capacity_answers import capacity_of, limit_text
 
+_OWN = QueryString.of(
+    Parameter("by", "`root`: also how many fit on each root alone.", "root", choice("root")),
+    *PAGE_PARAMETERS,
+)
+_FITS = described(COUNT, "The largest number of consumers that fit; a lower bound if not exact.")
+_AT_MOST = {"at_most": described(COUNT, "An upper bound; absent if `fits` is exact.")}
+
+CAPACITY = AnswerSchema(
+    "Capacity",
+    "How many more consumers with exactly this request fit.",
+    (
+        "1.0",
+        members(
+            {
+                "fits": _FITS,
+                "exact": flag("Whether no more can fit."),
+                "method": choice(*Method),
+                "limited_by": or_null(
+                    members(
+                        {
+                            "resource_class": described(STRING, "The first of the classes."),
+                            "resource_classes": described(
+                                list_of(STRING), "The classes of which more lets more in."
+                            ),
+                            "together": {
+                                "type": "boolean",
+                                "description": "Whether it takes more of all classes, as far as "
+                                "is known; otherwise more of each one lets more in by itself.",
+                            },
+                            "text": SENTENCE,
+                        },
+                    ),
+                    "What more is needed of; null if nothing fits.",
+                ),
+                "roots": described(
+                    list_of(members({"root": PROVIDER_REFERENCE, "fits": COUNT}, _AT_MOST)),
+                    "With `by=root`: how many fit on each root alone. Roots may share a pool.",
+                ),
+                "next": NEXT,
+            },
+            _AT_MOST,
+        ),
+    ),
+    example=(
+        "1.0",
+        {
+            "fits": 3,
+            "exact": True,
+            "method": next(iter(Method)).value,
+            "limited_by": {
+                "resource_class": "VCPU",
+                "resource_classes": ["VCPU"],
+                "together": False,
+                "text": "More VCPU lets more in.",
+            },
+            "roots": [{"root": EXAMPLE_HOST, "fits": 3}],
+            "next": None,
+        },
+    ),
+)
+
 
 def show(services: Services, request: Request) -> Response:
     """How many more consumers fit, what limits them, and on request how many fit on each root."""
-    parameters = split_parameters(request, ("by", *PAGE_PARAMETERS))
+    parameters = split_parameters(request, _OWN.names)
     by = parameters.own.get("by")
     if by not in (None, "root"):
         raise bad_parameter(f"by is {by[:40]!r}. Send `by=root`, or leave it out.")
@@ -82,3 +161,23 @@ def _roots(
         }
 
     return {"roots": page.json(show, turn.pause), "next": page.next}
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/roost/capacity",
+        show,
+        rule="roost:capacity:show",
+        id="show_capacity",
+        tag=QUESTIONS,
+        summary="Count how many more consumers fit",
+        text=(
+            "The largest number of consumers with exactly this request that any sequence of claims "
+            "reaches from the present state."
+        ),
+        successes={200: Success("The capacity.", CAPACITY)},
+        refusals={400: BAD_QUERY},
+        queries=(_OWN, CANDIDATE_QUERY),
+    ),
+)

@@ -6,17 +6,39 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from roost.api.extensions.parameters import parse_query_pairs, split_parameters
+from roost.api.candidates.schemas import CANDIDATE_QUERY
+from roost.api.extensions.parameters import (
+    BAD_QUERY,
+    NO_SUCH_PROVIDER,
+    NUMBER,
+    QUESTIONS,
+    parse_query_pairs,
+    split_parameters,
+)
 from roost.api.extensions.question_turn import (
     enter_if_large,
     look_up_names,
     question_turn,
 )
+from roost.api.json_schemas import (
+    COUNT,
+    PROVIDER_REFERENCE,
+    SENTENCE,
+    STRING,
+    AnswerSchema,
+    choice,
+    described,
+    flag,
+    list_of,
+    members,
+    or_null,
+)
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
+from roost.api.routing import Parameter, QueryString, Route, Success
 from roost.api.services import Services
 from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, Miss
+from roost.search.lack import Lack, LackRule, Miss
 from roost.service.explain import explain
 from roost.service.explanation import Explanation
 from roost.service.miss_sentences import lack_sentence, uuids_in
@@ -25,10 +47,165 @@ from roost.service.provider_references import no_such_provider, resolve_provider
 _MISSES_DEFAULT = 5
 _MISSES_MAX = 100
 
+_OWN = QueryString.of(
+    Parameter(
+        "provider",
+        "Explain the tree of this provider, by uuid or name, and no other tree.",
+        "host-1",
+    ),
+    Parameter(
+        "misses", f"How many of the nearest trees to name, at most {_MISSES_MAX}.", "5", NUMBER
+    ),
+)
+
+_GROUP_STAGES = ("class", "unit", "room", "traits", "aggregates", "in_tree")
+_TREE_STAGES = ("root", "groups", "together")
+_STAGE = described(
+    choice(*_GROUP_STAGES, *_TREE_STAGES), "The stage of the search that leaves too little."
+)
+_TREES = described(COUNT, "How many trees the stage leaves.")
+_GROUP = described(STRING, "The suffix of the request group; empty for the group without one.")
+_CLASS = or_null(STRING, "The resource class that alone is to blame, if one is.")
+
+REASON = AnswerSchema(
+    "Reason",
+    "The dominant reason: the first stage that leaves no tree.",
+    (
+        "1.0",
+        members(
+            {
+                "stage": _STAGE,
+                "group": or_null(STRING, "The request group; null for a stage of the request."),
+                "resource_class": _CLASS,
+                "text": SENTENCE,
+            }
+        ),
+    ),
+)
+
+_FUNNEL = members(
+    {
+        "group": _GROUP,
+        "funnel": list_of(
+            members(
+                {
+                    "stage": choice(*_GROUP_STAGES),
+                    "providers": described(COUNT, "How many providers the stage leaves."),
+                    "trees": _TREES,
+                    "text": SENTENCE,
+                }
+            )
+        ),
+    }
+)
+_LACK = members(
+    {
+        "group": or_null(STRING, "The request group; null for the request as a whole."),
+        "provider": or_null(PROVIDER_REFERENCE, "The provider that comes nearest, if one does."),
+        "stage": _STAGE,
+        "resource_class": or_null(STRING),
+        "wanted": or_null({"type": "integer"}, "The amount that the request asks for."),
+        "free": or_null({"type": "integer"}, "The amount that the provider has left."),
+        "rule": {
+            "type": "string",
+            "enum": [rule.value for rule in LackRule],
+            "description": "What the failed check asks for.",
+        },
+        "traits": described(list_of(STRING), "One of these is missing, or this one is forbidden."),
+        "aggregates": described(
+            list_of(STRING), "One of these is missing, or this one is forbidden."
+        ),
+        "groups": described(list_of(STRING), "The groups that fail the check together."),
+        "text": SENTENCE,
+    }
+)
+
+EXPLANATION = AnswerSchema(
+    "Explanation",
+    "Why a query has candidates, or why it has none.",
+    (
+        "1.0",
+        members(
+            {
+                "feasible": flag("Whether the query has candidates."),
+                "reason": or_null(REASON, "Null if the query has candidates."),
+                "groups": described(
+                    list_of(_FUNNEL), "What each stage leaves of each group, in fixed order."
+                ),
+                "trees": described(
+                    list_of(
+                        members(
+                            {
+                                "stage": choice(*_TREE_STAGES),
+                                "trees": _TREES,
+                                "text": SENTENCE,
+                            }
+                        )
+                    ),
+                    "What each stage of the request leaves.",
+                ),
+                "misses": described(
+                    list_of(
+                        members(
+                            {
+                                "root": PROVIDER_REFERENCE,
+                                "failed": described(COUNT, "How many checks the tree fails."),
+                                "lacks": list_of(_LACK),
+                            }
+                        )
+                    ),
+                    "The trees that fail the fewest constraints, best first.",
+                ),
+                "hints": described(
+                    list_of(members({"text": SENTENCE, "query": STRING})),
+                    "Queries that have candidates, near the one asked.",
+                ),
+                "exact": {
+                    "type": "boolean",
+                    "description": "False if the search ended before it saw every combination.",
+                },
+            }
+        ),
+    ),
+    example=(
+        "1.0",
+        {
+            "feasible": False,
+            "reason": {
+                "stage": "room",
+                "group": "",
+                "resource_class": "VCPU",
+                "text": "No provider has 64 VCPU left.",
+            },
+            "groups": [
+                {
+                    "group": "",
+                    "funnel": [
+                        {
+                            "stage": stage,
+                            "providers": count,
+                            "trees": count,
+                            "text": f"{count} trees are left.",
+                        }
+                        for stage, count in zip(_GROUP_STAGES, (12, 12, 0, 0, 0, 0), strict=True)
+                    ],
+                }
+            ],
+            "trees": [
+                {"stage": stage, "trees": count, "text": f"{count} trees are left."}
+                for stage, count in zip(_TREE_STAGES, (12, 0, 0), strict=True)
+            ],
+            "misses": [],
+            "hints": [{"text": "Ask for 48 VCPU.", "query": "resources=VCPU:48"}],
+            "exact": True,
+        },
+    ),
+)
+
 
 def show(services: Services, request: Request) -> Response:
     """What each stage leaves of a query, the dominant reason, the nearest misses and hints."""
-    parameters = split_parameters(request, ("provider", "misses"))
+    parameters = split_parameters(request, _OWN.names)
     misses = parameters.integer("misses", _MISSES_DEFAULT, least=0, most=_MISSES_MAX)
     query = parse_query_pairs(parameters.rest, services.settings.limits)
     reference = parameters.own.get("provider")
@@ -90,3 +267,23 @@ def _tree_of(forest: Forest, uuid: str) -> TreeRef:
         # Another request deleted the provider since its row was read.
         raise no_such_provider(uuid)
     return found
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/roost/explain",
+        show,
+        rule="roost:explain:show",
+        id="explain",
+        tag=QUESTIONS,
+        summary="Explain why a query has candidates or none",
+        text=(
+            "What each stage of the search leaves, the dominant reason, the nearest misses, and "
+            "hints. The numbers are those of the search itself."
+        ),
+        successes={200: Success("The explanation.", EXPLANATION)},
+        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
+        queries=(_OWN, CANDIDATE_QUERY),
+    ),
+)

@@ -4,17 +4,61 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from roost.api.extensions.parameters import bad_parameter, parse_query_text
+from roost.api.extensions.parameters import BAD_QUERY, QUESTIONS, bad_parameter, parse_query_text
 from roost.api.extensions.question_turn import enter_if_large, question_turn
 from roost.api.extensions.whatif_body import naming
+from roost.api.json_schemas import COUNT, AnswerSchema, described, list_of, members
+from roost.api.microversions import MIN_VERSION
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
+from roost.api.routing import Parameter, QueryString, Route, Success
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
 from roost.model.limits import Limits
 from roost.service.capacity_answers import fragmentation_of
 
 _ASKS_MAX = 20
+
+_OWN = QueryString.of(
+    Parameter(
+        "ask",
+        "A question: a query string of `GET /allocation_candidates`, percent-encoded. At most "
+        f"{_ASKS_MAX} of them.",
+        "resources=VCPU:4",
+        repeated_since=MIN_VERSION,
+    )
+)
+_FRAGMENTATION = AnswerSchema(
+    "Fragmentation",
+    "What is free, and what of it requests can use.",
+    (
+        "1.0",
+        members(
+            {
+                "resource_classes": {
+                    "type": "object",
+                    "additionalProperties": members(
+                        {
+                            "free": described(COUNT, "What is free in all trees."),
+                            "usable": described(
+                                list_of(COUNT),
+                                "For each question: what is free in trees where it fits.",
+                            ),
+                        }
+                    ),
+                },
+                "empty_roots": described(COUNT, "How many roots hold nothing."),
+            }
+        ),
+    ),
+    example=(
+        "1.0",
+        {
+            "resource_classes": {"VCPU": {"free": 1000, "usable": [640, 0]}},
+            "empty_roots": 12,
+        },
+    ),
+)
 
 
 def show(services: Services, request: Request) -> Response:
@@ -46,3 +90,23 @@ def _queries(request: Request, limits: Limits) -> list[CandidateQuery]:
         with naming(f"ask[{len(queries)}]"):
             queries.append(parse_query_text(value, limits))
     return queries
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/roost/fragmentation",
+        show,
+        rule="roost:fragmentation:show",
+        id="show_fragmentation",
+        tag=QUESTIONS,
+        summary="Show what is free and what of it is usable",
+        text=(
+            "The free amount of each resource class, and how much of it is in trees where each "
+            "question has a candidate."
+        ),
+        successes={200: Success("What is free.", _FRAGMENTATION)},
+        refusals={400: BAD_QUERY},
+        queries=(_OWN,),
+    ),
+)

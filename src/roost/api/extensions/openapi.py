@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 import orjson
 
 from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
+from roost.api.json_schemas import AnswerSchema, members, text
 from roost.api.microversions import (
     MAX_VERSION,
     MIN_VERSION,
@@ -22,49 +22,88 @@ from roost.api.microversions import (
 from roost.api.openapi.document import make_document
 from roost.api.requests import Request
 from roost.api.responses import Response
-
-if TYPE_CHECKING:
-    from roost.api.routes import Route
+from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.services import Services
 
 # One for each version, twice: a service has one prefix, or two while an operator changes it.
 _KEPT_MAX = 96
 
-_PARAMETERS = ("version",)
+_OWN = QueryString.of(
+    Parameter(
+        "version",
+        "The microversion to describe, or `latest`. Without it, the document has all versions.",
+        "1.39",
+        text(r"^([0-9]{1,3}\.[0-9]{1,3}|latest)$"),
+    )
+)
+_DOCUMENT = AnswerSchema(
+    "OpenApi",
+    "An OpenAPI document.",
+    (
+        "1.0",
+        members(
+            {
+                "openapi": text(r"^3\.1\."),
+                "info": {"type": "object"},
+                "paths": {"type": "object"},
+            }
+        )
+        | {"additionalProperties": True},
+    ),
+    example=(
+        "1.0",
+        {"openapi": "3.1.1", "info": {"title": "Roost", "version": "0.1.0"}, "paths": {}},
+    ),
+)
 
 
-class OpenApiDocuments:
-    """The documents of a route table, each made once in the life of a process."""
+def document_route(all_routes: Callable[[], Sequence[Route]]) -> Route:
+    """The route that describes all routes, itself among them."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = routes
-        self._kept = lru_cache(maxsize=_KEPT_MAX)(self._make)
+    # Each document is made once in the life of a process.
+    @lru_cache(maxsize=_KEPT_MAX)
+    def made(version: Microversion | None, prefix: str) -> tuple[bytes, str]:
+        body = orjson.dumps(make_document(all_routes(), version, prefix))
+        return body, f'"{sha256(body).hexdigest()[:32]}"'
 
-    def show(self, request: Request) -> Response:
-        """The document of the version that the client asks for, or of all versions."""
-        parameters = split_parameters(request, _PARAMETERS)
-        refuse_rest(parameters, _PARAMETERS)
-        body, tag = self._kept(_version(parameters.own.get("version")), request.prefix)
+    def show(_services: Services, request: Request) -> Response:
+        parameters = split_parameters(request, _OWN.names)
+        refuse_rest(parameters, _OWN.names)
+        body, tag = made(_version(parameters.own.get("version")), request.prefix)
         headers = [("etag", tag), ("cache-control", "no-cache")]
         if _knows(request.header("if-none-match"), tag):
             return Response(304, headers=headers)
         return Response(200, body, [("content-type", "application/json"), *headers])
 
-    def _make(self, version: Microversion | None, prefix: str) -> tuple[bytes, str]:
-        body = orjson.dumps(make_document(self._routes, version, prefix))
-        return body, f'"{sha256(body).hexdigest()[:32]}"'
+    return Route(
+        "GET",
+        "/roost/openapi.json",
+        show,
+        rule="roost:openapi:show",
+        id="show_openapi",
+        tag="Operating",
+        summary="Show this document",
+        text="The whole service as an OpenAPI document: every microversion, or a single one.",
+        successes={
+            200: Success("The document.", _DOCUMENT, ("etag",)),
+            304: Success("The client has this document: `If-None-Match` names its ETag."),
+        },
+        refusals={400: "The version does not exist."},
+        queries=(_OWN,),
+    )
 
 
-def _version(text: str | None) -> Microversion | None:
-    if text is None:
+def _version(name: str | None) -> Microversion | None:
+    if name is None:
         return None
     try:
         # The header has one entry for each service. A text with a comma would be several.
-        if not text or "," in text:
-            raise InvalidVersion(text)
-        return negotiate(f"{SERVICE_TYPE} {text}")
+        if not name or "," in name:
+            raise InvalidVersion(name)
+        return negotiate(f"{SERVICE_TYPE} {name}")
     except (InvalidVersion, UnacceptableVersion):
         raise bad_parameter(
-            f"version is {text[:40]!r}. Send one from {MIN_VERSION} to {MAX_VERSION}, or `latest`."
+            f"version is {name[:40]!r}. Send one from {MIN_VERSION} to {MAX_VERSION}, or `latest`."
         ) from None
 
 

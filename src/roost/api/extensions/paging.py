@@ -11,14 +11,21 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from roost.api.extensions.parameters import Parameters, bad_parameter
+from roost.api.extensions.parameters import NUMBER, Parameters, bad_parameter
+from roost.api.json_schemas import STRING, or_null
+from roost.api.routing import Parameter
 
 T = TypeVar("T")
 
-PAGE_PARAMETERS = ("page_limit", "marker")
 _LENGTH_DEFAULT = 1000
 _LENGTH_MAX = 10_000
 _SHOWN_AT_ONCE = 250
+
+PAGE_PARAMETERS = (
+    Parameter("page_limit", f"How many entries a page has, at most {_LENGTH_MAX}.", "1000", NUMBER),
+    Parameter("marker", "`next` of the page before.", "YQ"),
+)
+NEXT = or_null(STRING, "The `marker` of the next page; null after the last one.")
 
 
 @dataclass(frozen=True, slots=True)

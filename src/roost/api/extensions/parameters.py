@@ -10,11 +10,18 @@ from dataclasses import dataclass
 
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.errors import HttpError
+from roost.api.json_schemas import Document
 from roost.api.microversions import MAX_VERSION
 from roost.api.requests import Request, parse_query_string
 from roost.model.candidates import CandidateQuery
 from roost.model.limits import Limits
 from roost.service.errors import ErrorCode
+
+QUESTIONS = "Questions"
+"""The tag of the routes that take a candidate query."""
+BAD_QUERY = "The query is malformed, or names an unknown thing."
+NO_SUCH_PROVIDER = "No provider has this uuid or name."
+NUMBER: Document = {"type": "string", "pattern": "^[0-9]{1,10}$"}
 
 
 @dataclass(frozen=True, slots=True)

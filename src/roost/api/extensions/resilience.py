@@ -7,11 +7,24 @@ from operator import attrgetter
 from traceback import clear_frames
 from typing import Any
 
-from roost.api.extensions.paging import PAGE_PARAMETERS, parse_page
-from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
+from roost.api.extensions.paging import NEXT, PAGE_PARAMETERS, parse_page
+from roost.api.extensions.parameters import QUESTIONS, bad_parameter, refuse_rest, split_parameters
 from roost.api.extensions.question_turn import forest_aside, look_up_names, question_turn
+from roost.api.json_schemas import (
+    COUNT,
+    EXAMPLE_HOST,
+    PROVIDER_REFERENCE,
+    SENTENCE,
+    AnswerSchema,
+    described,
+    flag,
+    list_of,
+    members,
+    text,
+)
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
+from roost.api.routing import Parameter, QueryString, Route, Success
 from roost.api.services import FoundResilience, Services
 from roost.freed_memory import give_back_memory
 from roost.search.evacuation import LossOutcome
@@ -20,13 +33,63 @@ from roost.search.turns import Turn
 from roost.search.vocabulary import Vocabulary
 from roost.service.resilience import list_all_allocations, loss_sentence
 
-_PARAMETERS = ("lose", *PAGE_PARAMETERS)
+_OWN = QueryString.of(
+    Parameter("lose", "How many roots are lost at once.", "1", text("^1$")), *PAGE_PARAMETERS
+)
+_EXACT = flag("False if the search ended before it saw every arrangement.")
+_RESILIENCE = AnswerSchema(
+    "Resilience",
+    "Whether the rest of the cloud has room for what each root holds.",
+    (
+        "1.0",
+        members(
+            {
+                "survives": described(COUNT, "How many roots may be lost, one at a time."),
+                "of": described(COUNT, "How many roots there are."),
+                "exact": _EXACT,
+                "roots": described(
+                    list_of(
+                        members(
+                            {
+                                "root": PROVIDER_REFERENCE,
+                                "fits": {"type": "boolean"},
+                                "exact": _EXACT,
+                                "consumers": described(COUNT, "How many consumers would move."),
+                                "text": SENTENCE,
+                            }
+                        )
+                    ),
+                    "The roots whose consumers do not fit elsewhere.",
+                ),
+                "next": NEXT,
+            }
+        ),
+    ),
+    example=(
+        "1.0",
+        {
+            "survives": 11,
+            "of": 12,
+            "exact": True,
+            "roots": [
+                {
+                    "root": EXAMPLE_HOST,
+                    "fits": False,
+                    "exact": True,
+                    "consumers": 9,
+                    "text": "What 9 consumers hold from host-1 does not fit elsewhere.",
+                }
+            ],
+            "next": None,
+        },
+    ),
+)
 
 
 def show(services: Services, request: Request) -> Response:
     """For each root, whether what it holds would fit on the rest; those that would not."""
-    parameters = split_parameters(request, _PARAMETERS)
-    refuse_rest(parameters, _PARAMETERS)
+    parameters = split_parameters(request, _OWN.names)
+    refuse_rest(parameters, _OWN.names)
     lose = parameters.own.get("lose", "1")
     if lose != "1":
         raise bad_parameter(
@@ -75,3 +138,23 @@ def _shown(root: LostRoot, names: dict[str, str], vocabulary: Vocabulary) -> dic
         "consumers": root.consumers,
         "text": loss_sentence(root, name, vocabulary),
     }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/roost/resilience",
+        show,
+        rule="roost:resilience:show",
+        id="show_resilience",
+        tag=QUESTIONS,
+        summary="Look which roots may be lost",
+        text=(
+            "For each root: whether what its consumers hold there would fit on the rest. Consumers "
+            "move whole, and what they hold elsewhere stays."
+        ),
+        successes={200: Success("The roots that may not be lost.", _RESILIENCE)},
+        refusals={400: "A parameter is unknown or has a bad value."},
+        queries=(_OWN,),
+    ),
+)

@@ -8,7 +8,11 @@ from typing import Any
 
 import orjson
 
+from roost.api.candidates.schemas import EXAMPLE, FIRST, newest_candidates
 from roost.api.errors import HttpError
+from roost.api.extensions.capacity import CAPACITY
+from roost.api.extensions.explain import EXPLANATION
+from roost.api.extensions.parameters import QUESTIONS
 from roost.api.extensions.question_turn import (
     enter_if_large,
     forest_aside,
@@ -16,10 +20,21 @@ from roost.api.extensions.question_turn import (
     question_turn,
 )
 from roost.api.extensions.whatif_answers import Side, WhatIfAnswers, side_text
-from roost.api.extensions.whatif_body import WhatIf, naming, parse_whatif
+from roost.api.extensions.whatif_body import BODY, WhatIf, naming, parse_whatif
+from roost.api.json_schemas import (
+    EXAMPLE_HOST,
+    PROVIDER_REFERENCE,
+    SENTENCE,
+    STRING,
+    AnswerSchema,
+    described,
+    flag,
+    list_of,
+    members,
+)
 from roost.api.requests import Request
 from roost.api.responses import Response
-from roost.api.schemas.whatif import FIRST
+from roost.api.routing import Route, Success
 from roost.api.services import Services
 from roost.model.changes import Change, ClaimCandidate
 from roost.search.candidate_order import CandidateOrder
@@ -37,6 +52,68 @@ from roost.service.whatif_facts import NO_FACTS, ChangeFacts, read_facts
 _FEW_CHANGES = 10
 # How often the facts may change while the replica looks. Each attempt takes milliseconds.
 _ATTEMPTS = 5
+
+_TRUNCATED = {"truncated": flag("Whether there are more candidates.")}
+
+_SIDE = AnswerSchema(
+    "WhatIfSide",
+    "The answer to one question: like that of the route which asks it directly.",
+    ("1.0", {"anyOf": [newest_candidates(_TRUNCATED), CAPACITY, EXPLANATION]}),
+)
+
+_OUTCOME = members(
+    {
+        "change": described(STRING, "The kind of the change."),
+        "applied": flag("False if a claim found no candidate."),
+        "text": SENTENCE,
+    },
+    {
+        "provider": PROVIDER_REFERENCE,
+        "root": PROVIDER_REFERENCE,
+        "roots": list_of(PROVIDER_REFERENCE),
+        "made_up": flag("Whether the roots exist in no database."),
+        "consumer": STRING,
+        "allocations": {"type": "object", "description": "What a claim takes, by provider."},
+        "mappings": {"type": "object", "description": "The providers of each request group."},
+    },
+)
+
+_WHATIF = AnswerSchema(
+    "WhatIf",
+    "What became of each change, and the answer to each question before and after all changes.",
+    (
+        "1.0",
+        members(
+            {
+                "changes": list_of(_OUTCOME),
+                "answers": list_of(members({"before": _SIDE, "after": _SIDE})),
+            }
+        ),
+    ),
+    example=(
+        "1.0",
+        {
+            "changes": [
+                {
+                    "change": "drain",
+                    "applied": True,
+                    "text": "host-1 is drained: 3 inventories take no further allocation.",
+                    "provider": EXAMPLE_HOST,
+                }
+            ],
+            "answers": [
+                {
+                    "before": {**EXAMPLE, "truncated": False},
+                    "after": {
+                        "allocation_requests": [],
+                        "provider_summaries": {},
+                        "truncated": False,
+                    },
+                }
+            ],
+        },
+    ),
+)
 
 
 def ask(services: Services, request: Request) -> Response:
@@ -140,3 +217,28 @@ def _shown(outcome: ChangeOutcome, names: Mapping[str, str]) -> Mapping[str, Any
         uuid = details["root"]["uuid"]
         details["root"] = {"uuid": uuid, "name": names.get(uuid, uuid)}
     return {"change": outcome.change, "applied": outcome.applied, "text": outcome.text, **details}
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/roost/whatif",
+        ask,
+        rule="roost:whatif:ask",
+        only_asks=True,
+        id="ask_whatif",
+        tag=QUESTIONS,
+        summary="Ask before and after changes",
+        text=(
+            "Answers each question in the present state and after all changes, in their order. The "
+            "service writes nothing."
+        ),
+        successes={200: Success("The answers.", _WHATIF)},
+        refusals={
+            400: "The body does not fit the schema, or a change or question makes no sense.",
+            404: "A change names an unknown provider or consumer.",
+            409: "The providers or consumers of the changes change all the time.",
+        },
+        body=BODY,
+    ),
+)

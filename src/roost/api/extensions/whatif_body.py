@@ -7,10 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from roost.api.candidates.schemas import FIRST, ORDERS
 from roost.api.errors import HttpError
 from roost.api.extensions.parameters import parse_query_text
-from roost.api.schemas import whatif as schemas
-from roost.api.schemas.inventories import FIELDS
+from roost.api.handlers.inventories import FIELDS
+from roost.api.json_schemas import (
+    CLASS_NAME,
+    EXAMPLE_PROVIDER,
+    UUID,
+    Document,
+    integer,
+    list_of,
+    record,
+    text,
+)
+from roost.api.microversions import MIN_VERSION
+from roost.api.routing import JsonBody
 from roost.api.validation import parse_json
 from roost.model.candidates import CandidateQuery
 from roost.model.changes import (
@@ -26,6 +38,58 @@ from roost.model.changes import (
 from roost.model.limits import Limits
 from roost.search.ranking import RankingKind
 from roost.service.errors import ErrorCode, naming_place
+
+_CHANGES_MAX = 100
+_QUESTIONS_MAX = 20
+# The trees that one change adds.
+_COUNT_MAX = 1000
+_TRAITS_MAX = 1000
+
+# A name has at most 200 characters in the tables.
+_PROVIDER = text(minimum=1, maximum=200)
+_QUERY = text(maximum=64 * 1024)
+_TRAIT = text(r"^[A-Z0-9_]+$", minimum=1, maximum=255)
+_TRAITS = list_of(_TRAIT, unique=True) | {"maxItems": _TRAITS_MAX}
+
+
+def _one_of(properties: Document) -> Document:
+    """An object with exactly one of these members, which says what it is."""
+    return record({}, properties) | {"minProperties": 1, "maxProperties": 1}
+
+
+_CHANGE = _one_of(
+    {
+        "drain": _PROVIDER,
+        "remove": _PROVIDER,
+        "inventory": record({"provider": _PROVIDER, "resource_class": text(CLASS_NAME)}, FIELDS)
+        | {"minProperties": 3},
+        "traits": record({"provider": _PROVIDER}, {"add": _TRAITS, "remove": _TRAITS}),
+        "add": record(
+            {"like": _PROVIDER}, {"count": integer(1, _COUNT_MAX), "empty": {"type": "boolean"}}
+        ),
+        "claim": record(
+            {"query": _QUERY}, {"order": {"enum": list(ORDERS)}, "seed": integer(0, 2**32 - 1)}
+        ),
+        "release": UUID,
+    }
+)
+_QUESTION = _one_of({"candidates": _QUERY, "capacity": _QUERY, "explain": _QUERY})
+
+BODY = JsonBody(
+    "WhatIfQuestion",
+    "Changes and questions. A query is a query string of `GET /allocation_candidates`.",
+    (
+        "1.0",
+        record(
+            {"ask": list_of(_QUESTION, minimum=1) | {"maxItems": _QUESTIONS_MAX}},
+            {"changes": list_of(_CHANGE) | {"maxItems": _CHANGES_MAX}},
+        ),
+        {
+            "changes": [{"drain": EXAMPLE_PROVIDER}],
+            "ask": [{"candidates": "resources=VCPU:4,MEMORY_MB:8192"}],
+        },
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +118,9 @@ def parse_whatif(body: bytes, limits: Limits) -> WhatIf:
             changes.append(_parse_change(change, limits))
     questions: list[AskedQuestion] = []
     for position, question in enumerate(value["ask"]):
-        ((kind, text),) = question.items()
+        ((kind, query),) = question.items()
         with naming(f"ask[{position}]"):
-            questions.append(AskedQuestion(kind, parse_query_text(text, limits)))
+            questions.append(AskedQuestion(kind, parse_query_text(query, limits)))
     return WhatIf(changes, questions)
 
 
@@ -75,7 +139,7 @@ def _valid(body: bytes) -> Mapping[str, Any]:
     try:
         value = parse_json(body)
         _check_lengths(value)
-        problem = schemas.ASK.placed_problem(value)
+        problem = BODY.schemas.at(MIN_VERSION).placed_problem(value)
     except RecursionError:
         # Valid bodies have a few levels.
         problem = "it is nested too deeply"
@@ -89,7 +153,7 @@ def _check_lengths(value: Any) -> None:
     """400 for a list that is too long. The sentence of the schema would repeat the list."""
     if not isinstance(value, dict):
         return
-    for name, most in (("changes", schemas.CHANGES_MAX), ("ask", schemas.QUESTIONS_MAX)):
+    for name, most in (("changes", _CHANGES_MAX), ("ask", _QUESTIONS_MAX)):
         sent = value.get(name)
         if isinstance(sent, list) and len(sent) > most:
             raise _refused(
@@ -101,7 +165,7 @@ def _parse_change(change: Mapping[str, Any], limits: Limits) -> Change:
     ((kind, value),) = change.items()
     if kind == "claim":
         query = parse_query_text(value["query"], limits)
-        order = value.get("order", schemas.FIRST)
+        order = value.get("order", FIRST)
         if "seed" in value and order != RankingKind.RANDOM:
             raise _refused("seed belongs to the order random. Leave seed out, or send this order.")
         return ClaimCandidate(query, order, value.get("seed", 0))

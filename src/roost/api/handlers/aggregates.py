@@ -3,13 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from roost.api.json_schemas import (
+    EXAMPLE_AGGREGATE,
+    GENERATION,
+    INTEGER,
+    STRING,
+    UUID,
+    AnswerSchema,
+    growing,
+    list_of,
+    record,
+)
+from roost.api.microversions import Microversion
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response, now, with_cache_headers
-from roost.api.schemas import associations as schemas
+from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
-from roost.api.validation import check_provider_members, parse_body
 from roost.service import aggregates, providers
+
+
+def _sent(body: Any) -> list[str]:
+    """The uuids of a body: all of it before 1.19."""
+    return body if isinstance(body, list) else body["aggregates"]
+
+
+_UUIDS = list_of(UUID, unique=True)
+_EXAMPLE = [EXAMPLE_AGGREGATE]
+
+_NEW = JsonBody(
+    "NewAggregates",
+    "The uuids of the aggregates; from 1.19 on also the generation of the provider.",
+    ("1.1", _UUIDS, _EXAMPLE),
+    (
+        "1.19",
+        record({"aggregates": _UUIDS, "resource_provider_generation": INTEGER}),
+        {"aggregates": _EXAMPLE, "resource_provider_generation": 3},
+    ),
+    limits=(BodyLimit("max_provider_members", "aggregates", lambda body: len(_sent(body))),),
+)
+_ANSWER = AnswerSchema(
+    "ProviderAggregates",
+    "The uuids of the aggregates of a provider; from 1.19 on also its generation.",
+    *growing(
+        ("1.1", {"aggregates": list_of(STRING)}, {}),
+        ("1.19", {"resource_provider_generation": GENERATION}, {}),
+    ),
+    example=("1.19", {"aggregates": _EXAMPLE, "resource_provider_generation": 4}),
+)
 
 
 def _response(request: Request, uuids: Sequence[str], generation: int) -> Response:
@@ -29,13 +71,49 @@ def replace(services: Services, request: Request) -> Response:
     """Replace the aggregates of the provider."""
     uuid = request.parameters["uuid"]
     services.read(providers.get_provider, uuid)
-    body = parse_body(request.body(), schemas.AGGREGATES.at(request.version))
-    if request.at_least(1, 19):
-        wanted, generation = body["aggregates"], body["resource_provider_generation"]
-    else:
-        wanted, generation = body, None
-    check_provider_members(services.settings.limits, len(wanted), "aggregates")
+    body = _NEW.parse(request)
+    wanted = _sent(body)
+    generation = body["resource_provider_generation"] if request.at_least(1, 19) else None
     new_generation = services.write(
         request, aggregates.replace_aggregates, uuid, wanted, generation
     )
     return _response(request, wanted, new_generation)
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/resource_providers/{uuid}/aggregates",
+        list_all,
+        rule="placement:resource_providers:aggregates:list",
+        since=Microversion(1, 1),
+        media_first=True,
+        id="list_provider_aggregates",
+        tag="Aggregates",
+        summary="List the aggregates of a provider",
+        text="The aggregates of which the provider is a member.",
+        successes={200: Success("The aggregates.", _ANSWER, CACHED)},
+        refusals={404: UNKNOWN_PROVIDER},
+    ),
+    Route(
+        "PUT",
+        "/resource_providers/{uuid}/aggregates",
+        replace,
+        rule="placement:resource_providers:aggregates:update",
+        since=Microversion(1, 1),
+        media_first=True,
+        id="replace_provider_aggregates",
+        tag="Aggregates",
+        summary="Replace the aggregates of a provider",
+        text=(
+            "Replaces all aggregates of the provider. An aggregate exists once a provider names "
+            "it. From 1.19 on the generation of the provider must match."
+        ),
+        successes={200: Success("The aggregates.", _ANSWER, CACHED)},
+        refusals={
+            404: UNKNOWN_PROVIDER,
+            409: "The generation is not that of the provider: read again.",
+        },
+        body=_NEW,
+    ),
+)

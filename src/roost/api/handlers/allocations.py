@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ParamSpec
+from operator import itemgetter
+from typing import Any, ParamSpec, cast
 
 import orjson
 
 from roost.api.errors import HttpError
-from roost.api.handlers.inventories import parse_inventory
+from roost.api.handlers.inventories import ALL_INVENTORIES, parse_inventory
+from roost.api.json_schemas import (
+    CLASS_NAME,
+    COUNT,
+    EXAMPLE_CONSUMER,
+    EXAMPLE_PROJECT,
+    EXAMPLE_PROVIDER,
+    EXAMPLE_USER,
+    EXTERNAL_ID,
+    GENERATION,
+    HELD_AMOUNTS,
+    INTEGER,
+    STRING,
+    UUID,
+    UUID_KEY,
+    AnswerSchema,
+    Document,
+    described,
+    growing,
+    integer,
+    list_of,
+    mapping,
+    record,
+    text,
+)
+from roost.api.microversions import Microversion
 from roost.api.requests import Request
 from roost.api.responses import (
     Response,
@@ -17,10 +43,9 @@ from roost.api.responses import (
     now,
     with_cache_headers,
 )
-from roost.api.schemas import allocations as schemas
+from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
 from roost.api.streaming import AT_ONCE_MAX, pages, streamed_members, streamed_response
-from roost.api.validation import check_allocations, check_provider_members, parse_body
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import CLAIMS, CONFLICTS
 from roost.model.consumers import (
@@ -40,6 +65,197 @@ from roost.store.errors import Contention
 P = ParamSpec("P")
 
 _CLAIMED, _RELEASED = ("claimed",), ("released",)
+_resources_of = itemgetter("resources")
+
+# What clients send.
+
+_RESOURCES = mapping(CLASS_NAME, integer(1), minimum=1)
+_LIST = list_of(
+    record({"resource_provider": record({"uuid": UUID}), "resources": _RESOURCES}), minimum=1
+)
+_BY_PROVIDER = mapping(UUID_KEY, record({"resources": _RESOURCES}, {"generation": INTEGER}))
+_OWNER = {"project_id": EXTERNAL_ID, "user_id": EXTERNAL_ID}
+# The mappings of a candidate: clients may send them back, and they have no effect.
+_MAPPINGS: Document = {
+    "type": "object",
+    "minProperties": 1,
+    "patternProperties": {"[a-zA-Z0-9_-]": list_of(UUID, minimum=1)},
+}
+_HELD_EXAMPLE = {"resources": {"VCPU": 2, "MEMORY_MB": 4096}}
+_OWNER_EXAMPLE = {"project_id": EXAMPLE_PROJECT, "user_id": EXAMPLE_USER}
+_LIST_EXAMPLE = {
+    "allocations": [{"resource_provider": {"uuid": EXAMPLE_PROVIDER}, **_HELD_EXAMPLE}]
+}
+_EXAMPLE_1_12: Document = {"allocations": {EXAMPLE_PROVIDER: _HELD_EXAMPLE}, **_OWNER_EXAMPLE}
+_EXAMPLE_1_28 = _EXAMPLE_1_12 | {"consumer_generation": None}
+_EXAMPLE_1_34 = _EXAMPLE_1_28 | {"mappings": {"": [EXAMPLE_PROVIDER]}}
+_EXAMPLE_1_38 = _EXAMPLE_1_34 | {"consumer_type": "INSTANCE"}
+
+
+def _by_provider(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a consumer is to hold. Before 1.12 there is a list: the last entry of each counts."""
+    sent = body["allocations"]
+    if isinstance(sent, list):
+        return {entry["resource_provider"]["uuid"]: entry for entry in sent}
+    return cast("Mapping[str, Any]", sent)
+
+
+def _count_one(body: Mapping[str, Any]) -> int:
+    """The allocations of a consumer. An emptied consumer counts as one."""
+    return sum(map(len, map(_resources_of, _by_provider(body).values()))) or 1
+
+
+def _count_several(bodies: Mapping[str, Any]) -> int:
+    """The allocations of several consumers. The last of two spellings of one uuid counts."""
+    by_uuid = {uuid.replace("-", "").lower(): body for uuid, body in bodies.items()}
+    return sum(map(_count_one, by_uuid.values()))
+
+
+def _count_inventories(body: Mapping[str, Any]) -> int:
+    """The inventories of a reshape. A provider that loses all of them counts as one."""
+    return sum(len(new["inventories"]) or 1 for new in body["inventories"].values())
+
+
+# The allocations of one consumer, by provider: version, schema, example.
+_FIRST_FORM, *_NEWER_FORMS = (
+    (since, document, example)
+    for (since, document), example in zip(
+        growing(
+            ("1.13", {"allocations": _BY_PROVIDER} | _OWNER, {}),
+            ("1.28", {"consumer_generation": {"type": ["integer", "null"]}}, {}),
+            ("1.34", {}, {"mappings": _MAPPINGS}),
+            ("1.38", {"consumer_type": text(CLASS_NAME, minimum=1, maximum=255)}, {}),
+        ),
+        (_EXAMPLE_1_12, _EXAMPLE_1_28, _EXAMPLE_1_34, _EXAMPLE_1_38),
+        strict=True,
+    )
+)
+
+_ONE = JsonBody(
+    "Allocations",
+    "The new allocations of the consumer.",
+    ("1.0", record({"allocations": _LIST}), _LIST_EXAMPLE),
+    ("1.8", record({"allocations": _LIST} | _OWNER), _LIST_EXAMPLE | _OWNER_EXAMPLE),
+    (
+        "1.12",
+        record({"allocations": _BY_PROVIDER | {"minProperties": 1}} | _OWNER),
+        _EXAMPLE_1_12,
+    ),
+    *_NEWER_FORMS,
+    limits=(BodyLimit("max_allocations", "allocations", _count_one),),
+)
+_SEVERAL = JsonBody(
+    "AllocationsOfSeveral",
+    "The new allocations, by the uuid of the consumer.",
+    *(
+        (since, mapping(UUID_KEY, document, minimum=1), {EXAMPLE_CONSUMER: example})
+        for since, document, example in (_FIRST_FORM, *_NEWER_FORMS)
+    ),
+    limits=(BodyLimit("max_allocations", "allocations", _count_several),),
+)
+_INVENTORIES_EXAMPLE = {
+    EXAMPLE_PROVIDER: {
+        "resource_provider_generation": 3,
+        "inventories": {"VCPU": {"total": 16}},
+    }
+}
+_RESHAPE = JsonBody(
+    "Reshape",
+    "The inventories of providers and the allocations of consumers.",
+    *(
+        (
+            since,
+            record(
+                {
+                    "inventories": mapping(UUID_KEY, ALL_INVENTORIES, minimum=1),
+                    "allocations": mapping(UUID_KEY, document),
+                }
+            ),
+            {"inventories": _INVENTORIES_EXAMPLE, "allocations": {EXAMPLE_CONSUMER: example}},
+        )
+        for since, document, example in _NEWER_FORMS
+    ),
+    limits=(
+        BodyLimit("max_provider_members", "inventories", _count_inventories),
+        BodyLimit(
+            "max_allocations", "allocations", lambda body: _count_several(body["allocations"])
+        ),
+    ),
+)
+
+# What the service answers.
+
+_CONSUMER = AnswerSchema(
+    "ConsumerAllocations",
+    "The allocations of a consumer. A consumer without allocations has no other member.",
+    *growing(
+        (
+            "1.0",
+            {
+                "allocations": {
+                    "type": "object",
+                    "description": "What the consumer holds, by the uuid of the provider.",
+                    "additionalProperties": record(
+                        {"generation": GENERATION, "resources": HELD_AMOUNTS}
+                    ),
+                }
+            },
+            {},
+        ),
+        ("1.12", {}, {"project_id": STRING, "user_id": STRING}),
+        (
+            "1.28",
+            {},
+            {
+                "consumer_generation": described(
+                    INTEGER, "Counts the changes of the consumer. Send it back with the next write."
+                )
+            },
+        ),
+        (
+            "1.38",
+            {},
+            {"consumer_type": described(STRING, "`unknown` if the consumer has no type.")},
+        ),
+    ),
+    example=(
+        "1.38",
+        {
+            "allocations": {EXAMPLE_PROVIDER: {"generation": 3, **_HELD_EXAMPLE}},
+            **_OWNER_EXAMPLE,
+            "consumer_generation": 1,
+            "consumer_type": "INSTANCE",
+        },
+    ),
+)
+
+
+def _provider_allocations(consumer: Document) -> Document:
+    return record(
+        {
+            "allocations": {"type": "object", "additionalProperties": consumer},
+            "resource_provider_generation": GENERATION,
+        }
+    )
+
+
+_OF_PROVIDER = AnswerSchema(
+    "ProviderAllocations",
+    "What each consumer holds of the provider, by the uuid of the consumer.",
+    *(
+        (since, _provider_allocations(consumer))
+        for since, consumer in growing(
+            ("1.0", {"resources": HELD_AMOUNTS}, {}), ("1.28", {"consumer_generation": COUNT}, {})
+        )
+    ),
+    example=(
+        "1.28",
+        {
+            "allocations": {EXAMPLE_CONSUMER: {"resources": {"VCPU": 2}, "consumer_generation": 1}},
+            "resource_provider_generation": 3,
+        },
+    ),
+)
 
 
 def show(services: Services, request: Request) -> Response:
@@ -107,9 +323,8 @@ def _streamed(services: Services, request: Request, found: ProviderAllocations) 
 def replace(services: Services, request: Request) -> Response:
     """Replace the allocations of one consumer."""
     consumer = _consumer(request.parameters["consumer"])
-    body = parse_body(request.body(), schemas.PUT.at(request.version))
+    body = _ONE.parse(request)
     claim = _claim(services.settings, consumer, body)
-    check_allocations(services.settings.limits, claim.count)
     _write(services, request, claims.claim_for_one, claim)
     _count([claim])
     return no_content()
@@ -117,7 +332,7 @@ def replace(services: Services, request: Request) -> Response:
 
 def replace_several(services: Services, request: Request) -> Response:
     """Replace the allocations of several consumers in one transaction."""
-    body = parse_body(request.body(), schemas.POST.at(request.version))
+    body = _SEVERAL.parse(request)
     found = _claims(services.settings, body)
     _write(services, request, claims.claim_for_several, found)
     _count(found)
@@ -133,19 +348,15 @@ def delete(services: Services, request: Request) -> Response:
 
 def reshape_providers(services: Services, request: Request) -> Response:
     """Replace inventories and allocations in one transaction."""
-    body = parse_body(request.body(), schemas.RESHAPE.at(request.version))
-    # A provider that loses all its inventories counts as one inventory.
-    count = sum(len(record["inventories"]) or 1 for record in body["inventories"].values())
-    check_provider_members(services.settings.limits, count, "inventories")
+    body = _RESHAPE.parse(request)
     wanted = {
         uuid: NewInventories(
-            generation=record["resource_provider_generation"],
+            generation=new["resource_provider_generation"],
             inventories=[
-                parse_inventory(name, inventory)
-                for name, inventory in record["inventories"].items()
+                parse_inventory(name, inventory) for name, inventory in new["inventories"].items()
             ],
         )
-        for uuid, record in body["inventories"].items()
+        for uuid, new in body["inventories"].items()
     }
     moved = _claims(services.settings, body["allocations"])
     services.write(request, reshape, wanted, moved)
@@ -187,26 +398,126 @@ def _consumer(text: str) -> str:
 def _claims(settings: Settings, body: Mapping[str, Any]) -> list[Claim]:
     """The claims of several consumers. The last of two spellings of one uuid counts."""
     found = {}
-    for key, record in body.items():
+    for key, one in body.items():
         consumer = _consumer(key)
-        found[consumer] = _claim(settings, consumer, record)
-    check_allocations(settings.limits, sum(claim.count for claim in found.values()))
+        found[consumer] = _claim(settings, consumer, one)
     return list(found.values())
 
 
 def _claim(settings: Settings, consumer: str, body: Mapping[str, Any]) -> Claim:
-    entries = body["allocations"]
-    if isinstance(entries, list):
-        # Before 1.12 there is a list. The last entry of a provider counts.
-        entries = {entry["resource_provider"]["uuid"]: entry for entry in entries}
     return Claim(
         consumer=consumer,
         allocations={
             uuid: {name: int(amount) for name, amount in entry["resources"].items()}
-            for uuid, entry in entries.items()
+            for uuid, entry in _by_provider(body).items()
         },
         project=body.get("project_id", settings.incomplete_project),
         user=body.get("user_id", settings.incomplete_user),
         generation=body.get("consumer_generation", ANY_GENERATION),
         consumer_type=body.get("consumer_type"),
     )
+
+
+_TAG = "Allocations"
+_BAD = "The body does not fit the schema, or a provider or resource class does not exist."
+_NO_ROOM = (
+    "A provider has no room or no such inventory, or the consumer generation is another. Or other "
+    "requests changed the same providers too often."
+)
+
+ROUTES = (
+    Route(
+        "GET",
+        "/resource_providers/{uuid}/allocations",
+        list_for_provider,
+        rule="placement:resource_providers:allocations:list",
+        id="list_provider_allocations",
+        tag="Resource providers",
+        summary="List the consumers of a provider",
+        text="The allocations of the provider, by consumer.",
+        successes={200: Success("The allocations.", _OF_PROVIDER, CACHED)},
+        refusals={404: UNKNOWN_PROVIDER},
+    ),
+    Route(
+        "POST",
+        "/allocations",
+        replace_several,
+        rule="placement:allocations:manage",
+        since=Microversion(1, 13),
+        id="replace_allocations_of_several",
+        tag=_TAG,
+        summary="Replace the allocations of several consumers",
+        text=(
+            "Replaces the allocations of all named consumers, all or none. An empty `allocations` "
+            "releases what a consumer holds."
+        ),
+        successes={204: Success("All consumers hold what the request says.")},
+        refusals={400: _BAD, 409: _NO_ROOM},
+        body=_SEVERAL,
+    ),
+    Route(
+        "GET",
+        "/allocations/{consumer}",
+        show,
+        rule="placement:allocations:list",
+        id="show_allocations",
+        tag=_TAG,
+        summary="Show the allocations of a consumer",
+        text="What a consumer holds. An unknown consumer holds nothing: there is no 404.",
+        successes={200: Success("The allocations.", _CONSUMER, CACHED)},
+    ),
+    Route(
+        "PUT",
+        "/allocations/{consumer}",
+        replace,
+        rule="placement:allocations:update",
+        id="replace_allocations",
+        tag=_TAG,
+        summary="Claim: replace the allocations of a consumer",
+        text=(
+            "Replaces everything that the consumer holds, all or nothing. From 1.28 on "
+            "`consumer_generation` must match; null means a new consumer. From 1.28 on an empty "
+            "`allocations` releases everything."
+        ),
+        successes={204: Success("The consumer holds what the request says.")},
+        refusals={400: _BAD, 409: _NO_ROOM},
+        body=_ONE,
+    ),
+    Route(
+        "DELETE",
+        "/allocations/{consumer}",
+        delete,
+        rule="placement:allocations:delete",
+        id="delete_allocations",
+        tag=_TAG,
+        summary="Release the allocations of a consumer",
+        text="Releases everything that the consumer holds, whatever its generation is.",
+        successes={204: Success("The consumer holds nothing.")},
+        refusals={
+            404: "The consumer holds nothing.",
+            409: "Other requests changed the same consumer.",
+        },
+    ),
+    Route(
+        "POST",
+        "/reshaper",
+        reshape_providers,
+        rule="placement:reshaper:reshape",
+        rule_default="rule:service_api",
+        since=Microversion(1, 30),
+        id="reshape",
+        tag=_TAG,
+        summary="Replace inventories and allocations together",
+        text=(
+            "Gives the named providers exactly these inventories and the named consumers exactly "
+            "these allocations, as one change. So inventory moves together with what consumers "
+            "hold of it."
+        ),
+        successes={204: Success("The change is made.")},
+        refusals={
+            400: _BAD,
+            409: f"{_NO_ROOM} Or a generation of a provider is another, or an inventory is in use.",
+        },
+        body=_RESHAPE,
+    ),
+)

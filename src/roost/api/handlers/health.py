@@ -3,12 +3,52 @@
 from __future__ import annotations
 
 import roost
+from roost.api.json_schemas import SENTENCE, STRING, AnswerSchema, choice, members
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
+from roost.api.routing import Route, Success
 from roost.api.services import Services
 
 _ALIVE = {"status": "alive", "version": roost.__version__}
 _NOT_CACHED = ("cache-control", "no-store")
+
+_HEALTH = AnswerSchema(
+    "Health",
+    "The process answers.",
+    ("1.0", members({"status": choice("alive"), "version": STRING})),
+    example=("1.0", {"status": "alive", "version": "0.1.0"}),
+)
+_READINESS = AnswerSchema(
+    "Readiness",
+    "Whether the process can answer requests, and each check up to the first that failed.",
+    (
+        "1.0",
+        members(
+            {
+                "status": choice("ready", "not ready"),
+                "version": STRING,
+                "checks": {
+                    "type": "object",
+                    "additionalProperties": members(
+                        {
+                            "ok": {"type": "boolean"},
+                            "text": SENTENCE,
+                            "seconds": {"type": "number"},
+                        }
+                    ),
+                },
+            }
+        ),
+    ),
+    example=(
+        "1.0",
+        {
+            "status": "ready",
+            "version": "0.1.0",
+            "checks": {"database": {"ok": True, "text": "It answers.", "seconds": 0.0004}},
+        },
+    ),
+)
 
 
 def alive(_services: Services, _request: Request) -> Response:
@@ -34,3 +74,37 @@ def ready(services: Services, request: Request) -> Response:
 def _fresh(response: Response) -> Response:
     response.headers.append(_NOT_CACHED)
     return response
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/healthz",
+        alive,
+        rule=None,
+        is_probe=True,
+        id="show_health",
+        tag="Operating",
+        summary="Look whether the process lives",
+        text="The process answers, without a look at the database.",
+        successes={200: Success("The process lives.", _HEALTH)},
+    ),
+    Route(
+        "GET",
+        "/readyz",
+        ready,
+        rule=None,
+        is_probe=True,
+        id="show_readiness",
+        tag="Operating",
+        summary="Look whether the process can answer requests",
+        text=(
+            "Checks the database, its schema and the forest. All clients of a second share one "
+            "answer."
+        ),
+        successes={
+            200: Success("The process can answer requests.", _READINESS),
+            503: Success("The process cannot answer requests now.", _READINESS),
+        },
+    ),
+)

@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from roost.api.json_schemas import (
+    AMOUNTS,
+    CLASS_NAME,
+    GENERATION,
+    INTEGER,
+    AnswerSchema,
+    Document,
+    described,
+    integer,
+    mapping,
+    record,
+    text,
+)
+from roost.api.microversions import Microversion
 from roost.api.requests import Request
 from roost.api.responses import (
     Response,
@@ -15,14 +29,104 @@ from roost.api.responses import (
     with_cache_headers,
     with_location,
 )
-from roost.api.schemas import inventories as schemas
+from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
-from roost.api.validation import check_provider_members, parse_body
-from roost.model.inventory import Inventory
+from roost.model.inventory import INTEGER_MAX, RATIO_MAX, Inventory
 from roost.service import inventories, providers
 from roost.service.inventories import ProviderInventories
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
+
+_TOTAL = {"total": integer(1, INTEGER_MAX)}
+_OTHERS: Document = {
+    "reserved": integer(0, INTEGER_MAX),
+    "min_unit": integer(1, INTEGER_MAX),
+    "max_unit": integer(1, INTEGER_MAX),
+    "step_size": integer(1, INTEGER_MAX),
+    "allocation_ratio": {"type": "number", "maximum": RATIO_MAX, "minimum": -RATIO_MAX},
+}
+# Every field of an inventory.
+FIELDS = _TOTAL | _OTHERS
+_SENT_GENERATION = {"resource_provider_generation": INTEGER}
+# A reshape has one of these for each provider.
+ALL_INVENTORIES = record(
+    _SENT_GENERATION
+    | {"inventories": mapping(CLASS_NAME, record(_TOTAL, _OTHERS | _SENT_GENERATION))}
+)
+_SENT = {"total": 16, "reserved": 2, "max_unit": 16, "allocation_ratio": 4.0}
+
+_NEW = JsonBody(
+    "NewInventory",
+    "The new inventory. Fields that are left out get their defaults.",
+    (
+        "1.0",
+        record({"resource_class": text(CLASS_NAME)} | _TOTAL, _OTHERS | _SENT_GENERATION),
+        {"resource_class": "VCPU", **_SENT},
+    ),
+)
+_NEW_ONES = JsonBody(
+    "NewInventories",
+    "All inventories, by resource class, and the generation of the provider.",
+    ("1.0", ALL_INVENTORIES, {"resource_provider_generation": 3, "inventories": {"VCPU": _SENT}}),
+    limits=(
+        BodyLimit("max_provider_members", "inventories", lambda body: len(body["inventories"])),
+    ),
+)
+_CHANGED = JsonBody(
+    "ChangedInventory",
+    "The inventory, and the generation of the provider.",
+    (
+        "1.0",
+        record(_SENT_GENERATION | _TOTAL, _OTHERS),
+        {"resource_provider_generation": 3, **_SENT},
+    ),
+)
+
+_SHOWN: Document = {
+    "total": described(FIELDS["total"], "What the provider has."),
+    "reserved": described(FIELDS["reserved"], "What no consumer gets."),
+    "min_unit": described(FIELDS["min_unit"], "The least amount of one allocation."),
+    "max_unit": described(FIELDS["max_unit"], "The greatest amount of one allocation."),
+    "step_size": described(FIELDS["step_size"], "Amounts are multiples of this."),
+    "allocation_ratio": {
+        "type": "number",
+        "description": "The capacity is `(total - reserved) * allocation_ratio`.",
+    },
+}
+_EXAMPLE = {
+    "total": 16,
+    "reserved": 2,
+    "min_unit": 1,
+    "max_unit": 16,
+    "step_size": 1,
+    "allocation_ratio": 4.0,
+}
+_INVENTORY = AnswerSchema(
+    "Inventory",
+    "One inventory, with the generation of its provider after the request.",
+    ("1.0", record(_SHOWN | {"resource_provider_generation": GENERATION})),
+    example=("1.0", _EXAMPLE | {"resource_provider_generation": 4}),
+)
+_INVENTORIES = AnswerSchema(
+    "Inventories",
+    "All inventories of a provider by resource class, with its generation after the request.",
+    (
+        "1.0",
+        record(
+            {
+                "resource_provider_generation": GENERATION,
+                "inventories": mapping(CLASS_NAME, record(_SHOWN)),
+            }
+        ),
+    ),
+    example=("1.0", {"resource_provider_generation": 4, "inventories": {"VCPU": _EXAMPLE}}),
+)
+_USAGES = AnswerSchema(
+    "ProviderUsages",
+    "What consumers hold of each resource class of which the provider has inventory.",
+    ("1.0", record({"resource_provider_generation": GENERATION, "usages": AMOUNTS})),
+    example=("1.0", {"resource_provider_generation": 3, "usages": {"VCPU": 6, "DISK_GB": 0}}),
+)
 
 
 def parse_inventory(resource_class: str, body: Mapping[str, Any]) -> Inventory:
@@ -59,10 +163,10 @@ def _one(found: ProviderInventories) -> dict[str, Any]:
     return _representation(inventory) | {"resource_provider_generation": found.generation}
 
 
-def _body(services: Services, request: Request, schema: Any) -> Any:
+def _parsed(services: Services, request: Request, body: JsonBody) -> Any:
     """The body. A missing provider is an error before a wrong body is."""
     services.read(providers.get_provider, request.parameters["uuid"])
-    return parse_body(request.body(), schema.at(request.version))
+    return body.parse(request)
 
 
 def list_all(services: Services, request: Request) -> Response:
@@ -86,7 +190,7 @@ def show(services: Services, request: Request) -> Response:
 def create(services: Services, request: Request) -> Response:
     """Add one inventory."""
     uuid = request.parameters["uuid"]
-    body = _body(services, request, schemas.ADD)
+    body = _parsed(services, request, _NEW)
     name = body["resource_class"]
     found = services.write(
         request,
@@ -101,14 +205,13 @@ def create(services: Services, request: Request) -> Response:
 
 def replace_all(services: Services, request: Request) -> Response:
     """Replace all inventories."""
-    body = _body(services, request, schemas.REPLACE_ALL)
-    check_provider_members(services.settings.limits, len(body["inventories"]), "inventories")
+    body = _parsed(services, request, _NEW_ONES)
     found = services.write(
         request,
         inventories.replace_inventories,
         request.parameters["uuid"],
         body["resource_provider_generation"],
-        [parse_inventory(name, record) for name, record in body["inventories"].items()],
+        [parse_inventory(name, sent) for name, sent in body["inventories"].items()],
         may_reserve_all=request.at_least(1, 26),
     )
     return with_cache_headers(json_response(_all(found)), request, now())
@@ -116,7 +219,7 @@ def replace_all(services: Services, request: Request) -> Response:
 
 def replace_one(services: Services, request: Request) -> Response:
     """Change one inventory."""
-    body = _body(services, request, schemas.REPLACE_ONE)
+    body = _parsed(services, request, _CHANGED)
     found = services.write(
         request,
         inventories.replace_inventory,
@@ -150,3 +253,137 @@ def usages(services: Services, request: Request) -> Response:
     generation, used = services.read(inventories.list_provider_usages, request.parameters["uuid"])
     body = {"resource_provider_generation": generation, "usages": used}
     return with_cache_headers(json_response(body), request, now())
+
+
+_TAG = "Inventories"
+_OUTDATED = (
+    "The generation is not that of the provider, or another request changed the provider at the "
+    "same time: read again."
+)
+_BAD = "The body does not fit the schema, the class does not exist, or no capacity is left."
+_NONE = "No provider has this uuid, or the provider has no inventory of the class."
+
+ROUTES = (
+    Route(
+        "GET",
+        "/resource_providers/{uuid}/inventories",
+        list_all,
+        rule="placement:resource_providers:inventories:list",
+        id="list_inventories",
+        tag=_TAG,
+        summary="List inventories",
+        text="All inventories of the provider.",
+        successes={200: Success("The inventories.", _INVENTORIES, CACHED)},
+        refusals={404: UNKNOWN_PROVIDER},
+    ),
+    Route(
+        "POST",
+        "/resource_providers/{uuid}/inventories",
+        create,
+        rule="placement:resource_providers:inventories:create",
+        id="create_inventory",
+        tag=_TAG,
+        summary="Add an inventory",
+        text="Adds the inventory of one resource class.",
+        successes={201: Success("The inventory.", _INVENTORY, ("location", "cached"))},
+        refusals={
+            400: _BAD,
+            404: UNKNOWN_PROVIDER,
+            409: "The provider has an inventory of the class.",
+        },
+        body=_NEW,
+    ),
+    Route(
+        "PUT",
+        "/resource_providers/{uuid}/inventories",
+        replace_all,
+        rule="placement:resource_providers:inventories:update",
+        id="replace_inventories",
+        tag=_TAG,
+        summary="Replace all inventories",
+        text=(
+            "Replaces all inventories of the provider. Fields that are left out get their defaults."
+        ),
+        successes={200: Success("The inventories.", _INVENTORIES, CACHED)},
+        refusals={
+            400: _BAD,
+            404: UNKNOWN_PROVIDER,
+            409: f"{_OUTDATED} Or a consumer holds a class that is to go.",
+        },
+        body=_NEW_ONES,
+    ),
+    Route(
+        "DELETE",
+        "/resource_providers/{uuid}/inventories",
+        delete_all,
+        rule="placement:resource_providers:inventories:delete",
+        since=Microversion(1, 5),
+        unknown_status=405,
+        id="delete_inventories",
+        tag=_TAG,
+        summary="Delete all inventories",
+        text="Deletes all inventories of the provider, of which no consumer holds anything.",
+        successes={204: Success("The inventories are gone.")},
+        refusals={
+            404: UNKNOWN_PROVIDER,
+            405: "The version has no such method: it begins with 1.5.",
+            409: "A consumer holds resources of the provider.",
+        },
+    ),
+    Route(
+        "GET",
+        "/resource_providers/{uuid}/inventories/{resource_class}",
+        show,
+        rule="placement:resource_providers:inventories:show",
+        id="show_inventory",
+        tag=_TAG,
+        summary="Show an inventory",
+        text="The inventory of one resource class.",
+        successes={200: Success("The inventory.", _INVENTORY, CACHED)},
+        refusals={404: _NONE},
+    ),
+    Route(
+        "PUT",
+        "/resource_providers/{uuid}/inventories/{resource_class}",
+        replace_one,
+        rule="placement:resource_providers:inventories:update",
+        id="replace_inventory",
+        tag=_TAG,
+        summary="Replace an inventory",
+        text="Replaces the inventory of one resource class, which must exist.",
+        successes={200: Success("The inventory.", _INVENTORY, CACHED)},
+        refusals={
+            400: f"{_BAD} Or the provider has no inventory of the class.",
+            404: "No provider has this uuid, or no resource class has this name.",
+            409: _OUTDATED,
+        },
+        body=_CHANGED,
+    ),
+    Route(
+        "DELETE",
+        "/resource_providers/{uuid}/inventories/{resource_class}",
+        delete_one,
+        rule="placement:resource_providers:inventories:delete",
+        id="delete_inventory",
+        tag=_TAG,
+        summary="Delete an inventory",
+        text="Deletes the inventory of one resource class.",
+        successes={204: Success("The inventory is gone.")},
+        refusals={
+            404: _NONE,
+            409: "A consumer holds resources of the class.",
+        },
+    ),
+    Route(
+        "GET",
+        "/resource_providers/{uuid}/usages",
+        usages,
+        rule="placement:resource_providers:usages",
+        id="show_provider_usages",
+        tag="Resource providers",
+        summary="Show what is used of a provider",
+        text="The amounts that consumers hold of the provider.",
+        successes={200: Success("The usages.", _USAGES, CACHED)},
+        refusals={404: UNKNOWN_PROVIDER},
+    ),
+)

@@ -9,6 +9,7 @@ import roost
 from roost.api.errors import HttpError
 from roost.api.requests import Request
 from roost.api.responses import Response
+from roost.api.routing import Route, Success
 from roost.api.services import Services
 from roost.configuration.settings import WatchSettings
 from roost.metrics.collecting import counted_families
@@ -95,3 +96,20 @@ def _sum_families(
                 for name, found in by_class.items()
             },
         )
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/metrics",
+        scrape,
+        rule=None,
+        is_probe=True,
+        id="show_metrics",
+        tag="Operating",
+        summary="Show metrics",
+        text="The metrics of all workers, in the text format of Prometheus.",
+        successes={200: Success("The metrics.", media_type=CONTENT_TYPE)},
+        refusals={404: "The operator has turned metrics off."},
+    ),
+)

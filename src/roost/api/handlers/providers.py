@@ -8,8 +8,25 @@ from typing import Any
 
 import orjson
 
+from roost.api.json_schemas import (
+    EXAMPLE_PROVIDER,
+    GENERATION,
+    PARENT,
+    PROVIDER_UUID,
+    STRING,
+    UUID,
+    UUID_OR_NULL,
+    AnswerSchema,
+    Document,
+    choice,
+    described,
+    growing,
+    list_of,
+    record,
+    text,
+)
 from roost.api.microversions import Microversion
-from roost.api.provider_query import parse_provider_query
+from roost.api.provider_query import QUERY, parse_provider_query
 from roost.api.requests import Request
 from roost.api.responses import (
     Response,
@@ -20,10 +37,9 @@ from roost.api.responses import (
     with_cache_headers,
     with_location,
 )
-from roost.api.schemas import providers as schemas
+from roost.api.routing import CACHED, UNKNOWN_PROVIDER, JsonBody, Route, Success
 from roost.api.services import Services
 from roost.api.streaming import AT_ONCE_MAX, pages, streamed_members, streamed_response
-from roost.api.validation import parse_body
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
 from roost.service import providers
@@ -32,11 +48,11 @@ from roost.store.provider_lists import Extent
 
 # The parts of a provider that have links, and the first version of each link.
 _LINKS = (
-    ("inventories", (1, 0)),
-    ("usages", (1, 0)),
-    ("aggregates", (1, 1)),
-    ("traits", (1, 6)),
-    ("allocations", (1, 11)),
+    ("inventories", Microversion(1, 0)),
+    ("usages", Microversion(1, 0)),
+    ("aggregates", Microversion(1, 1)),
+    ("traits", Microversion(1, 6)),
+    ("allocations", Microversion(1, 11)),
 )
 
 # The place of the uuid in the links of a version. No uuid and no path of this service contains it.
@@ -44,6 +60,74 @@ _PLACE = "\0"
 
 # About 256 KB.
 _PIECE_LENGTH = 250
+
+_NAME = text(maximum=200)
+_NEW_EXAMPLE = {"name": "host-1", "uuid": EXAMPLE_PROVIDER}
+_NEW_SCHEMAS = growing(
+    ("1.0", {"name": _NAME}, {"uuid": UUID}),
+    ("1.14", {}, {"parent_provider_uuid": UUID_OR_NULL}),
+)
+_NEW = JsonBody(
+    "NewResourceProvider",
+    "The new provider. Without a uuid the service makes one up.",
+    (*_NEW_SCHEMAS[0], _NEW_EXAMPLE),
+    (*_NEW_SCHEMAS[1], _NEW_EXAMPLE | {"parent_provider_uuid": None}),
+)
+_CHANGED = JsonBody(
+    "ChangedResourceProvider",
+    "The name and, from 1.14 on, the parent of the provider.",
+    ("1.0", record({"name": _NAME}), {"name": "host-1"}),
+    (
+        "1.14",
+        record({"name": _NAME}, {"parent_provider_uuid": UUID_OR_NULL}),
+        {"name": "host-1", "parent_provider_uuid": None},
+    ),
+)
+
+
+def _shape(version: Microversion) -> Document:
+    """A provider with the links of a version."""
+    relations = ["self", *(part for part, since in _LINKS if version >= since)]
+    link = record({"rel": choice(*relations), "href": STRING})
+    return {
+        "uuid": PROVIDER_UUID,
+        "name": STRING,
+        "generation": GENERATION,
+        "links": described(list_of(link), "The paths of the parts of the provider."),
+    }
+
+
+_NESTED = {
+    "parent_provider_uuid": PARENT,
+    "root_provider_uuid": described(STRING, "The root; a root names itself."),
+}
+_EXAMPLE = {
+    "uuid": EXAMPLE_PROVIDER,
+    "name": "host-1",
+    "generation": 3,
+    "links": [
+        {
+            "rel": part or "self",
+            "href": f"/resource_providers/{EXAMPLE_PROVIDER}/{part}".rstrip("/"),
+        }
+        for part in ("", *(part for part, _ in _LINKS))
+    ],
+    "parent_provider_uuid": None,
+    "root_provider_uuid": EXAMPLE_PROVIDER,
+}
+_PROVIDER = AnswerSchema(
+    "ResourceProvider",
+    "A resource provider: a host, a part of a host, or a pool that hosts share.",
+    *((str(since), record(_shape(since))) for since in sorted({since for _, since in _LINKS})),
+    ("1.14", record(_shape(Microversion(1, 14)) | _NESTED)),
+    example=("1.14", _EXAMPLE),
+)
+_PROVIDERS = AnswerSchema(
+    "ResourceProviders",
+    "All providers that pass the filters. Their order has no meaning.",
+    ("1.0", record({"resource_providers": list_of(_PROVIDER)})),
+    example=("1.14", {"resource_providers": [_EXAMPLE]}),
+)
 
 
 def _representation(request: Request, provider: Provider) -> dict[str, Any]:
@@ -118,7 +202,7 @@ def _streamed(
 
 def create(services: Services, request: Request) -> Response:
     """Create a provider."""
-    body = parse_body(request.body(), schemas.CREATE.at(request.version))
+    body = _NEW.parse(request)
     provider = services.write(
         request,
         providers.create_provider,
@@ -145,7 +229,7 @@ def update(services: Services, request: Request) -> Response:
     uuid = request.parameters["uuid"]
     # A missing provider is an error before a wrong body is.
     services.read(providers.get_provider, uuid)
-    body = parse_body(request.body(), schemas.UPDATE.at(request.version))
+    body = _CHANGED.parse(request)
     provider = services.write(
         request,
         providers.update_provider,
@@ -162,3 +246,101 @@ def delete(services: Services, request: Request) -> Response:
     """Delete a provider."""
     services.write(request, providers.delete_provider, request.parameters["uuid"])
     return no_content()
+
+
+_TAG = "Resource providers"
+
+ROUTES = (
+    Route(
+        "GET",
+        "/resource_providers",
+        list_all,
+        rule="placement:resource_providers:list",
+        id="list_resource_providers",
+        tag=_TAG,
+        summary="List providers",
+        text=(
+            "The providers that pass all filters. A filter concerns the provider itself, not its "
+            "tree."
+        ),
+        successes={200: Success("The providers.", _PROVIDERS, CACHED)},
+        refusals={
+            400: "A parameter is unknown to the version, malformed, or names an unknown thing."
+        },
+        queries=(QUERY,),
+    ),
+    Route(
+        "POST",
+        "/resource_providers",
+        create,
+        rule="placement:resource_providers:create",
+        id="create_resource_provider",
+        tag=_TAG,
+        summary="Create a provider",
+        text="Creates a provider. From 1.14 on it may have a parent.",
+        successes={
+            201: Success(
+                "The provider exists now.", headers=("location",), until=Microversion(1, 19)
+            ),
+            200: Success(
+                "The provider exists now.",
+                _PROVIDER,
+                ("location", "cached"),
+                since=Microversion(1, 20),
+            ),
+        },
+        refusals={
+            400: "The body does not fit the schema, or the parent does not exist.",
+            409: "A provider has this name or this uuid.",
+        },
+        body=_NEW,
+    ),
+    Route(
+        "GET",
+        "/resource_providers/{uuid}",
+        show,
+        rule="placement:resource_providers:show",
+        id="show_resource_provider",
+        tag=_TAG,
+        summary="Show a provider",
+        text="One provider.",
+        successes={200: Success("The provider.", _PROVIDER, CACHED)},
+        refusals={404: UNKNOWN_PROVIDER},
+    ),
+    Route(
+        "DELETE",
+        "/resource_providers/{uuid}",
+        delete,
+        rule="placement:resource_providers:delete",
+        id="delete_resource_provider",
+        tag=_TAG,
+        summary="Delete a provider",
+        text=(
+            "Deletes a provider with its inventories. It must have neither children nor "
+            "allocations."
+        ),
+        successes={204: Success("The provider is gone.")},
+        refusals={404: UNKNOWN_PROVIDER, 409: "The provider has children or allocations."},
+    ),
+    Route(
+        "PUT",
+        "/resource_providers/{uuid}",
+        update,
+        rule="placement:resource_providers:update",
+        id="update_resource_provider",
+        tag=_TAG,
+        summary="Rename or move a provider",
+        text=(
+            "Renames a provider. From 1.14 on a root may get a parent. From 1.37 on every provider "
+            "may get another parent or none, and its subtree follows. Without "
+            "`parent_provider_uuid` the parent stays."
+        ),
+        successes={200: Success("The provider after the change.", _PROVIDER, CACHED)},
+        refusals={
+            400: "The body does not fit the schema, or the version forbids the new parent.",
+            404: UNKNOWN_PROVIDER,
+            409: "Another provider has the name.",
+        },
+        body=_CHANGED,
+    ),
+)

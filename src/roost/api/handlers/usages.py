@@ -4,17 +4,62 @@ from __future__ import annotations
 
 from typing import Any
 
+from roost.api.json_schemas import (
+    AMOUNTS,
+    CLASS_NAME,
+    COUNT,
+    EXAMPLE_PROJECT,
+    EXAMPLE_USER,
+    EXTERNAL_ID,
+    AnswerSchema,
+    Document,
+    described,
+    integer,
+    record,
+    text,
+)
+from roost.api.microversions import Microversion
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response, now, with_cache_headers
-from roost.api.schemas import usages as schemas
+from roost.api.routing import CACHED, Parameter, QueryString, Route, Success
 from roost.api.services import Services
-from roost.api.validation import check_query
 from roost.service.allocations import list_project_usages, list_project_usages_by_type
+
+_QUERY = QueryString.of(
+    Parameter("project_id", "The project.", EXAMPLE_PROJECT, EXTERNAL_ID, is_required=True),
+    Parameter("user_id", "Only consumers of this user.", EXAMPLE_USER, EXTERNAL_ID),
+    Parameter(
+        "consumer_type",
+        "Only consumers of this type. `unknown`: those without a type. `all`: one sum over all "
+        "types.",
+        "INSTANCE",
+        text("^[A-Z0-9_]+$|^all$|^unknown$", minimum=1, maximum=255),
+        since=Microversion(1, 38),
+    ),
+)
+_BY_TYPE: Document = {
+    "type": "object",
+    "description": "By consumer type; `unknown` for consumers without a type.",
+    "additionalProperties": {
+        "type": "object",
+        "properties": {"consumer_count": described(integer(1), "The number of consumers.")},
+        "required": ["consumer_count"],
+        "patternProperties": {CLASS_NAME: COUNT},
+        "additionalProperties": False,
+    },
+}
+_USAGES = AnswerSchema(
+    "Usages",
+    "What the consumers of a project hold, by resource class; from 1.38 on by consumer type.",
+    ("1.9", record({"usages": AMOUNTS})),
+    ("1.38", record({"usages": _BY_TYPE})),
+    example=("1.38", {"usages": {"INSTANCE": {"consumer_count": 2, "VCPU": 6, "DISK_GB": 40}}}),
+)
 
 
 def list_all(services: Services, request: Request) -> Response:
     """The usages of a project; from 1.38 on by consumer type."""
-    values = check_query(request.query(), schemas.LIST.at(request.version))
+    values = _QUERY.parse(request)
     project, user = values["project_id"], values.get("user_id")
     if request.at_least(1, 38):
         found = services.read(
@@ -34,3 +79,23 @@ def list_all(services: Services, request: Request) -> Response:
 def target_project(request: Request) -> str | None:
     """The project in the query, which the policy needs before the query is checked."""
     return dict(request.query()).get("project_id")
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/usages",
+        list_all,
+        rule="placement:usages",
+        rule_default="rule:admin_or_project_reader_or_service_api",
+        since=Microversion(1, 9),
+        target_project=target_project,
+        id="show_usages",
+        tag="Allocations",
+        summary="Show what a project uses",
+        text="The sums over all consumers of a project. Readers of a project may see their own.",
+        successes={200: Success("The usages.", _USAGES, CACHED)},
+        refusals={400: "A parameter is unknown or malformed, or the project is missing."},
+        queries=(_QUERY,),
+    ),
+)

@@ -1,5 +1,1 @@
-"""The OpenAPI document of the service, made from the route table and the schemas.
-
-`operations/` says about each route what the table and the schemas do not: its purpose in words, its
-answers, examples. `document.py` joins all of it.
-"""
+"""The OpenAPI document of the service, made from the declarations of its routes."""

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from roost.api.json_schemas import AnswerSchema, ByVersion, Document
 from roost.api.microversions import HISTORY, MAX_VERSION, SERVICE_TYPE, Microversion
-from roost.api.openapi.operation import JSON, JsonBody
+from roost.api.openapi.errors import EARLY_REFUSAL, REFUSAL, UNAUTHORIZED, error_example
 from roost.api.openapi.spans import ALL_VERSIONS, Span, spans_of
-from roost.api.schemas.building import ByVersion, Document
-from roost.api.schemas.responses.building import AnswerSchema
-from roost.api.schemas.responses.errors import (
-    EARLY_REFUSAL,
-    REFUSAL,
-    UNAUTHORIZED,
-    error_example,
-)
+from roost.api.routing import JSON, JsonBody
 
 VERSION_HEADER = "OpenStack-API-Version"
 

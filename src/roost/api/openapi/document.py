@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import roost
+from roost.api.json_schemas import Document
 from roost.api.microversions import HISTORY, MAX_VERSION, MIN_VERSION, Microversion
 from roost.api.openapi.components import HEADERS, Components
-from roost.api.openapi.operation import Operation, Success
-from roost.api.openapi.operations import operation_of
 from roost.api.openapi.parameters import header_parameters, path_parameters, query_parameters
 from roost.api.openapi.spans import MARK, Span
-from roost.api.schemas.building import Document
-
-if TYPE_CHECKING:
-    from roost.api.routes import Route
+from roost.api.routing import JSON, Route, Success
 
 _ABOUT = """\
 Roost keeps track of what hosts have and what consumers hold of it. It speaks the OpenStack
@@ -102,22 +97,22 @@ def _operation(
     path: str, routes: Sequence[Route], version: Microversion | None, components: Components
 ) -> Document:
     """One method of a path. Several routes are several spans of versions; the last is newest."""
-    described = [(route, operation_of(route)) for route in routes]
-    newest, about = described[-1]
-    span = Span(routes[0].since, routes[-1].until)
+    newest = routes[-1]
+    span = Span(routes[0].since, newest.until)
     content: Document = {
-        "operationId": about.id,
-        "tags": [about.tag],
-        "summary": about.summary,
-        "description": _text(described),
-        "parameters": _parameters(path, described, version, components),
+        "operationId": newest.id,
+        "tags": [newest.tag],
+        "summary": newest.summary,
+        "description": _text(routes),
+        "parameters": _parameters(path, routes, version, components),
     }
-    bodies = [(route, each.body) for route, each in described if each.body is not None]
-    for route, body in bodies:
-        content["requestBody"] = components.request_body(
-            body, Span(route.since, route.until), required=len(bodies) == len(described)
-        )
-    content["responses"] = _responses(described, span, version, components)
+    required = all(route.body is not None for route in routes)
+    for route in routes:
+        if route.body is not None:
+            content["requestBody"] = components.request_body(
+                route.body, _span(route), required=required
+            )
+    content["responses"] = _responses(routes, span, version, components)
     if newest.rule is None:
         content["security"] = []
     else:
@@ -125,50 +120,52 @@ def _operation(
     return content | span.mark()
 
 
-def _text(described: Sequence[tuple[Route, Operation]]) -> str:
-    if len(described) == 1:
-        return described[0][1].text
+def _span(part: Route | Success) -> Span:
+    return Span(part.since, part.until)
+
+
+def _text(routes: Sequence[Route]) -> str:
+    if len(routes) == 1:
+        return routes[0].text
     return "\n\n".join(
-        f"{Span(route.since, route.until)}: {about.summary}. {about.text}"
-        for route, about in reversed(described)
+        f"{_span(route)}: {route.summary}. {route.text}" for route in reversed(routes)
     )
 
 
 def _parameters(
     path: str,
-    described: Sequence[tuple[Route, Operation]],
+    routes: Sequence[Route],
     version: Microversion | None,
     components: Components,
 ) -> list[Document]:
     found = path_parameters(path)
     if not path.startswith("/roost/"):
         found.append(components.version_parameter())
-    for route, about in described:
-        found += header_parameters(about.headers)
-        for query in about.queries:
-            span = Span(route.since, route.until)
-            found += query_parameters(query, span, version, components)
+    for route in routes:
+        found += header_parameters(route)
+        for query in route.queries:
+            found += query_parameters(query, _span(route), version, components)
     return found
 
 
 def _responses(
-    described: Sequence[tuple[Route, Operation]],
+    routes: Sequence[Route],
     span: Span,
     version: Microversion | None,
     components: Components,
 ) -> Document:
     found: dict[int, Document] = {}
-    for route, about in described:
-        for status, success in about.successes.items():
-            both = Span(success.since, success.until).common(Span(route.since, route.until))
+    for route in routes:
+        for status, success in route.successes.items():
+            both = _span(success).common(_span(route))
             if both is None or (version is not None and not both.first <= version <= both.last):
                 continue
             found[status] = _success(success, components)
             if version is None and both != span:
                 found[status] |= both.mark()
-    refused = {status for route, about in described for status in _refusals(route, about)}
+    refused = {status for route in routes for status in _refusals(route)}
     for status in refused - found.keys():
-        texts = [about.refusals[status] for _, about in described if status in about.refusals]
+        texts = [route.refusals[status] for route in routes if status in route.refusals]
         found[status] = components.error(status, " ".join(texts))
     return {str(status): found[status] for status in sorted(found)}
 
@@ -183,14 +180,14 @@ def _success(success: Success, components: Components) -> Document:
     }
     if success.schema is not None:
         document["content"] = {success.media_type: components.answer_content(success.schema)}
-    elif success.media_type != "application/json":
+    elif success.media_type != JSON:
         document["content"] = {success.media_type: {"schema": {"type": "string"}}}
     return document
 
 
-def _refusals(route: Route, about: Operation) -> set[int]:
+def _refusals(route: Route) -> set[int]:
     """The statuses of errors that the checks before the handler give, and those of the handler."""
-    found = {400, 406, 500, 503, *about.refusals}
+    found = {400, 406, 500, 503, *route.refusals}
     if route.rule is not None:
         found |= {401, 403}
     if route.since > MIN_VERSION:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from roost.api.json_schemas import (
+    CLASS_NAME,
+    EXAMPLE_CONSUMER,
+    EXAMPLE_PROVIDER,
+    UUID,
+    Document,
+    text,
+)
 from roost.api.microversions import MAX_VERSION, Microversion
 from roost.api.openapi.components import Components
-from roost.api.openapi.operation import ParameterText, QueryString
 from roost.api.openapi.spans import Span, spans_of
-from roost.api.schemas.building import CLASS_NAME, Document, text
+from roost.api.routing import QueryString, Route
 
 GROUPS_NAME = "request_groups"
 _VARIABLE = re.compile(r"\{(\w+)\}")
 # A key that takes a suffix, as schemas write it: the key, and the pattern of the suffix.
 _SUFFIXED = re.compile(r"\^(\w+)\((.+)\)\?\$")
 
-_UUID: Document = {"type": "string", "format": "uuid"}
 _NAME = text(CLASS_NAME, minimum=1, maximum=255)
 # What each variable part of a path is, with a valid value.
 _IN_PATHS: dict[str, tuple[str, Document, str]] = {
-    "uuid": ("The uuid of the provider.", _UUID, "c0ffee00-0000-4000-8000-000000000001"),
-    "consumer": ("The uuid of the consumer.", _UUID, "c0ffee00-0000-4000-8000-00000000c001"),
+    "uuid": ("The uuid of the provider.", UUID, EXAMPLE_PROVIDER),
+    "consumer": ("The uuid of the consumer.", UUID, EXAMPLE_CONSUMER),
     "name": ("The name of the resource class or trait.", _NAME, "CUSTOM_GOLD"),
     "resource_class": ("The name of the resource class.", _NAME, "VCPU"),
 }
@@ -46,18 +52,18 @@ def path_parameters(path: str) -> list[Document]:
     return found
 
 
-def header_parameters(headers: Mapping[str, ParameterText]) -> list[Document]:
-    """The headers that a route reads."""
+def header_parameters(route: Route) -> list[Document]:
+    """The headers that only this route reads."""
     return [
         {
-            "name": name,
+            "name": header.name,
             "in": "header",
-            "required": False,
-            "description": about.text,
-            "schema": {"type": "string"},
-            "example": about.example,
+            "required": header.is_required,
+            "description": header.text,
+            "schema": header.schema,
+            "example": header.example,
         }
-        for name, about in headers.items()
+        for header in route.headers
     ]
 
 
@@ -137,7 +143,7 @@ def _suffix(pattern: str) -> tuple[str, str]:
 def _parameter(
     query: QueryString, name: str, schema: Document, version: Microversion, *, required: bool
 ) -> Document:
-    about = query.texts[name]
+    about = {parameter.name: parameter for parameter in query.parameters}[name]
     document: Document = {
         "name": name,
         "in": "query",

@@ -1,33 +1,38 @@
-"""Errors."""
+"""The schemas of errors."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any
 
-from roost.api.schemas.building import Document, list_of
-from roost.api.schemas.responses.building import AnswerSchema, members
+from roost.api.json_schemas import (
+    INTEGER,
+    STRING,
+    AnswerSchema,
+    Document,
+    choice,
+    described,
+    list_of,
+    members,
+)
 from roost.service.errors import ErrorCode
 
 _REQUEST_ID = "req-5a6b1c1e-6a5f-4b0e-9d0c-0c5d8b6b0a55"
 _REQUIRED: Document = {
-    "status": {"type": "integer", "description": "The status of the answer."},
-    "title": {"type": "string", "description": "The name of the status."},
-    "detail": {"type": "string", "description": "What failed and why, for people."},
-    "request_id": {"type": "string", "description": "The id by which the log names the request."},
+    "status": described(INTEGER, "The status of the answer."),
+    "title": described(STRING, "The name of the status."),
+    "detail": described(STRING, "What failed and why, for people."),
+    "request_id": described(STRING, "The id by which the log names the request."),
 }
 _CODE: Document = {
-    "code": {
-        "type": "string",
-        "enum": [code.value for code in ErrorCode],
-        "description": (
-            "What failed, for programs: from 1.23 on, and in routes below `/roost/` always."
-        ),
-    }
+    "code": described(
+        choice(*(code.value for code in ErrorCode)),
+        "What failed, for programs: from 1.23 on, and in routes below `/roost/` always.",
+    )
 }
 _RANGE: Document = {
-    "max_version": {"type": "string", "description": "The newest microversion."},
-    "min_version": {"type": "string", "description": "The oldest microversion."},
+    "max_version": described(STRING, "The newest microversion."),
+    "min_version": described(STRING, "The oldest microversion."),
 }
 
 
@@ -61,8 +66,6 @@ EARLY_REFUSAL = AnswerSchema(
     ("1.0", _errors(_REQUIRED, _CODE | _RANGE)),
 )
 
-_STRING: Document = {"type": "string"}
-
 UNAUTHORIZED = AnswerSchema(
     "Unauthorized",
     "The request has no valid token. The form depends on `[api]auth_strategy`.",
@@ -70,14 +73,8 @@ UNAUTHORIZED = AnswerSchema(
         "1.0",
         {
             "anyOf": [
-                members({"message": _STRING, "code": _STRING, "title": _STRING}),
-                members(
-                    {
-                        "error": members(
-                            {"code": {"type": "integer"}, "title": _STRING, "message": _STRING}
-                        )
-                    }
-                ),
+                members({"message": STRING, "code": STRING, "title": STRING}),
+                members({"error": members({"code": INTEGER, "title": STRING, "message": STRING})}),
             ]
         },
     ),

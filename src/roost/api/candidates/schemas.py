@@ -1,0 +1,280 @@
+"""What `GET /allocation_candidates` and `GET /roost/candidates` take and answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roost.api.json_schemas import (
+    CLASS_NAME,
+    COUNT,
+    EXAMPLE_AGGREGATE,
+    EXAMPLE_PROVIDER,
+    HELD_AMOUNTS,
+    INTEGER,
+    PARENT,
+    STRING,
+    AnswerSchema,
+    ByVersion,
+    Document,
+    Versions,
+    choice,
+    growing,
+    list_of,
+    mapping,
+    members,
+    record,
+    text,
+)
+from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
+from roost.api.routing import Parameter, QueryString
+from roost.api.validation import Schema
+from roost.search.ranking import RankingKind
+
+# As the search finds them, whatever the operator configures; or by a ranking.
+FIRST = "first"
+ORDERS = (FIRST, *RankingKind)
+
+# The query string.
+
+_LIMIT = {"limit": text(pattern="^[1-9][0-9]*$")}
+_NUMBER = "[1-9][0-9]*"
+_NAME = "[a-zA-Z0-9_-]{1,64}"
+_KEYS = ("resources", "required", "member_of")
+_NESTED_KEYS = (*_KEYS, "in_tree")
+
+
+def _groups(suffix: str, *keys: str, **plain: Document) -> Document:
+    """Request groups: the keys may have a suffix of this form, the `plain` ones may not."""
+    patterns = {f"^{key}({suffix})?$": STRING for key in keys}
+    policy = {"group_policy": choice("none", "isolate")}
+    return record({}, _LIMIT | policy | plain) | {"patternProperties": patterns}
+
+
+LIST = Versions(
+    *growing(
+        ("1.10", {"resources": STRING}, {}),
+        ("1.16", {}, _LIMIT),
+        ("1.17", {}, {"required": STRING}),
+        ("1.21", {}, {"member_of": STRING}),
+    ),
+    ("1.25", _groups(_NUMBER, *_KEYS)),
+    ("1.31", _groups(_NUMBER, *_NESTED_KEYS)),
+    ("1.33", _groups(_NAME, *_NESTED_KEYS)),
+    ("1.35", _groups(_NAME, *_NESTED_KEYS, root_required=STRING)),
+    ("1.36", _groups(_NAME, *_NESTED_KEYS, root_required=STRING, same_subtree=STRING)),
+)
+
+# What `GET /roost/candidates` accepts: no version of the API has these keys.
+EXTENDED = Schema(
+    _groups(
+        _NAME,
+        *_NESTED_KEYS,
+        "in_subtree",
+        "or_resources",
+        root_required=STRING,
+        same_subtree=STRING,
+        isolate=STRING,
+    )
+)
+
+OWN_QUERY = QueryString(
+    (
+        Parameter(
+            "resources",
+            "The amounts that a candidate must have, by resource class.",
+            "VCPU:4,MEMORY_MB:8192",
+        ),
+        Parameter(
+            "required",
+            "Traits that the providers must have, or, from 1.22 on and after a `!`, must not have. "
+            "From 1.39 on `in:A,B` means at least one of several.",
+            "HW_CPU_X86_AVX2,!CUSTOM_OLD",
+            repeated_since=Microversion(1, 39),
+        ),
+        Parameter(
+            "member_of",
+            "The aggregate of the providers. `in:A,B` means at least one of several, and, from "
+            "1.32 on, `!A` or `!in:A,B` none of them.",
+            f"in:{EXAMPLE_AGGREGATE}",
+            repeated_since=Microversion(1, 24),
+        ),
+        Parameter("in_tree", "The tree of this provider, and no other tree.", EXAMPLE_PROVIDER),
+        Parameter("limit", "The greatest number of candidates.", "10"),
+        Parameter(
+            "group_policy",
+            "`isolate`: groups with a suffix use different providers. `none`: they may share one. "
+            "Two or more such groups need it.",
+            "none",
+        ),
+        Parameter(
+            "root_required",
+            "Traits that the root must have or, after a `!`, must not have.",
+            "COMPUTE_NODE",
+        ),
+        Parameter(
+            "same_subtree",
+            "Suffixes of groups, with commas. The provider of one group is an ancestor of those of "
+            "all, or the same one.",
+            "_cpu,_net",
+            repeated_since=Microversion(1, 36),
+        ),
+    ),
+    LIST,
+    groups_text=(
+        "Request groups: `resources`, `required`, `member_of` and `in_tree`, each with a suffix. "
+        "One provider serves all of a group with a suffix. Until 1.32 a suffix is a number."
+    ),
+)
+
+CANDIDATE_QUERY = replace(OWN_QUERY, shared_name="candidates", fixed=MAX_VERSION)
+"""The `<query>` of routes below `/roost/`: it means what it means at the newest version."""
+
+EXTENDED_QUERY = QueryString(
+    (
+        *OWN_QUERY.parameters,
+        Parameter(
+            "in_subtree", "The providers are this one, by uuid or name, or below it.", "host-1"
+        ),
+        Parameter(
+            "or_resources",
+            "Amounts to take in trees where `resources` of the same group do not fit, in order of "
+            "preference.",
+            "VCPU:2",
+            repeated_since=MIN_VERSION,
+        ),
+        Parameter(
+            "isolate",
+            "Suffixes of groups, with commas, that use different providers.",
+            "_a,_b",
+            repeated_since=MIN_VERSION,
+        ),
+        # These mean more here than in the Placement API. The later of two declarations counts.
+        Parameter(
+            "root_required",
+            "Traits of the root, as in `required`: all, none, or at least one of several.",
+            "COMPUTE_NODE",
+            repeated_since=MIN_VERSION,
+        ),
+        Parameter("in_tree", "The tree of this provider, by uuid or name.", "host-1"),
+    ),
+    ByVersion(("1.0", EXTENDED)),
+    groups_text=(
+        "Request groups: `resources`, `or_resources`, `required`, `member_of`, `in_tree` and "
+        "`in_subtree`, each with a suffix."
+    ),
+    fixed=MAX_VERSION,
+)
+
+# The answer.
+
+_LIST = list_of(
+    record({"resource_provider": record({"uuid": STRING}), "resources": HELD_AMOUNTS}), minimum=1
+)
+_BY_PROVIDER: Document = {
+    "type": "object",
+    "description": "What to claim, by the uuid of the provider.",
+    "minProperties": 1,
+    "additionalProperties": record({"resources": HELD_AMOUNTS}),
+}
+_MAPPINGS: Document = {
+    "type": "object",
+    "description": "The providers of each request group, by its suffix.",
+    "additionalProperties": list_of(STRING, minimum=1),
+}
+
+_REQUEST = AnswerSchema(
+    "AllocationRequest",
+    "One candidate. Its members are those of `PUT /allocations/{consumer}` of the same version.",
+    ("1.10", record({"allocations": _LIST})),
+    *growing(("1.12", {"allocations": _BY_PROVIDER}, {}), ("1.34", {"mappings": _MAPPINGS}, {})),
+)
+
+# Other services may have reserved more than there is.
+_AMOUNT = record({"capacity": INTEGER, "used": COUNT})
+_SUMMARY = AnswerSchema(
+    "ProviderSummary",
+    "Capacity, usage and traits of a provider; from 1.29 on of each provider of a tree.",
+    *growing(
+        ("1.10", {"resources": mapping(CLASS_NAME, _AMOUNT)}, {}),
+        ("1.17", {"traits": list_of(STRING)}, {}),
+        ("1.29", {"parent_provider_uuid": PARENT, "root_provider_uuid": STRING}, {}),
+    ),
+)
+
+EXAMPLE = {
+    "allocation_requests": [
+        {
+            "allocations": {EXAMPLE_PROVIDER: {"resources": {"VCPU": 4, "MEMORY_MB": 8192}}},
+            "mappings": {"": [EXAMPLE_PROVIDER]},
+        }
+    ],
+    "provider_summaries": {
+        EXAMPLE_PROVIDER: {
+            "resources": {
+                "VCPU": {"capacity": 64, "used": 6},
+                "MEMORY_MB": {"capacity": 131072, "used": 12288},
+            },
+            "traits": ["HW_CPU_X86_AVX2"],
+            "parent_provider_uuid": None,
+            "root_provider_uuid": EXAMPLE_PROVIDER,
+        }
+    },
+}
+
+CANDIDATES = AnswerSchema(
+    "AllocationCandidates",
+    "Candidates, and a summary of each provider that they name.",
+    (
+        "1.10",
+        record(
+            {
+                "allocation_requests": list_of(_REQUEST),
+                "provider_summaries": {
+                    "type": "object",
+                    "description": "By the uuid of the provider.",
+                    "additionalProperties": _SUMMARY,
+                },
+            }
+        ),
+    ),
+    example=("1.34", EXAMPLE),
+)
+
+
+def _newest(requests: Document, more: Document | None = None) -> Document:
+    return members(
+        {
+            "allocation_requests": list_of(requests),
+            "provider_summaries": {
+                "type": "object",
+                "additionalProperties": _SUMMARY.versions.at(MAX_VERSION),
+            },
+            **(more or {}),
+        }
+    )
+
+
+def newest_candidates(more: Document) -> Document:
+    """Candidates in their newest form, with further members beside them."""
+    return _newest(_REQUEST.versions.at(MAX_VERSION), more)
+
+
+_CHOSEN: Document = {
+    "type": "object",
+    "description": (
+        "By the suffix of each group with `or_resources`: 0 for its `resources`, 1 for the first "
+        "alternative, and so on."
+    ),
+    "additionalProperties": COUNT,
+}
+EXTENDED_CANDIDATES = AnswerSchema(
+    "ExtendedCandidates",
+    "Candidates in the form of the newest version, whatever version the client sends.",
+    (
+        "1.0",
+        _newest(
+            members({"allocations": _BY_PROVIDER, "mappings": _MAPPINGS}, {"alternatives": _CHOSEN})
+        ),
+    ),
+    example=("1.0", EXAMPLE),
+)

@@ -1,0 +1,272 @@
+"""A route: all there is to know about one method of one path; and the way from a path to it.
+
+The route table, the rules of the policy, the OpenAPI document, the `allow` headers and the labels
+of metrics come from these declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from roost.api.errors import OverLimit
+from roost.api.json_schemas import (
+    STRING,
+    AnswerSchema,
+    ByVersion,
+    Document,
+    Versions,
+    record,
+)
+from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
+from roost.api.requests import Request
+from roost.api.responses import Response
+from roost.api.services import Services
+from roost.api.validation import Schema, check_query, parse_body
+from roost.model.limits import Limits
+
+Handler: TypeAlias = Callable[[Services, Request], Response]
+
+JSON = "application/json"
+CACHED = ("cached",)
+# What a 404 means on most routes below a provider.
+UNKNOWN_PROVIDER = "No provider has this uuid."
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """An answer with a status that means: done."""
+
+    text: str
+    schema: AnswerSchema | None = None
+    # The names of its own headers, as `openapi/components.py` lists them.
+    headers: tuple[str, ...] = ()
+    media_type: str = JSON
+    # The versions that have it.
+    since: Microversion = MIN_VERSION
+    until: Microversion = MAX_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a query string or a header of a request: what it means, and a valid value."""
+
+    name: str
+    text: str
+    example: str
+    schema: Document = field(default_factory=lambda: STRING)
+    is_required: bool = False
+    # The first version that knows the parameter.
+    since: Microversion = MIN_VERSION
+    # The first version that lets a client send the parameter several times.
+    repeated_since: Microversion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryString:
+    """The parameters that a route takes."""
+
+    parameters: Sequence[Parameter]
+    schemas: ByVersion[Schema]
+    # What the parameters of request groups are together; empty if no parameter takes a suffix.
+    groups_text: str = ""
+    # Routes share the parameters by this name; empty if only one route has them.
+    shared_name: str = ""
+    # The version that counts, whatever version a client sends; `None` for that of the client.
+    fixed: Microversion | None = None
+
+    @classmethod
+    def of(cls, *parameters: Parameter) -> QueryString:
+        """A query string with these parameters, each from its first version on."""
+        schemas = Versions(
+            *(
+                (str(version), _record_at(parameters, version))
+                for version in sorted({parameter.since for parameter in parameters})
+            )
+        )
+        return cls(parameters, schemas)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all parameters."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    def parse(self, request: Request) -> dict[str, str]:
+        """The last value of each parameter; 400 if one is unknown or malformed."""
+        return check_query(request.query(), self.schemas.at(request.version))
+
+
+def _record_at(parameters: Sequence[Parameter], version: Microversion) -> Document:
+    known = [parameter for parameter in parameters if parameter.since <= version]
+    return record(
+        {parameter.name: parameter.schema for parameter in known if parameter.is_required},
+        {parameter.name: parameter.schema for parameter in known if not parameter.is_required},
+    )
+
+
+class BodyLimit(NamedTuple):
+    """How much one body may have: the option of `[roost]` that says it, what counts, and how."""
+
+    option: str
+    kind: str
+    count: Callable[[Any], int]
+
+    def check(self, body: Any, limits: Limits) -> None:
+        """400 if the body has more than the operator allows."""
+        count, maximum = self.count(body), getattr(limits, self.option)
+        if count > maximum:
+            raise OverLimit(
+                400,
+                f"The request has {count} {self.kind}; {maximum} are allowed "
+                f"([roost]{self.option}). Send fewer in one request, or raise the option.",
+                self.option,
+            )
+
+
+class JsonBody:
+    """The body that a route takes."""
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        *versions: tuple[str, Document, Any],
+        limits: tuple[BodyLimit, ...] = (),
+    ) -> None:
+        """A version has its number, its schema, and a valid body."""
+        self.name = name
+        self.text = text
+        self.limits = limits
+        self.schemas = Versions(*((since, document) for since, document, _ in versions))
+        self.examples = ByVersion(*((since, example) for since, _, example in versions))
+
+    def parse(self, request: Request) -> Any:
+        """The body of a request; 400 with the reason if it is no JSON, not valid or too much."""
+        body = parse_body(request.body(), self.schemas.at(request.version))
+        for limit in self.limits:
+            limit.check(body, request.limits)
+        return body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """One method of one path."""
+
+    method: str
+    path: str
+    handler: Handler
+    # The policy rule; `None` if the route is open to every client, even without a token.
+    rule: str | None
+    # The name that generators of clients use, the kind of route, a few words, and sentences.
+    id: str
+    tag: str
+    summary: str
+    text: str
+    # The answers by status.
+    successes: Mapping[int, Success]
+    # What a status means on this route, if the general sentence for the status says too little.
+    refusals: Mapping[int, str] = field(default_factory=dict)
+    # What a request has: parameters, a body, headers that only this route reads.
+    queries: tuple[QueryString, ...] = ()
+    body: JsonBody | None = None
+    headers: tuple[Parameter, ...] = ()
+    since: Microversion = MIN_VERSION
+    until: Microversion = MAX_VERSION
+    # What the rule is where no policy file names it.
+    rule_default: str = "rule:admin_or_service_api"
+    # The project that the rule is about; the caller's own if this is `None`.
+    target_project: Callable[[Request], str | None] | None = None
+    # Media types are checked before the version.
+    media_first: bool = False
+    # The status for a version without this route.
+    unknown_status: int = 404
+    # Programs ask it every few seconds: an answer without an error is no line in the log.
+    is_probe: bool = False
+    # It takes a body, and writes nothing.
+    only_asks: bool = False
+    # The request must have a JSON body (else 415), or the client must accept one (else 406).
+    takes_json: bool = field(init=False)
+    gives_json: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "takes_json", self.body is not None)
+        # Programs that watch the service get an answer whatever they accept.
+        gives_json = self.method == "GET" and self.rule is not None and self._has_schema
+        object.__setattr__(self, "gives_json", gives_json)
+
+    @property
+    def writes(self) -> bool:
+        """Whether a request may change the database."""
+        return self.method != "GET" and not self.only_asks
+
+    @property
+    def _has_schema(self) -> bool:
+        return any(success.schema is not None for success in self.successes.values())
+
+
+# Stands for a variable part in a key. No part of a path is a slash.
+_VARIABLE = "/"
+
+
+class Match(NamedTuple):
+    """All routes of a path by method, and the variable parts of the path."""
+
+    # The path of the table.
+    path: str
+    by_method: Mapping[str, Sequence[Route]]
+    parameters: dict[str, str]
+
+    @property
+    def allow(self) -> str:
+        """The methods of the path, in any version."""
+        return ", ".join(self.by_method)
+
+
+class Router:
+    """Finds the routes of a path.
+
+    Paths with the same number of parts may have variable parts at several places. Each choice of
+    places is a pattern. The fixed parts are the key of a table, so a pattern costs one look there.
+    Patterns with fewer variable parts come first: `/a/state` is found before `/a/{name}`.
+    """
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        # By the number of parts: where the variable parts of each pattern are.
+        self._patterns: dict[int, list[tuple[int, ...]]] = {}
+        # By the parts, with `_VARIABLE` for each variable part: the names of these, and the routes.
+        self._found: dict[tuple[str, ...], tuple[str, tuple[str, ...], dict[str, list[Route]]]] = {}
+        for route in routes:
+            parts = route.path.split("/")
+            where = tuple(index for index, part in enumerate(parts) if part.startswith("{"))
+            patterns = self._patterns.setdefault(len(parts), [])
+            if where not in patterns:
+                patterns.append(where)
+                patterns.sort(key=lambda places: (len(places), [-place for place in places]))
+            names = tuple(parts[index][1:-1] for index in where)
+            path, _, by_method = self._found.setdefault(_key(parts, where), (route.path, names, {}))
+            if path != route.path:
+                raise ValueError(f"{route.path} has other names than an equal path")
+            by_method.setdefault(route.method, []).append(route)
+
+    def find(self, path: str) -> Match | None:
+        """The routes of this path; `None` if there is no such path."""
+        parts = path.split("/")
+        for where in self._patterns.get(len(parts), ()):
+            found = self._found.get(_key(parts, where))
+            if found is None:
+                continue
+            values = [parts[index] for index in where]
+            if "" not in values:
+                template, names, by_method = found
+                return Match(template or "/", by_method, dict(zip(names, values, strict=True)))
+        return None
+
+
+def _key(parts: list[str], variable: tuple[int, ...]) -> tuple[str, ...]:
+    if not variable:
+        return tuple(parts)
+    key = parts.copy()
+    for index in variable:
+        key[index] = _VARIABLE
+    return tuple(key)
