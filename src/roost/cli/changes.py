@@ -9,8 +9,7 @@ from typing import Any
 import click
 from rich.console import Group
 
-from roost.cli.output import Output, OutputForm, print_output
-from roost.cli.table import Table, TableColumn
+from roost.cli.output import Output, OutputForm, Table, TableColumn, print_output
 from roost.cli.terminal import echo_line, unbroken
 from roost.client.outcome import Outcome, outcome_of
 from roost.model.text import counted, done_or_planned

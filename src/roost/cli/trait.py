@@ -9,9 +9,8 @@ import click
 from roost.cli.changes import PlannedChange, dry_run_option, make_changes
 from roost.cli.completers import complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.table import Table, TableColumn
-from roost.cli.words import WORD
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
+from roost.cli.parameters import WORD
 from roost.client.errors import NameInUse
 from roost.client.lookup import demand_custom_names, demand_known, demand_traits, provider_argument
 from roost.client.placement.administration import Administration

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli.top.summary import quantile, summarise
+from roost.cli.top import quantile, summarise
 from roost.client.scrape import Scrape
 from support.pty_command import PtyCommand
 from support.roost_command import roost

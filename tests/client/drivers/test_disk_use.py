@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from roost.client.drivers.linux.captures import open_files, parse_capture
-from roost.client.drivers.linux.disk_use import is_in_use, multipath_ids
-from roost.client.drivers.linux.mounts import read_mounted
+from roost.client.drivers.linux.disks import is_in_use, multipath_ids, read_mounted
 from roost.client.drivers.machine.values import MachineUnreadable
 
 LINK = "../../devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda"

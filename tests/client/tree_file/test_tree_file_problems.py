@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from roost.client.provider_tree import LEVELS_MAX
-from roost.client.tree_file.names import closest
+from roost.client.tree_file.schema import closest
 from roost.client.tree_file.yaml_lines import NESTING_MAX
 from support.client.tree_files import declared, problem, problems
 

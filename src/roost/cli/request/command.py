@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from roost.cli.completers import complete_providers
-from roost.cli.request.argument_order import TakesValue, ordered_words
+from roost.cli.parameters import WORD, usage_status
 from roost.cli.request.completion import (
     WORDS_KEY,
     complete_amounts,
@@ -18,10 +18,16 @@ from roost.cli.request.completion import (
     complete_trait_list,
 )
 from roost.cli.request.query_text import UnreadableRequest, pairs_of
-from roost.cli.request.texts import REQUEST_OPTIONS, read_request
-from roost.cli.request.words import POLICIES, RequestWord, TypedRequest, read_words
-from roost.cli.usage_status import usage_status
-from roost.cli.words import WORD
+from roost.cli.request.words import (
+    POLICIES,
+    REQUEST_OPTIONS,
+    RequestWord,
+    TakesValue,
+    TypedRequest,
+    ordered_words,
+    read_request,
+    read_words,
+)
 from roost.model.text import with_next
 
 EXIT_UNKNOWN = 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from roost.cli.bars import progress_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.progress_bar import progress_bar
-from roost.cli.words import WORD
+from roost.cli.parameters import WORD
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.inspection import declarations_of
 from roost.client.lookup import find_provider

@@ -7,11 +7,10 @@ from rich.console import Group
 
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options
-from roost.cli.table import Table, TableColumn
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.parameters import WORD
 from roost.cli.tree.drawing import TreeDrawing
 from roost.cli.watching import present, watch_option
-from roost.cli.words import WORD
 from roost.client.inspection import InspectedTree, inspect_tree, owners_of
 from roost.client.lookup import find_provider
 from roost.client.placement import Placement

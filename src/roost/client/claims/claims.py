@@ -13,15 +13,17 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from roost.client.claims.allocation_change import (
+from roost.client.claims.allocation_writer import (
+    DONE_BEFORE,
+    RETRIES,
     AllocationChange,
+    Retries,
     delete_change,
+    no_allocations,
     post_change,
     put_change,
 )
-from roost.client.claims.allocation_writer import DONE_BEFORE, no_allocations
-from roost.client.claims.candidates import QueryValue
-from roost.client.claims.claiming import Claiming
+from roost.client.claims.claiming import Claiming, QueryValue
 from roost.client.claims.consumer_state import (
     GENERATION_VERSION,
     Body,
@@ -37,19 +39,58 @@ from roost.client.claims.consumer_state import (
     without_resources,
     writing_version,
 )
-from roost.client.claims.host_aggregates import HostAggregates
 from roost.client.errors import (
     AllocationDeleteFailed,
     AllocationMoveFailed,
     AllocationUpdateFailed,
     NotConfigured,
     PlacementError,
+    ResourceProviderRetrievalFailed,
+    ResourceProviderUpdateConflict,
     TransportFailed,
     UnreadableAnswer,
+    WriteLost,
 )
-from roost.client.outcome import Outcome, outcome_of
+from roost.client.outcome import Outcome, finding_out, outcome_of
+from roost.client.placement import Placement
 from roost.client.placement.answers import is_concurrent_update, refusal
 from roost.client.transport import PlacementResponse
+
+
+class HostAggregates:
+    """Edits the aggregates of hosts, again after a conflict or a lost answer."""
+
+    def __init__(self, placement: Placement, retries: Retries) -> None:
+        self._placement = placement
+        self._retries = retries
+
+    def edit(self, host_name: str, edit: Callable[[frozenset[str]], frozenset[str]]) -> None:
+        """Replace the aggregates of a host by the edited ones."""
+        uuid = self._provider_named(host_name)
+        lost: WriteLost | None = None
+        for number in self._retries:
+            with finding_out(lost):
+                generation, present = self._placement.aggregates(uuid)
+            wanted = edit(present)
+            if wanted == present:
+                return
+            try:
+                self._placement.put_aggregates(uuid, generation, wanted)
+            except (ResourceProviderUpdateConflict, WriteLost) as error:
+                # The next try reads the aggregates again, and finds what is left to do.
+                if number == RETRIES:
+                    raise
+                lost = error if isinstance(error, WriteLost) else None
+            else:
+                return
+
+    def _provider_named(self, name: str) -> str:
+        for provider in self._placement.providers_named(name):
+            return str(provider["uuid"])
+        raise ResourceProviderRetrievalFailed(
+            f"there is no provider named {name!r}: give the exact name of the host's provider"
+        )
+
 
 Candidates = tuple[list[Body], dict[str, Body], str] | tuple[None, None, None]
 """Allocation requests, provider summaries, and the version to claim one of them with."""

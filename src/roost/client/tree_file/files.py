@@ -13,8 +13,12 @@ from typing import Any
 import yaml
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
-from roost.client.tree_file.names import is_known_trait, suggested_trait
-from roost.client.tree_file.schema import file_problems, provider_problems
+from roost.client.tree_file.schema import (
+    file_problems,
+    is_known_trait,
+    provider_problems,
+    suggested_trait,
+)
 from roost.client.tree_file.structure import ProviderEntry, entries_of, structure_problems
 from roost.client.tree_file.yaml_lines import (
     FileProblem,

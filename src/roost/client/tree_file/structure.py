@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from roost.client.provider_tree import LEVELS_MAX, providers_too_deep
-from roost.client.tree_file.names import closest
+from roost.client.tree_file.schema import closest
 from roost.client.tree_file.yaml_lines import FileProblem, Located
 from roost.model.identifiers import canonical_uuid, is_uuid
 

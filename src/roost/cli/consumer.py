@@ -1,4 +1,4 @@
-"""The command `roost consumer list`."""
+"""The command `roost consumer` and its subcommands."""
 
 from __future__ import annotations
 
@@ -6,22 +6,34 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import click
+from rich.console import Group, RenderableType
+from rich.text import Text
 
+from roost.cli.bars import progress_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.progress_bar import progress_bar
-from roost.cli.table import Table, TableColumn
+from roost.cli.output import (
+    Facts,
+    Output,
+    OutputForm,
+    Table,
+    TableColumn,
+    output_options,
+    print_output,
+)
+from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line
-from roost.cli.words import WORD
-from roost.client.consumers import Holder, read_holders, uuids_of_consumers
+from roost.cli.watching import present, watch_option
+from roost.client.consumers import Holder, read_holder, read_holders, uuids_of_consumers
+from roost.client.errors import NotConfigured, PlacementError
 from roost.client.lookup import find_provider, subtree_of
 from roost.client.placement import ProviderBody
 from roost.client.placement.administration import Administration
-from roost.model.text import counted
+from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.model.text import counted, with_next
 
 _SHOWN = 1000
-_COLUMNS = (
+_LISTED = (
     TableColumn("CONSUMER"),
     TableColumn("RESOURCES"),
     TableColumn("PROVIDERS", optional=True),
@@ -90,7 +102,7 @@ def list_consumers(
             found = _first(limit + 1 if limit else None, holders, project, user, kind)
     shown = found[: limit or None]
     names = {body["uuid"]: body["name"] for body in everything}
-    print_output(_output(shown, names), output)
+    print_output(_listed(shown, names), output)
     echo_line(
         f"{counted(len(shown), 'consumer')}, gathered from the allocations of "
         f"{counted(len(asked), 'provider')}.",
@@ -127,7 +139,7 @@ def _subtrees(server: Administration, names: tuple[str, ...]) -> list[ProviderBo
     return list(found.values())
 
 
-def _output(holders: Sequence[Holder], names: dict[str, str]) -> Output:
+def _listed(holders: Sequence[Holder], names: dict[str, str]) -> Output:
     rows = [
         [
             holder.uuid,
@@ -139,7 +151,7 @@ def _output(holders: Sequence[Holder], names: dict[str, str]) -> Output:
         ]
         for holder in holders
     ]
-    return Output(Table(_COLUMNS, rows), [holder_json(holder, names) for holder in holders])
+    return Output(Table(_LISTED, rows), [holder_json(holder, names) for holder in holders])
 
 
 def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
@@ -158,3 +170,94 @@ def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
             for uuid, amounts in sorted(holder.holds.items())
         ],
     }
+
+
+_COLUMNS = (
+    TableColumn("PROVIDER"),
+    TableColumn("UUID", optional=True),
+    TableColumn("RESOURCE CLASS"),
+    TableColumn("AMOUNT", right=True),
+)
+
+
+@click.command(
+    short_help="Show what a consumer holds, and where.",
+    epilog="""\b
+Examples:
+  roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
+  roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --output yaml
+""",
+)
+@click.argument("uuid", type=WORD, metavar="UUID")
+@output_options
+@watch_option
+@connection_options
+def show(
+    *, connection: ConnectionSettings, uuid: str, output: OutputForm, watch: float | None
+) -> None:
+    """Show the allocations of a consumer, such as a server of Nova, with project and user."""
+    if not is_uuid(uuid):
+        raise NotConfigured(
+            with_next(
+                f"{uuid} is no uuid, and Placement knows consumers by uuid only.",
+                "openstack server show NAME -c id",
+            )
+        )
+    with connection.open() as transport:
+        server = Administration(transport)
+        present(lambda: _output(server, canonical_uuid(uuid)), output, watch)
+
+
+def _output(server: Administration, uuid: str) -> Output:
+    holder = read_holder(server, uuid)
+    if holder is None:
+        raise PlacementError(
+            with_next(
+                f"Consumer {uuid} holds nothing, and Placement forgets such a consumer.",
+                "roost consumer list",
+            )
+        )
+    names = {}
+    for provider in holder.holds:
+        body = server.provider(provider)
+        if body is not None:
+            names[provider] = str(body["name"])
+    table = Table(
+        _COLUMNS,
+        [
+            [names.get(provider, provider), provider, name, amount]
+            for provider, amounts in sorted(
+                holder.holds.items(), key=lambda item: names.get(item[0], item[0])
+            )
+            for name, amount in sorted(amounts.items())
+        ],
+    )
+    return Output(table, holder_json(holder, names), _drawing(holder, table))
+
+
+def _drawing(holder: Holder, table: Table) -> RenderableType:
+    facts = Facts(
+        [
+            ("consumer", holder.uuid),
+            ("project", holder.project),
+            ("user", holder.user),
+            ("type", holder.type),
+            ("generation", holder.generation),
+        ]
+    )
+    return Group(facts, Text(), table)
+
+
+@click.group(short_help="List and show consumers of resources.")
+def consumer() -> None:
+    """List consumers, and show what one of them holds.
+
+    \b
+    Examples:
+      roost consumer list --provider compute-1
+      roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
+    """
+
+
+consumer.add_command(list_consumers)
+consumer.add_command(show)

@@ -1,33 +1,132 @@
-"""One method for each question; an answer is the JSON that the server sends, as it is."""
+"""Questions to a server: candidates, which every server answers, and those under `/roost/`.
+
+One method for each question; an answer is the JSON that the server sends, as it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
+from urllib.parse import urlencode
 
 from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.placement.administration import Administration
 from roost.client.placement.answers import reason_of, require_ok
-from roost.client.questions.addresses import (
-    candidates_address,
-    capacity_address,
-    explain_address,
-    fragmentation_address,
-    ranked_candidates_address,
-    resilience_address,
-    with_parameters,
-)
-from roost.client.questions.answer_shapes import (
-    CANDIDATES,
-    CAPACITY,
-    CAPACITY_OF_ROOTS,
-    EXPLANATION,
-    FRAGMENTATION,
-    RESILIENCE,
-    whatif_shape,
-)
-from roost.client.shapes import JsonShape
+from roost.client.shapes import AMOUNTS, NULL, JsonShape
 from roost.client.transport import PlacementResponse
+
+_PAGE_LIMIT = 10_000
+_NO_PARAMETERS: Mapping[str, Any] = {}
+
+
+def candidates_address(query: str) -> str:
+    """The question for candidates that any placement server answers."""
+    return _address("/allocation_candidates", query)
+
+
+def ranked_candidates_address(query: str, order: str | None, seed: int | None) -> str:
+    """The question for candidates in an order.
+
+    >>> ranked_candidates_address("resources=VCPU:1", "pack", None)
+    '/roost/candidates?resources=VCPU:1&order=pack'
+    """
+    return _address("/roost/candidates", query, {"order": order, "seed": seed})
+
+
+def explain_address(query: str, provider: str | None, misses: int | None) -> str:
+    """The question why there are candidates or none."""
+    return _address("/roost/explain", query, {"provider": provider, "misses": misses})
+
+
+def capacity_address(query: str, *, by_root: bool) -> str:
+    """The question how many fit; of the roots, the first page."""
+    own = {"by": "root", "page_limit": _PAGE_LIMIT} if by_root else {}
+    return _address("/roost/capacity", query, own)
+
+
+def fragmentation_address(queries: Iterable[str]) -> str:
+    """The question about free and usable amounts.
+
+    >>> fragmentation_address(["resources=VCPU:1"])
+    '/roost/fragmentation?ask=resources%3DVCPU:1'
+    """
+    asks = urlencode([("ask", query) for query in queries], safe=":,!")
+    return _address("/roost/fragmentation", asks)
+
+
+def resilience_address(lose: int) -> str:
+    """The question which roots may not be lost; of the roots, the first page."""
+    return _address("/roost/resilience", f"lose={lose}", {"page_limit": _PAGE_LIMIT})
+
+
+def _address(path: str, query: str, own: Mapping[str, Any] = _NO_PARAMETERS) -> str:
+    """A path with a query, and the parameters of the route behind it."""
+    return with_parameters(f"{path}?{query}" if query else path, own)
+
+
+def with_parameters(address: str, own: Mapping[str, Any]) -> str:
+    """An address with further parameters."""
+    given = urlencode({name: value for name, value in own.items() if value is not None})
+    if not given:
+        return address
+    return f"{address}{'&' if '?' in address else '?'}{given}"
+
+
+_REFERENCE: JsonShape = {"uuid": str, "name": str}
+_STAGE: JsonShape = {"stage": str, "trees": int, "text?": (str, NULL)}
+_LIMIT: JsonShape = {"resource_class?": (str, NULL), "text?": (str, NULL)}
+_AT_MOST: JsonShape = {"at_most?": (int, NULL)}
+
+CANDIDATES: JsonShape = {
+    "allocation_requests": [
+        {"allocations": {str: {"resources": AMOUNTS}}, "mappings?": {str: [str]}}
+    ],
+    "provider_summaries?": {
+        str: {
+            "resources?": {str: {"capacity": int, "used": int}},
+            "root_provider_uuid?": str,
+        }
+    },
+}
+EXPLANATION: JsonShape = {
+    "feasible": bool,
+    "reason?": (NULL, {"stage?": str, "group?": (str, NULL), "text?": (str, NULL)}),
+    "groups": [{"group": str, "funnel": [{**_STAGE, "providers": int}]}],
+    "trees": [_STAGE],
+    "misses": [{"root": _REFERENCE, "lacks": [{"text": str}]}],
+    "hints": [{"text": str, "query": str}],
+}
+CAPACITY: JsonShape = {"fits": int, "exact": bool, "limited_by?": (NULL, _LIMIT), **_AT_MOST}
+CAPACITY_OF_ROOTS: JsonShape = {
+    **CAPACITY,
+    "roots": [{"root": _REFERENCE, "fits": int, "at_most?": int}],
+    "next?": (str, NULL),
+}
+FRAGMENTATION: JsonShape = {
+    "resource_classes": {str: {"free": int, "usable": [int]}},
+    "empty_roots?": (int, NULL),
+}
+RESILIENCE: JsonShape = {
+    "survives": int,
+    "of?": int,
+    "roots": [{"root": _REFERENCE, "text?": (str, NULL)}],
+    "next?": (str, NULL),
+}
+_SIDES: JsonShape = {
+    "capacity": CAPACITY,
+    "explain": EXPLANATION,
+    "candidates": CANDIDATES,
+}
+
+
+def whatif_shape(questions: list[str]) -> JsonShape:
+    """The shape of an answer to a what-if that asks these questions, in their order."""
+    sides: JsonShape = tuple(_SIDES[question] for question in dict.fromkeys(questions))
+    return {
+        "changes?": [{"text": str, "applied?": bool}],
+        "answers": [{"before": sides, "after": sides}],
+    }
+
 
 Json: TypeAlias = Mapping[str, Any]
 OWN_PREFIX = "/roost/"
