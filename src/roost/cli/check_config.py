@@ -157,7 +157,7 @@ def _keystone(settings: Settings) -> Iterator[Concern]:
         # The check without connections names it.
         return
     # The extra `keystone` brings the packages, and they are slow to import.
-    from roost.api.authentication.account_check import check_account  # noqa: PLC0415
+    from roost.api.authentication.keystone_checks import check_account  # noqa: PLC0415
 
     try:
         checked = check_account(settings)

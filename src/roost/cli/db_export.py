@@ -16,10 +16,16 @@ from roost.cli.bars import progress_bar
 from roost.cli.database_options import configuration_options, open_database, read_settings
 from roost.cli.terminal import continuing, echo_line
 from roost.configuration.settings import Settings
-from roost.moving.export_files import STREAM, file_of, reading, writing
+from roost.moving.export_files import (
+    STREAM,
+    ExportReader,
+    ReceiverGone,
+    explaining_writes,
+    file_of,
+    reading,
+    writing,
+)
 from roost.moving.export_format import ExportUnusable, TableDigest
-from roost.moving.export_reader import ExportReader
-from roost.moving.export_sink import ReceiverGone, explaining_writes
 from roost.moving.exporting import count_exported, write_export
 from roost.moving.importing import (
     ImportSummary,

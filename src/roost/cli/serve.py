@@ -30,7 +30,7 @@ from roost.configuration.settings import (
     load_settings,
 )
 from roost.demo.load import DemoSummary, load_demo
-from roost.demo.situation import NEARLY_FITS
+from roost.demo.world import NEARLY_FITS
 from roost.hangups import keeping_hangups
 from roost.metrics.counting import TALLY
 from roost.metrics.sampling import watch_server
@@ -38,8 +38,7 @@ from roost.model.text import own_lines
 from roost.reloading import Reloader, check_policy
 from roost.server.certificates import CertificateFiles, certificate_files, make_context
 from roost.server.listening import Place, TcpPlace, UnixPlace, inherited_places
-from roost.server.reload_signal import call_at_reload_signal
-from roost.server.supervisor import Supervisor, WorkerLink
+from roost.server.supervisor import Supervisor, WorkerLink, call_at_reload_signal
 from roost.server.worker import run_worker
 from roost.store.database import Database
 from roost.store.driver_errors import explained, shown_url

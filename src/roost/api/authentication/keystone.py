@@ -20,8 +20,7 @@ from roost.api.authentication.keystone_checks import (
 )
 from roost.api.authentication.look_ups import LookUps
 from roost.api.authentication.refusals import REFUSAL_BODY, Unauthorized
-from roost.api.authentication.token_cache import KnownToken, TokenCache
-from roost.api.authentication.token_validation import TokenValidation
+from roost.api.authentication.token_validation import KnownToken, TokenCache, TokenValidation
 from roost.api.request_log import NO_REQUEST, LogContext
 from roost.api.requests import Caller, Request
 from roost.configuration.settings import Settings

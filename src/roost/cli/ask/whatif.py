@@ -39,6 +39,7 @@ from roost.cli.request.command import (
     explaining_usage,
     request_options,
     typed_words,
+    unexposed_option,
 )
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
 from roost.cli.request.words import TypedRequest, read_request
@@ -125,47 +126,39 @@ _SHOWN_MAX = 1000
 QUESTIONS = ("capacity", "explain", "candidates")
 
 
-def _change_option(name: str, metavar: str, sentence: str, **extra: Any) -> Callable[..., Any]:
-    return click.option(
-        name, metavar=metavar, multiple=True, expose_value=False, help=sentence, **extra
-    )
-
-
+_PROVIDER: dict[str, Any] = {"type": WORD, "shell_complete": complete_providers}
 _CHANGE_OPTIONS = (
-    _change_option(
+    unexposed_option(
         "--drain",
         "HOST",
         "Nothing new goes to this provider and those below it; allocations stay.",
-        type=WORD,
-        shell_complete=complete_providers,
+        **_PROVIDER,
     ),
-    _change_option(
+    unexposed_option(
         "--remove",
         "HOST",
         "This provider and those below it go, with their allocations.",
-        type=WORD,
-        shell_complete=complete_providers,
+        **_PROVIDER,
     ),
-    _change_option(
+    unexposed_option(
         "--add-host",
         "LIKE",
         "A new, empty tree as that of this provider; `10*LIKE` adds ten.",
-        type=WORD,
-        shell_complete=complete_providers,
+        **_PROVIDER,
     ),
-    _change_option(
+    unexposed_option(
         "--set",
         "HOST:CLASS=TOTAL",
         "An inventory gets this total; HOST:CLASS.reserved=2 changes another field.",
     ),
-    _change_option("--add-trait", "HOST:TRAIT", "A provider gets this trait."),
-    _change_option("--drop-trait", "HOST:TRAIT", "A provider loses this trait."),
-    _change_option(
+    unexposed_option("--add-trait", "HOST:TRAIT", "A provider gets this trait."),
+    unexposed_option("--drop-trait", "HOST:TRAIT", "A provider loses this trait."),
+    unexposed_option(
         "--claim",
         "REQUEST",
         "A new consumer claims this, given as words or as a query string; `10*REQUEST` for ten.",
     ),
-    _change_option("--release", "CONSUMER", "A consumer gives back all that it holds."),
+    unexposed_option("--release", "CONSUMER", "A consumer gives back all that it holds."),
 )
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import urlencode
 
 from roost.client.claims.allocation_writer import (
@@ -116,6 +116,17 @@ OLDEST_WITH_CLAIMS = ServerVersion(1, 28)
 _NOT_ACCEPTABLE = 406
 
 
+class ClaimOptions(TypedDict, total=False):
+    """What a caller may say about a claim."""
+
+    version: str | None
+    """That of the candidates. If there is none, the claim has the newest version."""
+    consumer_type: str | None
+    """Needs a server of 1.38. Without a type, a consumer keeps its own."""
+    consumer_generation: int | None
+    """The generation that the caller has read, here or in the allocation request."""
+
+
 class Claiming:
     """Claims at one placement server."""
 
@@ -161,28 +172,22 @@ class Claiming:
         allocation_request: Mapping[str, Any],
         project_id: str,
         user_id: str,
-        *,
-        version: str | None = None,
-        consumer_type: str | None = None,
-        consumer_generation: int | None = None,
+        **options: Unpack[ClaimOptions],
     ) -> None:
         """Claim an allocation request for a consumer, or raise why not.
 
         The consumer keeps what it holds of other providers. Of the claimed providers it must hold
-        nothing, or exactly what it claims: anything else is `AlreadyAllocated`. The arguments are
-        those of `claim_resources`. Raises `ClaimRefused` if the server refused, and
-        `AllocationUpdateFailed` if another writer changed the consumer. `WriteLost` means that it
-        stays unknown whether the claim was made.
+        nothing, or exactly what it claims: anything else is `AlreadyAllocated`. Raises
+        `ClaimRefused` if the server refused, and `AllocationUpdateFailed` if another writer
+        changed the consumer. `WriteLost` means that it stays unknown whether the claim was made.
         """
         answer = self._claim(
             consumer_uuid,
             allocation_request,
             project_id,
             user_id,
-            version=version,
-            consumer_type=consumer_type,
-            consumer_generation=consumer_generation,
             allocated=lambda present, wanted: with_claim(consumer_uuid, present, wanted),
+            **options,
         )
         if not answer.ok:
             raise claim_refused(consumer_uuid, answer)
@@ -194,17 +199,15 @@ class Claiming:
         project_id: str,
         user_id: str,
         *,
-        version: str | None,
-        consumer_type: str | None,
-        consumer_generation: int | None,
         allocated: Callable[[ResourcesByProvider, Mapping[str, Any]], Body],
+        **options: Unpack[ClaimOptions],
     ) -> PlacementResponse:
         """Send a claim; `allocated` makes the allocations out of the present and claimed ones."""
-        type_ = consumer_type or allocation_request.get("consumer_type")
-        seen = consumer_generation
+        type_ = options.get("consumer_type") or allocation_request.get("consumer_type")
+        seen = options.get("consumer_generation")
         if seen is None:
             seen = allocation_request.get("consumer_generation")
-        asked = self._claim_version(version, with_type=type_ is not None)
+        asked = self._claim_version(options.get("version"), with_type=type_ is not None)
         if seen is not None:
             require_version(asked, GENERATION_VERSION, "it knows no consumer generations")
 
