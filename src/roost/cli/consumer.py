@@ -24,11 +24,11 @@ from roost.cli.output import (
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line
 from roost.cli.watching import present, watch_option
-from roost.client.consumers import Holder, read_holder, read_holders, uuids_of_consumers
 from roost.client.errors import NotConfigured, PlacementError
+from roost.client.gathering import Holder, read_holder, read_holders, uuids_of_consumers
 from roost.client.lookup import find_provider, subtree_of
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import counted, with_next
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TypeAlias
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -22,9 +24,61 @@ from roost.cli.terminal import plain
 from roost.cli.watching import redraw, repeat
 from roost.client.errors import PlacementError, UnreadableAnswer
 from roost.client.placement.answers import refusal
-from roost.client.scrape import Scrape
 from roost.client.transport import PlacementRequest, Transport
 from roost.model.text import own_lines
+
+_SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*")
+_LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)",?')
+_ESCAPE = re.compile(r"\\(.)")
+
+LabelPairs: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """The values of all series at one moment: by name, then by labels."""
+
+    moment: float
+    series: Mapping[str, Mapping[LabelPairs, float]]
+
+    @classmethod
+    def of(cls, text: str, moment: float) -> Scrape:
+        """Read a text; lines that are no samples are ignored.
+
+        >>> Scrape.of('up{job="a b"} 1\\nup 2\\n', 0.0).series
+        {'up': {(('job', 'a b'),): 1.0, (): 2.0}}
+        """
+        series: dict[str, dict[LabelPairs, float]] = {}
+        for line in text.splitlines():
+            found = None if line.startswith("#") else _SAMPLE.fullmatch(line)
+            if found is None:
+                continue
+            name, labels, value = found.groups()
+            try:
+                number = float(value)
+            except ValueError:
+                continue
+            series.setdefault(name, {})[_pairs(labels or "")] = number
+        return cls(moment, series)
+
+    def samples(self, name: str) -> Iterator[tuple[dict[str, str], float]]:
+        """The labels and the value of each series of this name."""
+        for pairs, value in self.series.get(name, {}).items():
+            yield dict(pairs), value
+
+    def total(self, name: str, **labels: str) -> float:
+        """The sum of all series of this name that have these labels."""
+        wanted = labels.items()
+        return sum(value for found, value in self.samples(name) if wanted <= found.items())
+
+
+def _pairs(text: str) -> LabelPairs:
+    return tuple((name, _ESCAPE.sub(_unescaped, value)) for name, value in _LABEL.findall(text))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return "\n" if found[1] == "n" else found[1]
+
 
 _DURATION = "roost_request_duration_seconds_bucket"
 

@@ -17,11 +17,10 @@ from roost.cli.output import Output, OutputForm, Table, TableColumn, output_opti
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line, output_console
 from roost.cli.watching import present, watch_option
-from roost.client.consumers import Holder, read_holders, uuids_of_consumers
-from roost.client.gathering import gather
+from roost.client.gathering import Holder, gather, read_holders, uuids_of_consumers
 from roost.client.lookup import find_uuid
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 
 _TOTALS = (
     TableColumn("RESOURCE CLASS"),

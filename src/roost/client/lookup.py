@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from roost.client.errors import PlacementError, ResourceProviderRetrievalFailed
 from roost.client.parallel import in_order
 from roost.client.placement import Placement, ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.identifiers import canonical_uuid, is_custom_name, is_uuid
 from roost.model.text import nearest_names, printable, with_next
 

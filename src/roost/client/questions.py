@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from roost.client.errors import NotOffered, QuestionRefused
-from roost.client.placement.administration import Administration
 from roost.client.placement.answers import reason_of, require_ok
+from roost.client.placement.placement import Administration
 from roost.client.shapes import AMOUNTS, NULL, JsonShape
 from roost.client.transport import PlacementResponse
 

@@ -35,7 +35,7 @@ from roost.client.errors import NotConfigured, PlacementError
 from roost.client.gathering import gather
 from roost.client.lookup import NoSuchProvider, find_provider
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.text import counted, printable
 
 _SHOWN_OF_A_CHECK = 20

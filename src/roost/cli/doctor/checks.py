@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from roost.client.consumers import NO_PROJECT
 from roost.client.errors import PlacementError, TransportFailed, UnreadableAnswer
-from roost.client.gathering import GatheredProvider
+from roost.client.gathering import NO_PROJECT, GatheredProvider
 from roost.client.lookup import provider_argument
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.client.provider_tree import SHARING_TRAIT
 from roost.client.shapes import JsonShape, fits
 from roost.client.transport import PlacementRequest, PlacementResponse

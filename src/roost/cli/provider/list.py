@@ -18,7 +18,7 @@ from roost.cli.watching import present, watch_option
 from roost.client.errors import NotConfigured
 from roost.client.lookup import demand_classes, demand_traits, find_uuid
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.text import matches, with_next
 
 _COLUMNS = (

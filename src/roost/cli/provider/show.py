@@ -19,7 +19,7 @@ from roost.cli.watching import present, watch_option
 from roost.client.gathering import inventory_of
 from roost.client.lookup import find_provider
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.text import whole_number
 
 _COLUMNS = (

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 
 from roost.client.errors import PlacementError, QuestionRefused
 from roost.client.lookup import find_uuid
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.errors import OperatorError
 from roost.model.identifiers import is_uuid
 from roost.model.text import nearest_names, own_lines, with_next
