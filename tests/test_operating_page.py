@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.configuration.network import NETWORK
-from roost.configuration.options import ROOST
+from roost.configuration.options import NETWORK, ROOST
 from roost.model.limits import Limits
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operating.md").read_text()

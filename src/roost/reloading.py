@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from roost.api.policy import Policy
-from roost.configuration.comparison import changed_options, needs_restart
-from roost.configuration.log_reload import replace_logging
+from roost.configuration.in_force import changed_options, needs_restart
+from roost.configuration.logs import replace_logging
 from roost.configuration.settings import Settings
 from roost.model.errors import OperatorError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.api.authentication.account_check import AccountCheck, check_account
+from roost.api.authentication.keystone_checks import AccountCheck, check_account
 from roost.api.authentication.refusals import IdentityUnavailable
 from roost.configuration.settings import load_settings
 from support.servers.real_keystone import RealKeystone

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from roost.api.authentication import token_cache
-from roost.api.authentication.token_cache import KnownToken, TokenCache
+from roost.api.authentication import token_validation
+from roost.api.authentication.token_validation import KnownToken, TokenCache
 from support.api_client import Answer, ApiClient, Configured
 from support.stubs.identity_stub import IdentityStub
 
@@ -331,7 +331,7 @@ class Clocks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
-        monkeypatch.setattr(token_cache, "time", self)
+        monkeypatch.setattr(token_validation, "time", self)
 
     def monotonic(self) -> float:
         return time.monotonic() + self.seconds

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from roost.api.authentication import file_turn
+from roost.api.authentication import tokens_file
 from roost.api.authentication.tokens_file import (
     StaticToken,
     add_token,
@@ -322,7 +322,7 @@ def test_a_command_does_not_wait_without_end_for_its_turn(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(file)
-    monkeypatch.setattr(file_turn, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(tokens_file, "WAIT_SECONDS", 0.05)
     with open(file) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(ConfigurationError, match="locked by another process"):

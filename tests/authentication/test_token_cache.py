@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.api.authentication.token_cache import KnownToken, TokenCache
+from roost.api.authentication.token_validation import KnownToken, TokenCache
 from roost.api.requests import Caller
 
 

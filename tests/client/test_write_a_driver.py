@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from roost.cli.main import cli
 from roost.client import Reporter
-from roost.client.drivers.loading import load_driver_class
+from roost.client.drivers.registry import load_driver_class
 from support.client.live_providers import LiveProviders
 from support.code_blocks import code_blocks, conversation, write_modules
 from support.roost_command import roost

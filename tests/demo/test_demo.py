@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 
 from roost.api.extensions.explain import explanation_content
 from roost.demo.load import DemoSummary, load_demo
-from roost.demo.situation import NEARLY_FITS
-from roost.demo.world import demo_uuid
+from roost.demo.world import NEARLY_FITS, demo_uuid
 from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
 from roost.replica.replica import Replica
 from roost.service.allocations import get_consumer_allocations, list_project_usages_by_type

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.limits import Limits
-from roost.server.budget import Budget
-from roost.server.connection import Connection
+from roost.server.connection import Budget, Connection
 from roost.server.incoming import Incoming
 from roost.server.states import State
 from roost.server.threads import Threads

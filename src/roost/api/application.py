@@ -18,7 +18,6 @@ from roost.api.cors import Cors
 from roost.api.errors import HttpError
 from roost.api.failures import failure_of
 from roost.api.hosts import is_host
-from roost.api.log_context import NO_REQUEST, ThreadContext
 from roost.api.microversions import (
     HEADER,
     MAX_VERSION,
@@ -32,6 +31,7 @@ from roost.api.mounting import OUTSIDE, mount
 from roost.api.observation import OPEN_VERSION, ObservedStream
 from roost.api.policy import Policy
 from roost.api.proxy_headers import apply_proxy_headers
+from roost.api.request_log import NO_REQUEST, LogContext
 from roost.api.requests import Request, is_length
 from roost.api.responses import Response
 from roost.api.routes import ROUTES
@@ -106,7 +106,7 @@ class Application:
         if self._settings.parse_proxy_headers:
             apply_proxy_headers(environ, self._settings.network.trusted_proxies)
         request = Request(environ, self._settings.limits)
-        ThreadContext(request).update_store()
+        LogContext(request).update_store()
         self._observation.begin(request)
         try:
             return self._respond(request, start_response)

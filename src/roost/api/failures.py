@@ -6,7 +6,7 @@ import logging
 
 from roost.api import errors
 from roost.api.errors import HttpError, OverLimit
-from roost.api.log_context import line_context
+from roost.api.request_log import LogContext
 from roost.api.requests import Request
 from roost.configuration.limit_log import LIMIT_LOG
 from roost.metrics.catalogue import CONFLICTS, DATABASE_FAILURES
@@ -68,7 +68,7 @@ def _answer_to(request: Request, error: Exception) -> HttpError:
 
 def _answer_of_store(request: Request, error: Exception) -> HttpError:
     """The answer to an error of the database, or to a defect."""
-    context = {"context": line_context(request)}
+    context = {"context": LogContext(request)}
     match meaning_of(error):
         case Contention():
             CONFLICTS.count((ConflictCause.CONTENTION,))

@@ -1,4 +1,7 @@
-"""The line that each request writes into the log, in the form that operators of Placement parse."""
+"""Requests in the log: the line that each one writes, and the context of all lines about it.
+
+The line has the form that operators of Placement parse. oslo.log prints the context in brackets.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,91 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from roost.api.log_context import ThreadContext, identity_fields, identity_of
-from roost.api.requests import Request
+from oslo_context.context import RequestContext
+
+from roost.api.requests import Caller, Request
 from roost.api.responses import Response
-from roost.configuration.json_lines import FIELDS
-from roost.configuration.log_lines import IDENTITY
+from roost.configuration.logs import FIELDS, IDENTITY
 from roost.model.text import printable
 
 _LOG = logging.getLogger("placement.requestlog")
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s'
 # The end of the line of an answer without candidates, if an operator asks for the reason.
 _REASON = " reason: %s"
+
+
+class _LineContext(RequestContext):
+    """The context of one log line."""
+
+    def update_store(self) -> None:
+        """Do nothing: oslo.context would make this the thread's context for later lines."""
+
+
+class LogContext(RequestContext):
+    """A request as the context of log lines, one line or all lines of the thread that answers it.
+
+    The values are made when a line is written. A request without log lines costs one object.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    def __getattr__(self, name: str) -> Any:
+        # What oslo.log and handlers ask for, such as `request_id`.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._values(), name)
+
+    def get_logging_values(self) -> dict[str, Any]:
+        """The values at the time of the line."""
+        values: dict[str, Any] = self._values().get_logging_values()
+        return values
+
+    def _values(self) -> RequestContext:
+        identity = _identity_fields(self._request.caller)
+        return _LineContext(
+            request_id=self._request.id,
+            global_request_id=self._request.global_id,
+            user_id=identity["user"],
+            project_id=identity["project"],
+            domain_id=identity["domain"],
+            system_scope=identity["system_scope"],
+            user_domain_id=identity["user_domain"],
+            project_domain_id=identity["project_domain"],
+        )
+
+
+class _NoRequest(RequestContext):
+    """The context of a thread that answers no request. It is false, so oslo.log ignores it."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __bool__(self) -> bool:
+        return False
+
+
+NO_REQUEST = _NoRequest()
+
+
+def _identity_fields(caller: Caller) -> dict[str, str | None]:
+    """What lines say about a caller, by the names of oslo.log; names from headers are printable."""
+    return {
+        name: value and printable(value)
+        for name in ("user", "project", "domain", "system_scope", "user_domain", "project_domain")
+        for value in [getattr(caller, name)]
+    }
+
+
+def _identity_of(request: Request) -> str:
+    """The ids and the caller, as the usual form of oslo.log prints them."""
+    caller = request.caller
+    # One check of the whole text costs no more than two did; six take 0.8 microseconds more.
+    shown = printable(
+        f"{caller.user or '-'} {caller.project or '-'} {caller.domain or '-'} "
+        f"{caller.system_scope or '-'} {caller.user_domain or '-'} {caller.project_domain or '-'}"
+    )
+    return f"{request.global_id} {request.id} {shown}"
 
 
 def log_request(request: Request, response: Response, size: int, seconds: float) -> None:
@@ -62,7 +139,7 @@ class RequestFields(NamedTuple):
         return {
             "request_id": request.id,
             "global_request_id": request.global_id,
-            **identity_fields(request.caller),
+            **_identity_fields(request.caller),
             "remote": environ.get("REMOTE_ADDR"),
             "method": request.method,
             "path": self.path,
@@ -97,8 +174,8 @@ def _record(
     values["threadName"] = thread.name
     values["process"] = os.getpid()
     # For handlers and forms that the operator chose.
-    values["context"] = ThreadContext(request)
-    values[IDENTITY] = identity_of(request)
+    values["context"] = LogContext(request)
+    values[IDENTITY] = _identity_of(request)
     values[FIELDS] = fields
     return record
 

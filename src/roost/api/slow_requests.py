@@ -7,7 +7,7 @@ import queue
 import threading
 from typing import NamedTuple
 
-from roost.api.log_context import line_context
+from roost.api.request_log import LogContext
 from roost.api.requests import UNKNOWN_ROUTE, Request
 from roost.model.candidates import CandidateQuery
 from roost.model.limits import Limits
@@ -53,7 +53,7 @@ class SlowRequests:
             seconds,
             status,
             stages or "none",
-            extra={"context": line_context(request)},
+            extra={"context": LogContext(request)},
         )
         search = request.search
         # An account costs as much as the search. It would say nothing about a request that waited.
@@ -94,7 +94,7 @@ class SlowRequests:
             "Slow search, of %d providers. %s",
             search.forest.provider_count,
             " ".join(sentences),
-            extra={"context": line_context(request)},
+            extra={"context": LogContext(request)},
         )
 
 

@@ -23,28 +23,27 @@ from roost.cli.agent_configuration import (
     AgentOptions,
     setting_lines,
 )
-from roost.cli.agent_events import WOULD_CHANGE, Events, JsonEvents, TextEvents
-from roost.cli.agent_log import logging_to
-from roost.cli.configured_command import ConfiguredCommand, config_option
+from roost.cli.agent_events import WOULD_CHANGE, Events, JsonEvents, TextEvents, logging_to
+from roost.cli.configured_command import (
+    ConfiguredCommand,
+    config_option,
+    options_out_of_force,
+    variable_of_server,
+    without,
+)
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.driver_options import driver_options, owner_option
-from roost.cli.number_range import NumberRange
-from roost.cli.records_option import records_option
-from roost.cli.server_choice import options_out_of_force, variable_of_server, without
+from roost.cli.driver import driver_options, owner_option
+from roost.cli.parameters import NumberRange, records_option
 from roost.cli.terminal import plain
-from roost.cli.tree.declared import form_of, form_option, print_declaration
+from roost.cli.tree.drawing import form_of, form_option, print_declaration
 from roost.client.agent.agent import Agent
-from roost.client.agent.host_report import HostReport
-from roost.client.agent.measured_reports import MeasuredReports, ReportCounts
-from roost.client.agent.metrics_file import MetricsFile
-from roost.client.agent.request_log import LoggedTransport
-from roost.client.agent.watchdog import WatchdogTransport
-from roost.client.drivers.driver import DeclaringDriver, Driver
-from roost.client.drivers.offline import declared_offline
+from roost.client.agent.host_report import HostReport, MeasuredReports, MetricsFile, ReportCounts
+from roost.client.agent.request_log import LoggedTransport, WatchdogTransport
+from roost.client.drivers.driver import DeclaringDriver, Driver, declared_offline
 from roost.client.errors import DriverFailed
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.store import FileOwnershipStore, default_directory
-from roost.client.ownership.withdrawal import REPORTS, SECONDS
+from roost.client.ownership.three_way_merge import MISSING_REPORTS, MISSING_SECONDS
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.retrying import RetryingTransport
 from roost.hangups import ControllingTerminal, keeping_hangups, obey_hangups
@@ -113,7 +112,7 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
     "--missing-reports",
     metavar="NUMBER",
     type=click.IntRange(1),
-    default=REPORTS,
+    default=MISSING_REPORTS,
     show_default=True,
     help="Keep what the driver does not find until it is missing in so many reports.",
 )
@@ -121,7 +120,7 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
     "--missing-minutes",
     metavar="MINUTES",
     type=NumberRange(0),
-    default=SECONDS / 60,
+    default=MISSING_SECONDS / 60,
     show_default=True,
     help="Keep what the driver does not find for so long, too.",
 )

@@ -17,15 +17,16 @@ from click.core import ParameterSource
 from roost.cli.configured_command import (
     COMMAND_LINE,
     DEFAULT,
+    KEY_VALUE,
     file_in_force,
     is_given,
+    key_of,
     naming_origin,
     option_named,
     origin,
 )
-from roost.cli.option_file import KEY_VALUE, key_of
 from roost.client.drivers.driver import DeclaringDriver, Driver
-from roost.client.drivers.loading import load_driver
+from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 from roost.model.secrets import HIDDEN, shown_value
 from roost.model.text import plain_number

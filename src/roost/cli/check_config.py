@@ -14,13 +14,18 @@ from rich.console import Console
 from roost.api.authentication import IdentityUnavailable, check_strategy
 from roost.api.policy import Policy
 from roost.api.policy_review import open_writes
-from roost.cli.options import configuration_options
+from roost.cli.database_options import configuration_options
 from roost.cli.terminal import plain
-from roost.configuration.concerns import Concern, ConcernKind, Severity, exit_status
-from roost.configuration.dangers import dangers
+from roost.configuration.concerns import (
+    Concern,
+    ConcernKind,
+    Severity,
+    dangers,
+    exit_status,
+    name_concerns,
+)
 from roost.configuration.in_force import OptionInForce, options_in_force
 from roost.configuration.listing import sample_configuration
-from roost.configuration.names_in_use import name_concerns
 from roost.configuration.settings import Settings, load_settings
 from roost.model.errors import OperatorError
 from roost.store.database import Database
@@ -152,7 +157,7 @@ def _keystone(settings: Settings) -> Iterator[Concern]:
         # The check without connections names it.
         return
     # The extra `keystone` brings the packages, and they are slow to import.
-    from roost.api.authentication.account_check import check_account  # noqa: PLC0415
+    from roost.api.authentication.keystone_checks import check_account  # noqa: PLC0415
 
     try:
         checked = check_account(settings)

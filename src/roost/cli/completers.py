@@ -18,9 +18,8 @@ from click.shell_completion import CompletionItem
 
 from roost.cli.connection import ConnectionSettings
 from roost.client.errors import PlacementError
-from roost.client.ownership.recorded_owners import owners_in
-from roost.client.ownership.store import default_directory
-from roost.client.placement.administration import Administration
+from roost.client.ownership.store import default_directory, owners_in
+from roost.client.placement.placement import Administration
 
 SECONDS_IN_ALL = 1.0
 """How long a shell waits for the names: for the connection and all requests together."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from roost.cli.number_range import NumberRange
+from roost.cli.parameters import NumberRange
 from roost.client.errors import (
     NotConfigured,
     PlacementAPIConnectFailure,

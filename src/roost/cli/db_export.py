@@ -12,16 +12,20 @@ from typing import Any
 
 import click
 
-from roost.cli.database_access import open_database
-from roost.cli.interruption import continuing
-from roost.cli.options import configuration_options, read_settings
-from roost.cli.progress_bar import progress_bar
-from roost.cli.terminal import echo_line
+from roost.cli.bars import progress_bar
+from roost.cli.database_options import configuration_options, open_database, read_settings
+from roost.cli.terminal import continuing, echo_line
 from roost.configuration.settings import Settings
-from roost.moving.export_files import STREAM, file_of, reading, writing
+from roost.moving.export_files import (
+    STREAM,
+    ExportReader,
+    ReceiverGone,
+    explaining_writes,
+    file_of,
+    reading,
+    writing,
+)
 from roost.moving.export_format import ExportUnusable, TableDigest
-from roost.moving.export_reader import ExportReader
-from roost.moving.export_sink import ReceiverGone, explaining_writes
 from roost.moving.exporting import count_exported, write_export
 from roost.moving.importing import (
     ImportSummary,

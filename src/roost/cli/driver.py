@@ -1,23 +1,102 @@
-"""The command `roost driver` and its subcommands: which drivers there are, and their options."""
+"""The options that choose a driver, and the command `roost driver`, which describes drivers."""
 
 from __future__ import annotations
 
 import inspect
+import socket
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.table import Table, TableColumn
+from roost.cli.configured_command import KEY_VALUE
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
+from roost.cli.parameters import WORD
 from roost.cli.terminal import output_console, plain
-from roost.cli.words import WORD
-from roost.client.drivers.loading import load_driver_class
-from roost.client.drivers.option_kinds import as_text
-from roost.client.drivers.options import NO_DEFAULT, DriverOption, options_of
-from roost.client.drivers.registry import RegisteredDriver, registered_drivers
+from roost.client.drivers.options import NO_DEFAULT, DriverOption, as_text, options_of
+from roost.client.drivers.registry import RegisteredDriver, load_driver_class, registered_drivers
+from roost.client.ownership.owner_names import DEFAULT_OWNER
+from roost.client.tree_file.schema import PROVIDER_NAME_LENGTH_MAX
+from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import own_lines
 
-_LISTED = (TableColumn("DRIVER"), TableColumn("FROM"), TableColumn("CLASS"), TableColumn("NOTE"))
+
+class UuidType(click.ParamType[str]):
+    """A uuid, in the spelling that servers use."""
+
+    name = "UUID"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The uuid of a text."""
+        if not is_uuid(str(value)):
+            self.fail(f"{value}: that is no UUID; leave the option out for a new one", param, ctx)
+        return canonical_uuid(str(value))
+
+
+class HostNameType(click.ParamType[str]):
+    """The name of a provider."""
+
+    name = "NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, which servers take if it is neither empty nor too long."""
+        if not 0 < len(str(value)) <= PROVIDER_NAME_LENGTH_MAX:
+            self.fail(
+                f"{value!r}: a name has 1 to {PROVIDER_NAME_LENGTH_MAX} characters", param, ctx
+            )
+        return str(value)
+
+
 _OPTIONS = (
+    click.option(
+        "--driver",
+        "driver_name",
+        metavar="NAME",
+        help="What describes the host: `linux` (this machine), `libvirt` (as libvirt sees it), "
+        "`file` (a tree file), one that `roost driver list` names, or package.module:Class.",
+    ),
+    click.option(
+        "--option",
+        "driver_options",
+        type=KEY_VALUE,
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="An option of the driver, such as path=tree.yaml for `file`; may be repeated.",
+    ),
+    click.option(
+        "--name",
+        metavar="NAME",
+        type=HostNameType(),
+        default=socket.gethostname,
+        show_default="this host's name",
+        help="Name of the provider that stands for the host.",
+    ),
+    click.option(
+        "--uuid",
+        metavar="UUID",
+        type=UuidType(),
+        help="Its uuid. [default: that of the provider with this name, or a new one]",
+    ),
+)
+
+owner_option = click.option(
+    "--owner",
+    metavar="NAME",
+    default=DEFAULT_OWNER,
+    show_default=True,
+    help="Name to write under. The agent leaves alone what other owners wrote.",
+)
+
+
+def driver_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_LISTED = (TableColumn("DRIVER"), TableColumn("FROM"), TableColumn("CLASS"), TableColumn("NOTE"))
+_OPTION_COLUMNS = (
     TableColumn("OPTION"),
     TableColumn("TAKES"),
     TableColumn("DEFAULT"),
@@ -77,7 +156,7 @@ def show(*, name: str, output: OutputForm) -> None:
         [option.name, option.kind.words, _default(option), option.help]
         for option in accepted.options.values()
     ]
-    table = Table(_OPTIONS, rows)
+    table = Table(_OPTION_COLUMNS, rows)
     about = inspect.getdoc(found) or ""
     value = {"driver": name, "about": about, "options": table.as_json()}
     if output is OutputForm.TABLE:

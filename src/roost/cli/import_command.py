@@ -10,13 +10,11 @@ from pathlib import Path
 
 import click
 
+from roost.cli.bars import progress_bar
 from roost.cli.connection import ConnectionSettings, source_options
-from roost.cli.database_access import open_database
+from roost.cli.database_options import configuration_options, open_database, read_settings
 from roost.cli.db_export import tell_import, tell_trial, try_target
-from roost.cli.interruption import continuing
-from roost.cli.options import configuration_options, read_settings
-from roost.cli.progress_bar import progress_bar
-from roost.cli.terminal import echo_line
+from roost.cli.terminal import continuing, echo_line
 from roost.client.survey import Survey
 from roost.configuration.settings import Settings
 from roost.moving.copied_rows import write_copy

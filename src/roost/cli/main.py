@@ -15,8 +15,7 @@ import click.shell_completion
 
 import roost
 from roost.cli.completion import PROGRAM, VARIABLE, use_completion
-from roost.cli.interruption import EXIT_STATUS, Interrupted, noticing_interruption
-from roost.cli.terminal import complain
+from roost.cli.terminal import EXIT_STATUS, Interrupted, complain, noticing_interruption
 from roost.model.errors import OperatorError
 from roost.model.text import printable
 

@@ -6,17 +6,25 @@ from functools import partial
 
 import click
 
-from roost.cli.changes import PlannedChange, dry_run_option, make_changes
+from roost.cli.bars import progress_bar
 from roost.cli.completers import complete_classes
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.progress_bar import progress_bar
-from roost.cli.table import Table, TableColumn
-from roost.cli.words import WORD
+from roost.cli.output import (
+    Output,
+    OutputForm,
+    PlannedChange,
+    Table,
+    TableColumn,
+    dry_run_option,
+    make_changes,
+    output_options,
+    print_output,
+)
+from roost.cli.parameters import WORD
 from roost.client.errors import NameInUse
 from roost.client.gathering import GatheredProvider, gather
 from roost.client.lookup import demand_classes, demand_custom_names, demand_known
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.identifiers import is_custom
 from roost.model.text import matches, with_next
 

@@ -19,8 +19,7 @@ from roost.api.authentication.tokens_file import (
     read_tokens_file,
     remove_tokens,
 )
-from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.table import Table, TableColumn
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
 from roost.cli.terminal import echo_line
 from roost.configuration.settings import ConfigurationError, load_settings
 

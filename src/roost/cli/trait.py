@@ -6,15 +6,23 @@ from functools import partial
 
 import click
 
-from roost.cli.changes import PlannedChange, dry_run_option, make_changes
 from roost.cli.completers import complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.table import Table, TableColumn
-from roost.cli.words import WORD
+from roost.cli.output import (
+    Output,
+    OutputForm,
+    PlannedChange,
+    Table,
+    TableColumn,
+    dry_run_option,
+    make_changes,
+    output_options,
+    print_output,
+)
+from roost.cli.parameters import WORD
 from roost.client.errors import NameInUse
 from roost.client.lookup import demand_custom_names, demand_known, demand_traits, provider_argument
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.identifiers import is_custom
 from roost.model.text import counted, matches, printable, with_next
 

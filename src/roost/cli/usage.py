@@ -10,20 +10,17 @@ from typing import Any
 
 import click
 
-from roost.cli.bars import ink_for, usage_bar
+from roost.cli.bars import ink_for, progress_bar, usage_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options
-from roost.cli.progress_bar import progress_bar
-from roost.cli.table import Table, TableColumn
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line, output_console
 from roost.cli.watching import present, watch_option
-from roost.cli.words import WORD
-from roost.client.consumers import Holder, read_holders, uuids_of_consumers
-from roost.client.gathering import gather
+from roost.client.gathering import Holder, gather, read_holders, uuids_of_consumers
 from roost.client.lookup import find_uuid
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 
 _TOTALS = (
     TableColumn("RESOURCE CLASS"),

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import sleep
 from typing import Any, NoReturn
 
@@ -11,11 +18,38 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
-from roost.cli.keys import quits_within, single_keys
 from roost.cli.output import Output, OutputForm, print_output
 from roost.cli.terminal import echo_line, plain_line
 from roost.client.errors import PlacementError, TransportFailed
 from roost.client.transport.retrying import TOO_MANY_REQUESTS
+
+
+@contextmanager
+def single_keys() -> Iterator[None]:
+    """Hear of each key at once, if standard input is a terminal."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def quits_within(seconds: float) -> bool:
+    """Wait for this time; return early, and true, if the person presses q."""
+    deadline = time.monotonic() + seconds
+    if not sys.stdin.isatty():
+        time.sleep(seconds)
+        return False
+    while (rest := deadline - time.monotonic()) > 0:
+        ready, _, _ = select.select([sys.stdin], [], [], rest)
+        if ready and os.read(sys.stdin.fileno(), 1) in (b"q", b"Q", b""):
+            return True
+    return False
+
 
 _SECONDS = 2.0
 

@@ -6,10 +6,53 @@ import shlex
 from collections.abc import Collection, Iterable
 
 from roost.client.errors import PlacementError, ResourceProviderRetrievalFailed
+from roost.client.parallel import in_order
 from roost.client.placement import Placement, ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.identifiers import canonical_uuid, is_custom_name, is_uuid
 from roost.model.text import nearest_names, printable, with_next
+
+_CONCURRENCY = 4
+_TREES_MAX = 100
+"""The number of trees up to which single requests cost less than a list of all providers."""
+
+
+def names_in_trees(placement: Placement, roots: Iterable[str]) -> dict[str, str]:
+    """The name of each provider in the trees of these roots, by uuid."""
+    wanted = list(dict.fromkeys(roots))
+    if len(wanted) > _TREES_MAX:
+        return {body["uuid"]: body["name"] for body in placement.providers()}
+    trees = in_order(wanted, placement.tree, _CONCURRENCY)
+    return {body["uuid"]: body["name"] for tree in trees for body in tree}
+
+
+LISTED_FROM = 100
+"""From so many providers on, one list of all providers is cheaper than a request for each."""
+
+
+class ProviderFinder:
+    """Finds providers: many of them in one list of all providers, a few by a request each.
+
+    `sought` is the number of providers that the caller looks for.
+    """
+
+    def __init__(self, placement: Placement, sought: int) -> None:
+        self._placement = placement
+        listed = placement.providers() if sought >= LISTED_FROM else None
+        self._by_uuid = None if listed is None else {body["uuid"]: body for body in listed}
+        self._by_name = None if listed is None else {body["name"]: body for body in listed}
+
+    def with_uuid(self, uuid: str) -> ProviderBody | None:
+        """The provider of a uuid; `None` if there is none."""
+        if self._by_uuid is None:
+            return self._placement.provider(uuid)
+        return self._by_uuid.get(uuid)
+
+    def named(self, name: str) -> ProviderBody | None:
+        """The provider of a name; `None` if there is none."""
+        if self._by_name is None:
+            return next(iter(self._placement.providers_named(name)), None)
+        return self._by_name.get(name)
 
 
 class NoSuchProvider(ResourceProviderRetrievalFailed):

@@ -16,8 +16,8 @@ from roost.client.errors import (
 from roost.client.gathering import inventory_of
 from roost.client.lookup import did_you_mean, provider_argument
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
 from roost.client.placement.answers import CONCURRENT_UPDATE
+from roost.client.placement.placement import Administration
 from roost.client.reporting.difference import WOULD_CHANGE, AssociationKind, ProviderChange
 from roost.model.text import whole_number, with_next
 

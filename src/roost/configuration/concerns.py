@@ -1,9 +1,23 @@
-"""What an operator should know about a configuration: values only."""
+"""What an operator should know about a configuration: names without effect, and dangers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from oslo_config import cfg
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from roost.configuration.config_file import ConfigFile, read_config_file
+from roost.configuration.settings import Settings, options_without_effect
+from roost.configuration.unknown_names import all_options, unknown_names
+from roost.model.limits import Limits
 
 
 class Severity(StrEnum):
@@ -46,3 +60,201 @@ def exit_status(concerns: list[Concern], *, strict: bool) -> int:
     if Severity.FAILURE in severities:
         return 2
     return int(Severity.WARNING in severities or (strict and Severity.NOTE in severities))
+
+
+def name_concerns(settings: Settings) -> Iterator[Concern]:
+    """A concern for each name that has no effect, or that a later version may not know."""
+    for sentence in unknown_names(settings.config_files, os.environ):
+        yield Concern(ConcernKind.UNKNOWN, Severity.WARNING, sentence)
+    for name in options_without_effect(settings):
+        text = f"{name} is an option of the reference that has no effect in Roost. Remove it."
+        yield Concern(ConcernKind.IGNORED, Severity.NOTE, text)
+    yield from _deprecated(settings)
+
+
+def _deprecated(settings: Settings) -> Iterator[Concern]:
+    today: dict[tuple[str, str], str] = {}
+    removed = set()
+    for group, members in all_options():
+        for option in members:
+            if option.deprecated_for_removal:
+                removed.add((group, option.dest))
+            for old in option.deprecated_opts:
+                name = (old.name or option.dest).replace("-", "_")
+                today[old.group or group, name] = f"[{group}]{option.dest}"
+    for path in settings.config_files:
+        file = read_config_file(path)
+        for group, name in dict.fromkeys(file.options):
+            where = f"{path}:{file.lines[group, name]}"
+            if (group, name) in today:
+                text = f"{where}: [{group}]{name} is the old name of {today[group, name]}."
+            elif (group, name) in removed:
+                text = f"{where}: [{group}]{name} is deprecated by its library. Remove it."
+            else:
+                continue
+            yield Concern(ConcernKind.DEPRECATED, Severity.NOTE, text)
+
+
+# A limit this many times above or below its default protects nothing, or refuses real clients.
+_EXTREME = 100
+_KEYSTONE = "keystone_authtoken"
+# Options of libraries that are not installed everywhere, so their own marks are not at hand.
+_SECRET_NAMES = frozenset({"password", "memcache_secret_key", "admin_password", "admin_token"})
+_STATEMENTS_DEBUG = 50
+
+
+def dangers(settings: Settings, environment: Mapping[str, str] = os.environ) -> list[Concern]:
+    """A warning for each option, or file, that an operator should not keep."""
+    files = [read_config_file(path) for path in settings.config_files]
+    texts = [
+        *_identity(settings),
+        *_keystone(settings, files, environment),
+        *_database(settings),
+        *_files(settings, files),
+        *_log(settings),
+        *_web(settings),
+        *_limits(settings),
+    ]
+    return [Concern(ConcernKind.DANGEROUS, Severity.WARNING, text) for text in texts]
+
+
+def _identity(settings: Settings) -> Iterator[str]:
+    if settings.auth_strategy == "noauth2":
+        yield (
+            "[api]auth_strategy = noauth2 believes every client. `roost serve` offers it on "
+            "loopback only; behind uwsgi or gunicorn, no check helps. Set keystone."
+        )
+
+
+def _keystone(
+    settings: Settings, files: list[ConfigFile], environment: Mapping[str, str]
+) -> Iterator[str]:
+    if settings.auth_strategy != "keystone":
+        return
+    given = keystone_options(files, environment)
+    # The second is the old name, which the library still takes.
+    if not given.get("www_authenticate_uri") and not given.get("auth_uri"):
+        yield (
+            f"[{_KEYSTONE}]www_authenticate_uri is missing: a client without token is not told "
+            "where to get one. Set the public address of Keystone."
+        )
+    for name in ("auth_url", "www_authenticate_uri"):
+        parts = urlsplit(given.get(name, ""))
+        if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+            yield (
+                f"[{_KEYSTONE}]{name} begins with http: tokens and the password of the service "
+                "cross the network in clear text. Use https."
+            )
+    if given.get("insecure", "").lower() in ("true", "1", "yes", "on"):
+        yield f"[{_KEYSTONE}]insecure accepts any certificate. Set cafile instead."
+
+
+def keystone_options(files: list[ConfigFile], environment: Mapping[str, str]) -> dict[str, str]:
+    """The texts in `[keystone_authtoken]`, whether or not its library is installed."""
+    found: dict[str, str] = {}
+    for file in files:
+        for (group, name), value in file.values.items():
+            if group.lower() == _KEYSTONE:
+                found[name] = value
+    prefix = f"OS_{_KEYSTONE.upper()}__"
+    for name, value in environment.items():
+        if name.startswith(prefix):
+            found[name.removeprefix(prefix).lower()] = value
+    return found
+
+
+def _database(settings: Settings) -> Iterator[str]:
+    options = settings.database
+    if options.url.startswith("sqlite"):
+        if not options.sqlite_synchronous:
+            yield (
+                "[placement_database]sqlite_synchronous = false: claims that were answered are "
+                "lost when the machine crashes. Remove it."
+            )
+        if settings.auth_strategy == "keystone":
+            yield (
+                "[placement_database]connection is an SQLite file: only one host may serve it. "
+                "For several hosts use PostgreSQL or MariaDB."
+            )
+    if options.echo:
+        yield (
+            f"[placement_database]connection_debug = {_STATEMENTS_DEBUG} or more logs every "
+            "statement, which slows all requests and fills the log. Set 0."
+        )
+
+
+def _files(settings: Settings, files: list[ConfigFile]) -> Iterator[str]:
+    secret_names = _secret_names()
+    for file in files:
+        secrets = [
+            f"[{group}]{name}"
+            for (group, name), value in file.values.items()
+            if value and ((group, name) in secret_names or name in _SECRET_NAMES)
+            if name != "connection" or _has_password(value)
+        ]
+        if secrets and _others_can_read(file.path):
+            yield (
+                f"{file.path} has {', '.join(secrets)}, and every user of this machine can read "
+                f"it. Say: chmod o= {file.path}"
+            )
+    tokens_file = getattr(settings, "tokens_file", None)
+    if tokens_file and _others_can_read(tokens_file):
+        yield (
+            f"[roost]tokens_file = {tokens_file} can be read by every user of this machine. Say: "
+            f"chmod o= {tokens_file}"
+        )
+
+
+def _secret_names() -> set[tuple[str, str]]:
+    return {
+        (group, option.dest)
+        for group, members in all_options()
+        for option in members
+        if isinstance(option, cfg.Opt) and option.secret
+    }
+
+
+def _has_password(url: str) -> bool:
+    try:
+        return bool(make_url(url.replace("$$", "$")).password)
+    except (ArgumentError, ValueError):
+        return True
+
+
+def _others_can_read(path: str) -> bool:
+    try:
+        return bool(Path(path).stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return False
+
+
+def _log(settings: Settings) -> Iterator[str]:
+    if settings.oslo.debug:
+        yield "[DEFAULT]debug = true writes many lines for each request. Remove it."
+
+
+def _web(settings: Settings) -> Iterator[str]:
+    if settings.parse_proxy_headers:
+        trusted = ", ".join(settings.oslo.roost.trusted_proxies)
+        yield (
+            "[oslo_middleware]enable_proxy_headers_parsing believes X-Forwarded-* of "
+            f"[roost]trusted_proxies = {trusted}. Keep it only if each of them is a proxy that "
+            "replaces these headers."
+        )
+    if settings.cors is not None and "*" in settings.cors.allowed_origins:
+        yield "[cors]allowed_origin = * lets every web page use the API. Name the origins."
+
+
+def _limits(settings: Settings) -> Iterator[str]:
+    for field in fields(Limits):
+        value, usual = getattr(settings.limits, field.name), getattr(Limits(), field.name)
+        if not usual / _EXTREME <= value <= usual * _EXTREME:
+            yield (
+                f"[roost]{field.name} = {value} is far from its default, {usual}. Beyond that, a "
+                "limit protects nothing, or refuses real clients."
+            )
+    if settings.candidate_order.maximum is None:
+        yield (
+            "[placement]max_allocation_candidates = -1: one request can ask for millions of "
+            "candidates. Set a maximum."
+        )

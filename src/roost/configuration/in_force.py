@@ -1,7 +1,8 @@
-"""The options in force: each with its value and where the value comes from. Secrets are hidden."""
+"""The options in force: each with its value and its origin, and what two readings differ in."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,11 @@ from roost.model.text import without_user_info
 from roost.store.driver_errors import shown_url
 
 _HIDDEN = "***"
+_ABSENT = object()
 _DEFAULT = "DEFAULT"
 _CONNECTION = ("placement_database", "connection")
+# The groups that a reload puts into force: the policy, and the options of the log.
+_RELOADED_GROUPS = frozenset({"oslo_policy", _DEFAULT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +46,29 @@ def options_in_force(settings: Settings, *, url_is_given: bool) -> list[OptionIn
     files = {path: read_config_file(path) for path in settings.config_files}
     found: dict[tuple[str, str], OptionInForce] = {}
     of_keystone = registered_keystone_options(settings.oslo)
-    for group, members in (*all_options(), *of_keystone.items()):
-        for option in members:
-            value = _value(settings.oslo, group, option)
-            without_effect = option in options.WITHOUT_EFFECT.get(group, ())
-            if value is _ABSENT or (without_effect and value is None):
-                continue
-            origin = _origin(settings.oslo, group, option, files)
-            if (group, option.dest) == _CONNECTION:
-                value = _shown(settings.database.url)
-                origin = "--db" if url_is_given else origin
-            elif option.secret and value is not None:
-                value = _HIDDEN
-            elif group in of_keystone and isinstance(value, str):
-                value = without_user_info(value)
-            found[group, option.dest] = OptionInForce(group, option.dest, value, origin)
+    for group, option in _options(settings):
+        value = _value(settings.oslo, group, option.dest, _ABSENT)
+        without_effect = option in options.WITHOUT_EFFECT.get(group, ())
+        if value is _ABSENT or (without_effect and value is None):
+            continue
+        origin = _origin(settings.oslo, group, option, files)
+        if (group, option.dest) == _CONNECTION:
+            value = _shown(settings.database.url)
+            origin = "--db" if url_is_given else origin
+        elif option.secret and value is not None:
+            value = _HIDDEN
+        elif group in of_keystone and isinstance(value, str):
+            value = without_user_info(value)
+        found[group, option.dest] = OptionInForce(group, option.dest, value, origin)
     return sorted(found.values(), key=lambda one: (one.group != _DEFAULT, one.group))
 
 
-_ABSENT = object()
-
-
-def _value(conf: Any, group: str, option: cfg.Opt) -> Any:
+def _value(conf: Any, group: str, name: str, absent: object = None) -> Any:
+    """The value; `absent` for an option that this configuration does not have."""
     try:
-        return conf[option.dest] if group == _DEFAULT else conf[group][option.dest]
+        return conf[name] if group == _DEFAULT else conf[group][name]
     except (KeyError, AttributeError):
-        return _ABSENT
+        return absent
 
 
 def _shown(url: str) -> str:
@@ -92,3 +93,28 @@ def _origin(conf: Any, group: str, option: cfg.Opt, files: dict[str, ConfigFile]
                 if line_name == name and line_group.lower() == wanted_group.lower():
                     return f"{path}:{line}"
     return str(location.detail)
+
+
+def changed_options(before: Settings, after: Settings) -> list[tuple[str, str]]:
+    """Group and name of each option with another value."""
+    both = (*_options(before), *_options(after))
+    found = [
+        (group, name)
+        for group, name in dict.fromkeys((group, option.dest) for group, option in both)
+        if _value(before.oslo, group, name) != _value(after.oslo, group, name)
+    ]
+    if before.database.url != after.database.url:
+        found.append(_CONNECTION)
+    return list(dict.fromkeys(found))
+
+
+def needs_restart(group: str) -> bool:
+    """Whether a running process cannot take over an option of this group."""
+    return group not in _RELOADED_GROUPS
+
+
+def _options(settings: Settings) -> Iterator[tuple[str, cfg.Opt]]:
+    """Each option under its own group. The library warns at a name that another group had."""
+    for group, members in (*all_options(), *registered_keystone_options(settings.oslo).items()):
+        for option in members:
+            yield group, option

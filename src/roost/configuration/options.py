@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from oslo_config import cfg
 
-from roost.configuration.network import NETWORK
 from roost.model.limits import Limits
+from roost.model.proxies import UNIX
 from roost.store.database import SILENCE_SECONDS, WAIT_SECONDS
 
 _NIL_UUID = "00000000-0000-0000-0000-000000000000"
-LIMITS = Limits()
 # Traits, and aggregates, of which `/metrics` shows the capacity.
 NAMED_MAX = 32
 
@@ -116,11 +117,17 @@ MIDDLEWARE = (
 )
 
 
-def _limit(name: str, help_text: str, minimum: int = 1) -> cfg.IntOpt:
-    return cfg.IntOpt(name, default=getattr(LIMITS, name), min=minimum, help=help_text)
+_LIMITS = tuple(
+    cfg.IntOpt(
+        limit.name,
+        default=limit.default,
+        min=limit.metadata["minimum"],
+        help=limit.metadata["meaning"],
+    )
+    for limit in fields(Limits)
+)
 
-
-# Limits and tokens, which the reference does not have.
+# What the reference does not have.
 ROOST = (
     cfg.StrOpt("tokens_file", help="The tokens of auth_strategy = tokens; see `roost token`."),
     cfg.IntOpt(
@@ -129,45 +136,7 @@ ROOST = (
         min=1,
         help="Seconds for which a request waits for Keystone to check its token; then 503.",
     ),
-    _limit("max_body_bytes", "The largest body of a request; more is answered with 413.", 1024),
-    _limit("max_header_bytes", "The largest address and headers; more is answered with 431.", 1024),
-    _limit("max_request_groups", "Groups of a query for candidates; more is answered with 400."),
-    _limit("max_query_parameters", "Parameters of a query string; more is answered with 400.", 100),
-    _limit("max_search_seconds", "CPU seconds of a search for candidates; then 503."),
-    _limit(
-        "search_wait_seconds",
-        "Seconds that a search waits for others, or for all providers; then 503.",
-    ),
-    _limit(
-        "max_provider_members",
-        "Aggregates, traits or inventories that one request gives to a provider, and inventories "
-        "of one reshape; more is answered with 400.",
-        1000,
-    ),
-    _limit(
-        "max_allocations",
-        "Allocations that one request writes, for all its consumers; more is answered with 400.",
-        1000,
-    ),
-    _limit("max_connections", "Connections of a worker; one more replaces the longest idle one."),
-    _limit(
-        "max_bodies_bytes", "All large bodies in a worker; one more is answered with 503.", 1024
-    ),
-    _limit(
-        "max_unread_bytes",
-        "All answers that clients of a worker have not read; beyond it, the slowest client is "
-        "disconnected.",
-        1024,
-    ),
-    _limit("header_seconds", "Time for the headers of a request to come."),
-    _limit("body_seconds", "Time for the body of a request to come."),
-    _limit("idle_seconds", "Time for which a connection is kept without a request."),
-    _limit("unread_seconds", "Time for a client to read something of its answer."),
-    _limit(
-        "drain_seconds",
-        "Time after SIGTERM in which `roost serve` answers on, and /readyz says 503.",
-        0,
-    ),
+    *_LIMITS,
     cfg.BoolOpt("metrics", default=True, help="Whether /metrics answers; else 404."),
     cfg.ListOpt(
         "metrics_traits",
@@ -204,6 +173,19 @@ ROOST = (
         default=SILENCE_SECONDS,
         min=15,
         help="Seconds to wait for the answer to any other statement; then 503.",
+    ),
+)
+
+NETWORK = (
+    cfg.StrOpt("tls_cert", help="File of the certificate; `roost serve` then speaks HTTPS."),
+    cfg.StrOpt("tls_key", help="File of its key. Default: the file of the certificate."),
+    cfg.StrOpt("tls_client_ca", help="Clients need a certificate of the authority in this file."),
+    cfg.StrOpt("prefix", default="", help="The path below which the service is: /placement."),
+    cfg.ListOpt(
+        "trusted_proxies",
+        default=["127.0.0.0/8", "::1", UNIX],
+        help="Addresses and networks of proxies whose X-Forwarded-* and Forwarded are believed; "
+        "`unix`: those behind a unix socket.",
     ),
 )
 

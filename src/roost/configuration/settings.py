@@ -19,11 +19,11 @@ from oslo_policy import opts as policy_opts
 from roost.configuration import options
 from roost.configuration.config_file import read_config_file
 from roost.configuration.keystone_options import register_keystone_options
-from roost.configuration.network import NetworkSettings, network_settings
 from roost.configuration.unknown_names import options_by_name
 from roost.model.errors import ConfigurationError
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.limits import Limits
+from roost.model.proxies import UNIX, TrustedProxies
 from roost.search.candidate_order import CandidateOrder
 from roost.store.database import (
     POOL_OVERFLOW,
@@ -36,13 +36,17 @@ from roost.store.database import (
 CONFIG_FILES_VARIABLE = "ROOST_CONFIG_FILES"
 # How the library names an option whose value it refuses.
 _COMPLAINT = re.compile(r"argument --(\w+): (.*)")
+# A path as it stands in a URL, without a slash at its end.
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+\Z")
 
 __all__ = [
     "CONFIG_FILES_VARIABLE",
     "ConfigurationError",
     "CorsSettings",
+    "NetworkSettings",
     "Settings",
     "WatchSettings",
+    "checked_prefix",
     "default_database_url",
     "load_settings",
     "options_without_effect",
@@ -59,6 +63,18 @@ class CorsSettings:
     allow_methods: tuple[str, ...]
     allow_headers: tuple[str, ...]
     expose_headers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """What the network sees of the service."""
+
+    tls_cert: str | None
+    tls_key: str | None
+    tls_client_ca: str | None
+    # Empty, or a path without a slash at its end.
+    prefix: str
+    trusted_proxies: TrustedProxies
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +166,7 @@ def load_settings(
         candidate_order=_candidate_order(conf.placement),
         cors=_cors(conf),
         parse_proxy_headers=conf.oslo_middleware.enable_proxy_headers_parsing,
-        network=network_settings(conf.roost),
+        network=_network(conf.roost),
         limits=_limits(conf.roost),
         watch=_watch(conf.roost),
         oslo=conf,
@@ -275,6 +291,43 @@ def _wrong_value(name: str, group: str, why: str) -> str:
         f"The option {name} in [{group}] has a value that it cannot have: {why}. "
         "Correct the value, or remove the option to get its default."
     )
+
+
+def _network(group: Any) -> NetworkSettings:
+    """The settings in the group `[roost]`."""
+    return NetworkSettings(
+        # In a file, `tls_cert =` means that there is none.
+        tls_cert=group.tls_cert or None,
+        tls_key=group.tls_key or None,
+        tls_client_ca=group.tls_client_ca or None,
+        prefix=checked_prefix(group.prefix),
+        trusted_proxies=_trusted_proxies(group.trusted_proxies),
+    )
+
+
+def checked_prefix(given: str) -> str:
+    """The prefix without a slash at its end; `ConfigurationError` if it is no path.
+
+    >>> checked_prefix("/placement/"), checked_prefix("/")
+    ('/placement', '')
+    """
+    prefix = given.rstrip("/")
+    if prefix and not _PREFIX.match(prefix):
+        raise ConfigurationError(
+            f"[roost]prefix is {given!r}, which is no path. Begin it with a slash, and use "
+            "letters, digits and . _ ~ - only: /placement."
+        )
+    return prefix
+
+
+def _trusted_proxies(names: list[str]) -> TrustedProxies:
+    try:
+        return TrustedProxies.of(names)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"[roost]trusted_proxies: {error}. Give addresses, networks such as 10.0.0.0/24, or "
+            f"`{UNIX}`."
+        ) from None
 
 
 def _limits(group: Any) -> Limits:

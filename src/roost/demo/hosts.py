@@ -24,7 +24,7 @@ _BUS_FIRST, _BUS_STEP, _BUS_NODE = 0x17, 0x08, 0x80
 # Hosts under repair, as in every cloud.
 _DISABLED = frozenset({17, 58, 91})
 # Dedicated CPUs of a NUMA node that its host keeps for a packet switch, by host and node. Without
-# them, the request of `situation.py` would fit.
+# them, the request `NEARLY_FITS` would fit.
 _SWITCH_CPUS = {(42, 1): 6}
 _SEED = 1789
 

@@ -9,6 +9,15 @@ from uuid import UUID, uuid5
 
 from roost.model.inventory import Inventory
 
+# A query string for `GET /allocation_candidates` at 1.39 that has no candidates, so that there is
+# something to explain. A router wants dedicated CPUs with AVX-512, huge pages and virtual functions
+# on the network of the north zone. All of it must be on one NUMA node. The nearest host keeps six
+# CPUs for itself.
+NEARLY_FITS: Final = (
+    "resources_cpu=PCPU:24,CUSTOM_HUGE_PAGES_1G:64&required_cpu=HW_CPU_X86_AVX512F"
+    "&resources_port=SRIOV_NET_VF:4&required_port=CUSTOM_PHYSNET_NORTH"
+    "&group_policy=none&same_subtree=_cpu,_port"
+)
 # Fixed, so that every uuid of the demo cloud can be printed in documentation.
 NAMESPACE: Final = UUID("3c589151-986c-5f2c-869a-ebccd6a57607")
 

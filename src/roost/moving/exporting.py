@@ -8,6 +8,7 @@ from typing import IO
 from sqlalchemy import Connection
 
 from roost.moving.advance import Advance, silent
+from roost.moving.export_files import explaining_writes
 from roost.moving.export_format import (
     TableDigest,
     header_line,
@@ -16,7 +17,6 @@ from roost.moving.export_format import (
     table_line,
     trailer_line,
 )
-from roost.moving.export_sink import explaining_writes
 from roost.store.database import Database
 from roost.store.driver_errors import shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable

@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from roost.moving.advance import Advance, silent
+from roost.moving.export_files import ExportedRow, ExportReader, another_export
 from roost.moving.export_format import TableDigest, line_of, new_digests
-from roost.moving.export_reader import ExportedRow, ExportReader, another_export
 from roost.moving.exporting import table_digest
 from roost.store.database import Database
 from roost.store.driver_errors import known_advice, reason, shown_url

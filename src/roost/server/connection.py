@@ -18,13 +18,33 @@ from http import HTTPStatus
 import httptools
 
 from roost.model.limits import Limits
-from roost.server.budget import Budget
-from roost.server.incoming import Environ, Incoming
-from roost.server.limit_lines import tell_failed_handshake
+from roost.server.incoming import UPGRADE, Environ, Incoming, RequestPieces
 from roost.server.outgoing import CONTINUE
-from roost.server.pieces import UPGRADE, RequestPieces
-from roost.server.states import WITHOUT_EVENTS, Refused, State
+from roost.server.states import WITHOUT_EVENTS, Refused, State, tell_failed_handshake
 from roost.server.tls_socket import HandshakeFailed, TlsSocket
+
+
+class Budget:
+    """The bytes that all connections of a process may hold together."""
+
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
+        self._lock = threading.Lock()
+        self.taken = 0
+
+    def take(self, amount: int) -> bool:
+        """Take the amount if the budget has it; return whether it had."""
+        with self._lock:
+            if self.taken + amount > self._maximum:
+                return False
+            self.taken += amount
+            return True
+
+    def give_back(self, amount: int) -> None:
+        """Return an amount to the budget."""
+        with self._lock:
+            self.taken -= amount
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,16 +16,22 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from roost.model.limits import Limits
 from roost.server.arrivals import ACCEPTED_MAX, Arrivals, addresses
-from roost.server.budget import Budget
-from roost.server.connection import Connection
+from roost.server.connection import Budget, Connection
 from roost.server.exchange import CutOff, WsgiApplication, answer, send_piece
 from roost.server.incoming import Environ
-from roost.server.limit_lines import (
+from roost.server.listening import Listener
+from roost.server.outgoing import refusal
+from roost.server.states import (
+    WITHOUT_EVENTS,
+    Refused,
+    State,
     tell_deaf,
     tell_evicted,
     tell_no_descriptor,
@@ -33,12 +39,50 @@ from roost.server.limit_lines import (
     tell_silent,
     tell_unread,
 )
-from roost.server.listening import Listener
-from roost.server.outgoing import refusal
-from roost.server.server_state import Deeds, ServerState
-from roost.server.states import WITHOUT_EVENTS, Refused, State
 from roost.server.threads import Threads
 from roost.server.tls_socket import TlsSocket
+
+# Also the states that no connection is in.
+_STATES = ("idle", "reading", "answering", "writing", "lingering")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """The state of a worker's server, and what it has done so far."""
+
+    # How many connections are in each state.
+    connections: Mapping[str, int]
+    # How many threads answer, and how many are idle.
+    threads: Mapping[str, int]
+    accepted: int
+    # Connections that were closed because new ones came.
+    evicted: int
+    # Requests that the application never saw, by status.
+    refused: Mapping[int, int]
+
+
+class Deeds:
+    """What a server has done so far."""
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.evicted = 0
+        self.refused: Counter[int] = Counter()
+
+    def report(self, connections: Iterable[Connection], threads: int) -> ServerState:
+        """The deeds, and the present state of the connections."""
+        states = Counter(dict.fromkeys(_STATES, 0))
+        for connection in connections:
+            states["idle" if connection.is_idle else connection.state.name.lower()] += 1
+        busy = min(states["answering"], threads)
+        return ServerState(
+            connections=states,
+            threads={"answering": busy, "idle": threads - busy},
+            accepted=self.accepted,
+            evicted=self.evicted,
+            refused=dict(self.refused),
+        )
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -2,6 +2,9 @@
 
 SIGHUP asks for a reload: the supervisor reads the configuration first. Only if it can be used do
 the workers read it, too. A terminal that closes sends the same signal, and then the service stops.
+
+All threads of a worker block the signal of a reload, and one thread waits for it. So a signal that
+comes while the worker starts is kept until that thread runs, and no request is interrupted.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import os
 import select
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,8 +22,27 @@ from dataclasses import dataclass
 
 from roost.hangups import ControllingTerminal, obey_hangups
 from roost.server.poller import STOP_SECONDS
-from roost.server.reload_signal import RELOAD_SIGNAL, hold_reload_signal
 from roost.systemd import SystemdNotifier
+
+RELOAD_SIGNAL = signal.SIGUSR1
+
+
+def hold_reload_signal() -> None:
+    """Keep the signal for later, in this thread and in all that it starts or forks."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {RELOAD_SIGNAL})
+
+
+def call_at_reload_signal(reload: Callable[[], None]) -> None:
+    """Let a thread call `reload` for each signal."""
+    hold_reload_signal()
+
+    def attend() -> None:
+        while True:
+            signal.sigwait({RELOAD_SIGNAL})
+            reload()
+
+    threading.Thread(target=attend, name="reload", daemon=True).start()
+
 
 _LOG = logging.getLogger(__name__)
 

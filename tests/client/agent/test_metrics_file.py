@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from roost.client.agent.measured_reports import ReportCounts
-from roost.client.agent.metrics_file import MetricsFile
+from roost.client.agent.host_report import MetricsFile, ReportCounts
 from roost.client.errors import NotConfigured
 
 LABELS = {"version": "1.2", "driver": 'a"b\\c', "owner": "agent"}

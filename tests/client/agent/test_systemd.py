@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from roost.client.agent.watchdog import WatchdogTransport
+from roost.client.agent.request_log import WatchdogTransport
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.systemd import SystemdNotifier
 

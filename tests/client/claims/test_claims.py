@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roost.client.claims import Claims
-from roost.client.claims.retries import Retries
+from roost.client.claims.allocation_writer import Retries
 from roost.client.errors import (
     AllocationMoveFailed,
     AllocationUpdateFailed,

@@ -14,8 +14,8 @@ import yaml
 
 from roost.cli import agent_configuration
 from roost.cli.agent import agent
+from roost.cli.configured_command import key_of
 from roost.cli.main import cli
-from roost.cli.option_file import key_of
 from roost.client.ownership.store import default_directory
 from support.roost_command import Outcome, roost
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from roost.cli.agent_log import REMEMBERED, REPEAT_SECONDS, RepeatFilter
+from roost.cli.agent_events import REMEMBERED, REPEAT_SECONDS, RepeatFilter
 
 
 def record(

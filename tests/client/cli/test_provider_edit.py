@@ -6,7 +6,7 @@ import pytest
 
 from roost.client.errors import PlacementError
 from roost.client.lookup import find_provider
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.client.provider_edit import EditChange, FieldAssignment, ProviderEdit, carry_out
 from support.client.live_providers import LiveProviders
 from support.transports.counting import CountingTransport

@@ -95,7 +95,7 @@ def test_the_command_line_of_the_process_that_holds_the_records_has_no_secrets(
     held: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The whole command is printed, however long it is.
-    monkeypatch.setattr("roost.client.ownership.record_lock.COMMAND_LENGTH_MAX", 10_000)
+    monkeypatch.setattr("roost.client.ownership.store.COMMAND_LENGTH_MAX", 10_000)
     Path("tree.yaml").write_text("providers: [{name: host}]")
     outcome = roost(*command, "--records", str(held))
     printed = " ".join((outcome.out + outcome.err).split())

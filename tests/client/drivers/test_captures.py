@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from roost.client.drivers.linux import LinuxDriver
-from roost.client.drivers.linux.captures import Capture, CapturedPath, open_files, parse_capture
+from roost.client.drivers.linux.captures import (
+    Capture,
+    CapturedPath,
+    mask_ids,
+    open_files,
+    parse_capture,
+)
 from roost.client.drivers.linux.driver import read_machine
 from roost.client.drivers.linux.files import Directory
-from roost.client.drivers.linux.masks import mask_ids
 from roost.client.drivers.linux.recorder import Recorder, capture_machine
 from roost.client.drivers.machine.values import Disk, MachineUnreadable
 from roost.client.errors import NotConfigured

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roost.client.declaration import Declaration, DeclaredProvider
-from roost.client.drivers.declaration_check import checked_declaration
+from roost.client.drivers.driver import checked_declaration
 from roost.client.errors import DeclarationRefused
 
 HOST = DeclaredProvider("host")

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from roost.client.drivers.linux.captures import Capture, CapturedPath
 from roost.client.drivers.linux.driver import read_machine
-from roost.client.drivers.machine.disk_ids import disk_ids, world_wide_id
-from roost.client.drivers.machine.disk_paths import disk_path
+from roost.client.drivers.machine.device_names import disk_ids, disk_path, world_wide_id
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import Disk

@@ -11,8 +11,7 @@ import pytest
 
 from roost.client.drivers.linux import LinuxDriver
 from roost.client.drivers.linux.captures import open_files, parse_capture
-from roost.client.drivers.linux.disk_use import is_in_use, multipath_ids
-from roost.client.drivers.linux.mounts import read_mounted
+from roost.client.drivers.linux.disks import is_in_use, multipath_ids, read_mounted
 from roost.client.drivers.machine.values import MachineUnreadable
 from support.client.captured_machines import captured, unpack
 

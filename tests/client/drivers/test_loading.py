@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from roost.client.drivers.file import FileDriver
-from roost.client.drivers.loading import load_driver
-from roost.client.drivers.registry import BUILT_IN
+from roost.client.drivers.registry import BUILT_IN, load_driver
 from roost.client.errors import NotConfigured
 
 DRIVER = """

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from roost.client.drivers.loading import load_driver
 from roost.client.drivers.options import options_of
+from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 
 

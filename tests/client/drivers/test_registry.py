@@ -11,13 +11,13 @@ import click
 import pytest
 
 from roost.cli.driver import show
-from roost.client.drivers.loading import load_driver
 from roost.client.drivers.machine.options import (
     MACHINE_OPTION_HELP,
     MachineOptions,
     read_options,
 )
 from roost.client.drivers.options import NO_DEFAULT
+from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 from support.roost_command import roost
 

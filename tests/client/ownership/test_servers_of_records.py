@@ -13,12 +13,10 @@ import pytest
 from roost.client.declaration import Declaration
 from roost.client.errors import RecordsOfAnotherServer, ResourceProviderRetrievalFailed
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
-from roost.client.ownership.known_server import KnownServer
-from roost.client.ownership.rebinding import rebind, records_of_server
-from roost.client.ownership.recorded_server import RecordedServer
+from roost.client.ownership.known_server import KnownServer, rebind, records_of_server
+from roost.client.ownership.record import RecordedServer
 from roost.client.ownership.store import FileOwnershipStore
-from roost.client.ownership.tree_application import TreeApplication
-from roost.client.ownership.tree_declaration import tree_declarations, withdrawals
+from roost.client.ownership.tree_application import TreeApplication, tree_declarations, withdrawals
 from roost.client.placement import Placement
 from roost.client.reporting.reporter import Reporter
 from roost.client.testing import FakePlacement

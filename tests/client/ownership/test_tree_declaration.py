@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from roost.client import provider_finder
+from roost.client import lookup
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import InMemoryOwnershipStore
-from roost.client.ownership.tree_declaration import tree_declarations, withdrawals
+from roost.client.ownership.tree_application import tree_declarations, withdrawals
 from roost.client.placement import Placement
 from roost.client.reporting.reporter import Reporter
 from support.client.live_providers import LiveProviders
@@ -61,7 +61,7 @@ def test_one_list_finds_many_trees(
         )
     )
     expected = tree_declarations(Placement(transport), declaration)
-    monkeypatch.setattr(provider_finder, "LISTED_FROM", 3)
+    monkeypatch.setattr(lookup, "LISTED_FROM", 3)
     transport.forget()
     found = tree_declarations(Placement(transport), declaration)
     assert [request.path for request in transport.requests] == ["/resource_providers"]

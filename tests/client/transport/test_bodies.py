@@ -12,7 +12,7 @@ from keystoneauth1.token_endpoint import Token
 
 from roost.client.errors import AnswerLost, AnswerRefused
 from roost.client.outcome import Outcome, outcome_of
-from roost.client.transport import PlacementRequest, bodies
+from roost.client.transport import PlacementRequest, http
 from roost.client.transport.http import HttpTransport, Timeouts
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
 from roost.client.transport.session import SessionTransport
@@ -43,7 +43,7 @@ both = pytest.mark.parametrize("connected", [over_http, over_a_session])
 
 @pytest.fixture(autouse=True)
 def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "ANSWER_BYTES", LIMIT)
+    monkeypatch.setattr(http, "ANSWER_BYTES", LIMIT)
 
 
 def until_close(body: Iterable[bytes]) -> list[bytes]:
@@ -137,7 +137,7 @@ TRICKLE = [b" "] * 120
 def test_an_answer_that_takes_too_long_is_given_up(
     connected: Connected, parts: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.0)
     with (
         PlacementStub(RawBytes(parts, pause=0.05)) as stub,
         connected(stub.url) as transport,

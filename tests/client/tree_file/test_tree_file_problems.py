@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from roost.client.provider_tree import LEVELS_MAX
-from roost.client.tree_file.names import closest
+from roost.client.tree_file.schema import closest
 from roost.client.tree_file.yaml_lines import NESTING_MAX
 from support.client.tree_files import declared, problem, problems
 
@@ -159,7 +159,7 @@ def test_only_the_first_wrong_parents_get_a_suggestion(
         looked_for.append(word)
         return closest(word, words)
 
-    monkeypatch.setattr("roost.client.tree_file.structure.closest", look)
+    monkeypatch.setattr("roost.client.tree_file.files.closest", look)
     children = [{"name": f"numa{i}", "parent": parent.format(i)} for i in range(100)]
     found = problems(json.dumps({"providers": [{"name": "compute-1"}, *children]}))
     assert len(found) == 100

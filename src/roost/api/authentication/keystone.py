@@ -20,9 +20,8 @@ from roost.api.authentication.keystone_checks import (
 )
 from roost.api.authentication.look_ups import LookUps
 from roost.api.authentication.refusals import REFUSAL_BODY, Unauthorized
-from roost.api.authentication.token_cache import KnownToken, TokenCache
-from roost.api.authentication.token_validation import TokenValidation
-from roost.api.log_context import NO_REQUEST, ThreadContext
+from roost.api.authentication.token_validation import KnownToken, TokenCache, TokenValidation
+from roost.api.request_log import NO_REQUEST, LogContext
 from roost.api.requests import Caller, Request
 from roost.configuration.settings import Settings
 from roost.model.proxies import address_of
@@ -93,7 +92,7 @@ class Keystone:
             raise self._refusal("The token is not valid.")
 
         def ask() -> KnownToken | None:
-            ThreadContext(request).update_store()
+            LogContext(request).update_store()
             try:
                 found = self._validation.validate(token, service_token, request.environ)
             finally:

@@ -6,7 +6,10 @@ in a header reaches it, in any spelling. Its verdict is read from the token, not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,10 +18,63 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystonemiddleware.auth_token import AuthProtocol, InvalidToken, ServiceError
 
 from roost.api.authentication.refusals import IdentityUnavailable
-from roost.api.authentication.token_cache import KnownToken
 from roost.api.mounting import served_at
 from roost.api.requests import Caller
 from roost.model.text import without_user_info
+
+# A thousand bytes each. Services share a few tokens, and clients keep theirs for an hour.
+TOKENS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownToken:
+    """A valid token, and what each request with it must be asked."""
+
+    caller: Caller
+    # Seconds since 1970. The token is invalid from then on.
+    expires_at: float
+    # The part of the token that says which requests it is for; `None` if it is for all.
+    restriction: Mapping[str, Any] | None = None
+
+
+class TokenCache:
+    """Keeps a bounded number of valid tokens for some seconds. Invalid ones are not kept.
+
+    A look at the cache takes no lock. The oldest token makes room for a new one.
+    """
+
+    def __init__(self, seconds: float, tokens_max: int = TOKENS_MAX) -> None:
+        self._seconds = seconds
+        self._tokens_max = tokens_max
+        self._lock = threading.Lock()
+        self._kept: dict[Hashable, tuple[float, KnownToken]] = {}
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether the operator wants a cache."""
+        return self._seconds > 0
+
+    def find(self, key: Hashable) -> KnownToken | None:
+        """The token, unless it has expired or was checked too long ago."""
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        until, token = kept
+        # Two clocks: an hour that an administrator sets must not lengthen the life of an entry.
+        if time.monotonic() >= until or time.time() >= token.expires_at:
+            return None
+        return token
+
+    def keep(self, key: Hashable, token: KnownToken) -> None:
+        """Keep a token that was found valid now."""
+        if not self.keeps_tokens:
+            return
+        with self._lock:
+            self._kept.pop(key, None)
+            while len(self._kept) >= self._tokens_max:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = time.monotonic() + self._seconds, token
+
 
 # Nothing answered, or not in time.
 _AWAY = (

@@ -12,9 +12,8 @@ from roost.api.responses import Response
 from roost.api.routing import Route, Success
 from roost.api.services import Services
 from roost.configuration.settings import WatchSettings
-from roost.metrics.collecting import counted_families
 from roost.metrics.counting import Labels, MetricKind
-from roost.metrics.exposition import CONTENT_TYPE, Family, render
+from roost.metrics.exposition import CONTENT_TYPE, Family, counted_families, render
 from roost.search.capacity_sums import ClassSums, all_sums, sums_in_aggregate, sums_with_trait
 from roost.search.forest import Forest
 

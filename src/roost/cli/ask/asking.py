@@ -10,8 +10,13 @@ from typing import Any
 from rich.console import Console
 
 from roost.cli.connection import ConnectionSettings
-from roost.cli.request.names import with_suggestion, with_uuids
-from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
+from roost.cli.request.query_text import (
+    QueryPairs,
+    plain_pairs,
+    query_string,
+    with_suggestion,
+    with_uuids,
+)
 from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import echo_line, plain_line
 from roost.client.errors import NotOffered, QuestionRefused

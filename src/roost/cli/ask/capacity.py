@@ -18,15 +18,13 @@ from roost.cli.ask.asking import (
 )
 from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
 from roost.cli.request.command import RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
-from roost.client.questions import Json
-from roost.client.questions.addresses import capacity_address
+from roost.client.questions import Json, capacity_address
 
 
 @click.command(

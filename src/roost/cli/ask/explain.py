@@ -22,12 +22,12 @@ from roost.cli.ask.explanation import ExplanationPicture, stage_table
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, output_options
+from roost.cli.parameters import WORD
 from roost.cli.request.command import EXIT_NONE, RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.watching import present, watch_option
-from roost.cli.words import WORD
-from roost.client.questions.addresses import explain_address
+from roost.client.questions import explain_address
 
 _STATUS = """\b
 Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.

@@ -12,15 +12,13 @@ from rich.text import Text
 from roost.cli.ask.asking import announce, answered, asking, ready_pairs, waiting
 from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
 from roost.cli.request.command import RequestCommand, optional_request_options, request_in_text
 from roost.cli.request.query_text import QueryPairs, query_string
 from roost.cli.request.words import TypedRequest
-from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
-from roost.client.questions import Json
-from roost.client.questions.addresses import fragmentation_address
+from roost.client.questions import Json, fragmentation_address
 
 _BAR_WIDTHS = (10, 20)
 _NARROW = 100

@@ -11,13 +11,11 @@ from rich.text import Text
 
 from roost.cli.ask.asking import announce, asking, waiting
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options, print_output
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
+from roost.cli.parameters import usage_status
 from roost.cli.request.command import EXIT_NONE, EXIT_UNKNOWN
-from roost.cli.table import Table, TableColumn
 from roost.cli.terminal import plain_line
-from roost.cli.usage_status import usage_status
-from roost.client.questions import Json
-from roost.client.questions.addresses import resilience_address
+from roost.client.questions import Json, resilience_address
 
 
 @click.command(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import click
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
 
 from roost.cli.ask.asking import (
     announce,
@@ -18,10 +22,12 @@ from roost.cli.ask.asking import (
     ready_pairs,
     waiting,
 )
-from roost.cli.ask.comparison import Comparison, comparison_table
+from roost.cli.ask.capacity import fits_in_words
+from roost.cli.ask.explanation import ExplanationPicture
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options, print_output
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
+from roost.cli.parameters import WORD
 from roost.cli.request.changes import (
     CHANGE_OPTIONS,
     ImaginedChange,
@@ -33,58 +39,126 @@ from roost.cli.request.command import (
     explaining_usage,
     request_options,
     typed_words,
+    unexposed_option,
 )
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
-from roost.cli.request.texts import read_request
-from roost.cli.request.words import TypedRequest
-from roost.cli.words import WORD
-from roost.client.questions import Questions
+from roost.cli.request.words import TypedRequest, read_request
+from roost.cli.terminal import plain_line
+from roost.client.questions import Json, Questions
+
+_COLUMNS = tuple(map(TableColumn, ("QUESTION", "BEFORE", "AFTER", "DIFFERENCE")))
+
+
+def comparison_table(answer: Json, question: str) -> Table:
+    """A row for each question."""
+    rows = [
+        [
+            question,
+            _IN_WORDS[question](sides["before"]),
+            _IN_WORDS[question](sides["after"]),
+            _difference(question, sides),
+        ]
+        for sides in answer["answers"]
+    ]
+    return Table(_COLUMNS, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An answer of `POST /roost/whatif` as people see it."""
+
+    answer: Json
+    question: str
+    # The query of the question.
+    pairs: QueryPairs
+    # The command that asks a query of a hint after the same changes.
+    hinted_command: Callable[[str], str]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, alike in groupby(self.answer.get("changes", ()), lambda change: change["text"]):
+            times = len(list(alike))
+            yield plain_line(f"{text} ({times} times)" if times > 1 else text)
+        yield Text()
+        yield comparison_table(self.answer, self.question)
+        for sides in self.answer["answers"]:
+            if self.question == "explain":
+                yield Text()
+                yield plain_line("After the changes:", "bold")
+                yield ExplanationPicture(sides["after"], self.pairs, self.hinted_command)
+            elif self.question == "capacity":
+                limit = sides["after"].get("limited_by") or {}
+                yield from ([plain_line(f"After: {limit['text']}")] if limit.get("text") else [])
+
+
+def _candidates_in_words(side: Json) -> str:
+    """How many candidates there are.
+
+    >>> _candidates_in_words({"allocation_requests": [{}, {}], "truncated": True})
+    '2 or more'
+    """
+    more = " or more" if side.get("truncated") else ""
+    return f"{len(side['allocation_requests']):,}{more}"
+
+
+def _feasible_in_words(side: Json) -> str:
+    return "candidates" if side["feasible"] else "no candidates"
+
+
+_IN_WORDS: Mapping[str, Callable[[Json], str]] = {
+    "capacity": fits_in_words,
+    "explain": _feasible_in_words,
+    "candidates": _candidates_in_words,
+}
+
+
+def _difference(question: str, sides: Json) -> Any:
+    """The difference of two exact numbers; nothing where they are bounds or no numbers."""
+    before, after = sides["before"], sides["after"]
+    if question == "capacity" and before["exact"] and after["exact"]:
+        return f"{after['fits'] - before['fits']:+,}"
+    if question == "candidates" and not (before.get("truncated") or after.get("truncated")):
+        counts = len(before["allocation_requests"]), len(after["allocation_requests"])
+        return f"{counts[1] - counts[0]:+,}"
+    return None
+
 
 _SHOWN_MAX = 1000
 QUESTIONS = ("capacity", "explain", "candidates")
 
 
-def _change_option(name: str, metavar: str, sentence: str, **extra: Any) -> Callable[..., Any]:
-    return click.option(
-        name, metavar=metavar, multiple=True, expose_value=False, help=sentence, **extra
-    )
-
-
+_PROVIDER: dict[str, Any] = {"type": WORD, "shell_complete": complete_providers}
 _CHANGE_OPTIONS = (
-    _change_option(
+    unexposed_option(
         "--drain",
         "HOST",
         "Nothing new goes to this provider and those below it; allocations stay.",
-        type=WORD,
-        shell_complete=complete_providers,
+        **_PROVIDER,
     ),
-    _change_option(
+    unexposed_option(
         "--remove",
         "HOST",
         "This provider and those below it go, with their allocations.",
-        type=WORD,
-        shell_complete=complete_providers,
+        **_PROVIDER,
     ),
-    _change_option(
+    unexposed_option(
         "--add-host",
         "LIKE",
         "A new, empty tree as that of this provider; `10*LIKE` adds ten.",
-        type=WORD,
-        shell_complete=complete_providers,
+        **_PROVIDER,
     ),
-    _change_option(
+    unexposed_option(
         "--set",
         "HOST:CLASS=TOTAL",
         "An inventory gets this total; HOST:CLASS.reserved=2 changes another field.",
     ),
-    _change_option("--add-trait", "HOST:TRAIT", "A provider gets this trait."),
-    _change_option("--drop-trait", "HOST:TRAIT", "A provider loses this trait."),
-    _change_option(
+    unexposed_option("--add-trait", "HOST:TRAIT", "A provider gets this trait."),
+    unexposed_option("--drop-trait", "HOST:TRAIT", "A provider loses this trait."),
+    unexposed_option(
         "--claim",
         "REQUEST",
         "A new consumer claims this, given as words or as a query string; `10*REQUEST` for ten.",
     ),
-    _change_option("--release", "CONSUMER", "A consumer gives back all that it holds."),
+    unexposed_option("--release", "CONSUMER", "A consumer gives back all that it holds."),
 )
 
 

@@ -12,28 +12,30 @@ import click
 from rich.console import Group
 from rich.text import Text
 
+from roost.cli.bars import progress_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.doctor.cloud_checks import (
+from roost.cli.doctor.checks import (
+    Diagnosis,
+    Grade,
+    ServerFacts,
     class_findings,
+    examine_server,
+    inventory_findings,
     project_findings,
+    refused,
     sharing_findings,
     trait_findings,
     tree_findings,
 )
-from roost.cli.doctor.diagnosis import Diagnosis, Grade
-from roost.cli.doctor.inventory_checks import inventory_findings
-from roost.cli.doctor.server_checks import ServerFacts, examine_server, refused
-from roost.cli.output import Output, OutputForm, output_options, print_output
-from roost.cli.progress_bar import progress_bar
-from roost.cli.table import Table, TableColumn
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
+from roost.cli.parameters import WORD
 from roost.cli.terminal import plain, unbroken
-from roost.cli.words import WORD
 from roost.client.errors import NotConfigured, PlacementError
 from roost.client.gathering import gather
 from roost.client.lookup import NoSuchProvider, find_provider
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.text import counted, printable
 
 _SHOWN_OF_A_CHECK = 20

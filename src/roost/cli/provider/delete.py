@@ -8,15 +8,14 @@ from functools import partial
 
 import click
 
-from roost.cli.changes import PlannedChange, dry_run_option, make_changes
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import OutputForm, output_options
-from roost.cli.words import WORD
+from roost.cli.output import OutputForm, PlannedChange, dry_run_option, make_changes, output_options
+from roost.cli.parameters import WORD
 from roost.client.errors import ResourceProviderInUse
 from roost.client.lookup import find_provider, provider_argument, subtree_of
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.text import counted, printable, with_next
 
 _CONSUMERS_NAMED = 3

@@ -11,15 +11,14 @@ import click
 
 from roost.cli.completers import complete_classes, complete_providers, complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options
-from roost.cli.table import Table, TableColumn
+from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line
 from roost.cli.watching import present, watch_option
-from roost.cli.words import WORD
 from roost.client.errors import NotConfigured
 from roost.client.lookup import demand_classes, demand_traits, find_uuid
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.text import matches, with_next
 
 _COLUMNS = (

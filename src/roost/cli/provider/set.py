@@ -9,16 +9,15 @@ from typing import Any
 
 import click
 
-from roost.cli.changes import dry_run_option, print_changes
 from roost.cli.completers import complete_classes, complete_providers, complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import OutputForm, output_options
+from roost.cli.output import OutputForm, dry_run_option, output_options, print_changes
+from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line
-from roost.cli.words import WORD
 from roost.client.errors import NotConfigured
 from roost.client.lookup import demand_classes, demand_traits, find_provider
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.client.provider_edit import (
     EditChange,
     FieldAssignment,

@@ -12,15 +12,14 @@ from rich.text import Text
 from roost.cli.bars import ink_for, usage_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, output_options
-from roost.cli.table import Facts, Table, TableColumn
+from roost.cli.output import Facts, Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.parameters import WORD
 from roost.cli.terminal import output_console, plain
 from roost.cli.watching import present, watch_option
-from roost.cli.words import WORD
 from roost.client.gathering import inventory_of
 from roost.client.lookup import find_provider
 from roost.client.placement import ProviderBody
-from roost.client.placement.administration import Administration
+from roost.client.placement.placement import Administration
 from roost.model.text import whole_number
 
 _COLUMNS = (

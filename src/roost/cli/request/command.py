@@ -2,27 +2,75 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from roost.cli.completers import complete_providers
-from roost.cli.request.argument_order import TakesValue, ordered_words
-from roost.cli.request.completion import (
-    WORDS_KEY,
-    complete_amounts,
-    complete_group_names,
-    complete_trait_list,
-)
+from roost.cli.completers import complete_classes, complete_providers, complete_traits
+from roost.cli.parameters import WORD, usage_status
 from roost.cli.request.query_text import UnreadableRequest, pairs_of
-from roost.cli.request.texts import REQUEST_OPTIONS, read_request
-from roost.cli.request.words import POLICIES, RequestWord, TypedRequest, read_words
-from roost.cli.usage_status import usage_status
-from roost.cli.words import WORD
+from roost.cli.request.words import (
+    POLICIES,
+    REQUEST_OPTIONS,
+    RequestWord,
+    TakesValue,
+    TypedRequest,
+    ordered_words,
+    read_request,
+    read_words,
+)
 from roost.model.text import with_next
+
+WORDS_KEY = "roost.request_words"
+"""Where the context of a command has the words of the command line in their order."""
+
+# What stands before the name in a list of traits: `in:A,!B`.
+_BEFORE_A_NAME = re.compile(r"(.*[,:!])?(.*)\Z")
+
+
+def complete_amounts(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Resource classes with the sign before the amount, in the last of several parts."""
+    begin, comma, name = incomplete.rpartition(",")
+    if "=" in name or ":" in name:
+        return []
+    return [
+        CompletionItem(f"{begin}{comma}{item.value}=")
+        for item in complete_classes(ctx, param, name.upper())
+    ]
+
+
+def complete_trait_list(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Traits, behind what a list has already."""
+    found = _BEFORE_A_NAME.match(incomplete)
+    begin, name = (found[1] or "", found[2]) if found else ("", incomplete)
+    return [
+        CompletionItem(f"{begin}{item.value}") for item in complete_traits(ctx, param, name.upper())
+    ]
+
+
+def complete_group_names(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The groups that the line has so far."""
+    del param
+    begin, comma, name = incomplete.rpartition(",")
+    words: tuple[RequestWord, ...] = ctx.meta.get(WORDS_KEY, ())
+    groups = [word.value for word in words if word.option == "--group"]
+    return [
+        CompletionItem(f"{begin}{comma}{group}")
+        for group in groups
+        if group.startswith(name) and group not in begin.split(",")
+    ]
+
 
 EXIT_UNKNOWN = 1
 """The exit status after an error: the command does not know the answer."""
@@ -30,56 +78,45 @@ EXIT_UNKNOWN = 1
 EXIT_NONE = 2
 """The exit status of an answer that the operator did not hope for: no candidate, no room."""
 
+
+def unexposed_option(name: str, metavar: str, sentence: str, **extra: Any) -> Callable[..., Any]:
+    """An option that may be repeated, and that a command reads from its words in their order."""
+    return click.option(
+        name, metavar=metavar, multiple=True, expose_value=False, help=sentence, **extra
+    )
+
+
+_TRAITS: dict[str, Any] = {"metavar": "TRAIT", "shell_complete": complete_trait_list}
+_PROVIDER: dict[str, Any] = {
+    "metavar": "NAME_OR_UUID",
+    "type": WORD,
+    "shell_complete": complete_providers,
+}
+_GROUP_NAMES: dict[str, Any] = {"metavar": "NAME,NAME", "shell_complete": complete_group_names}
+
 _GROUP_OPTIONS = (
-    click.option(
+    unexposed_option(
         "--require",
-        metavar="TRAIT",
-        multiple=True,
-        shell_complete=complete_trait_list,
-        expose_value=False,
-        help="Trait that must be there. `A,B` asks for both, `in:A,B` for one of them.",
+        sentence="Trait that must be there. `A,B` asks for both, `in:A,B` for one of them.",
+        **_TRAITS,
     ),
-    click.option(
-        "--forbid",
-        metavar="TRAIT",
-        multiple=True,
-        shell_complete=complete_trait_list,
-        expose_value=False,
-        help="Trait that must not be there, as --require '!TRAIT'.",
+    unexposed_option(
+        "--forbid", sentence="Trait that must not be there, as --require '!TRAIT'.", **_TRAITS
     ),
-    click.option(
-        "--member-of",
-        metavar="UUID",
-        multiple=True,
-        expose_value=False,
-        help="Aggregate to be in; `in:A,B` for one of them, '!A' for none.",
+    unexposed_option(
+        "--member-of", "UUID", "Aggregate to be in; `in:A,B` for one of them, '!A' for none."
     ),
-    click.option(
-        "--in-tree",
-        type=WORD,
-        metavar="NAME_OR_UUID",
-        multiple=True,
-        shell_complete=complete_providers,
-        expose_value=False,
-        help="Provider whose tree must give it all.",
-    ),
-    click.option(
+    unexposed_option("--in-tree", sentence="Provider whose tree must give it all.", **_PROVIDER),
+    unexposed_option(
         "--group",
-        metavar="NAME",
-        multiple=True,
-        expose_value=False,
-        help="Begin a group, which one provider must satisfy. The words and the four options above "
+        "NAME",
+        "Begin a group, which one provider must satisfy. The words and the four options above "
         "belong to it, up to the next --group.",
     ),
 )
 _REQUEST_OPTIONS = (
-    click.option(
-        "--same-subtree",
-        metavar="NAME,NAME",
-        multiple=True,
-        shell_complete=complete_group_names,
-        expose_value=False,
-        help="Groups whose providers are below one of them.",
+    unexposed_option(
+        "--same-subtree", sentence="Groups whose providers are below one of them.", **_GROUP_NAMES
     ),
     click.option(
         "--isolate",
@@ -93,40 +130,28 @@ _REQUEST_OPTIONS = (
         expose_value=False,
         help="Whether groups share providers. [default: none, which lets them]",
     ),
-    click.option(
+    unexposed_option(
         "--root-require",
-        metavar="TRAIT",
-        multiple=True,
-        shell_complete=complete_trait_list,
-        expose_value=False,
-        help="Trait that the root of the tree must have; '!TRAIT' must not.",
+        sentence="Trait that the root of the tree must have; '!TRAIT' must not.",
+        **_TRAITS,
     ),
 )
 _EXTENDED_OPTIONS = (
-    click.option(
+    unexposed_option(
         "--in-subtree",
-        type=WORD,
-        metavar="NAME_OR_UUID",
-        multiple=True,
-        shell_complete=complete_providers,
-        expose_value=False,
-        help="Provider below which the group must be. Roost only.",
+        sentence="Provider below which the group must be. Roost only.",
+        **_PROVIDER,
     ),
-    click.option(
+    unexposed_option(
         "--or",
-        metavar="CLASS=AMOUNT,...",
-        multiple=True,
+        "CLASS=AMOUNT,...",
+        "Take this in the group if nothing before it is there. Roost only.",
         shell_complete=complete_amounts,
-        expose_value=False,
-        help="Take this in the group if nothing before it is there. Roost only.",
     ),
-    click.option(
+    unexposed_option(
         "--apart",
-        metavar="NAME,NAME",
-        multiple=True,
-        shell_complete=complete_group_names,
-        expose_value=False,
-        help="Groups that share no provider with each other. Roost only.",
+        sentence="Groups that share no provider with each other. Roost only.",
+        **_GROUP_NAMES,
     ),
 )
 _QUERY_OPTIONS = (

@@ -3,13 +3,174 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
-from roost.cli.request.groups import TypedGroup
-from roost.cli.request.query_text import QueryPairs, UnreadableRequest
+from roost.cli.request.query_text import QueryPairs, UnreadableRequest, pairs_of
+from roost.model.identifiers import is_uuid
 from roost.model.text import nearest, own_lines
+
+_AMOUNT = re.compile(r"(?P<name>[^=:]+)[=:](?P<amount>[0-9]+)\Z")
+# The largest amount that a server takes.
+_AMOUNT_MAX = 2**31 - 1
+_NAME = re.compile(r"[A-Z0-9_]+\Z")
+
+
+@dataclass(slots=True)
+class TypedGroup:
+    """A request group as far as the words have described it."""
+
+    suffix: str
+    resources: dict[str, int] = field(default_factory=dict)
+    # Traits that must or, after a `!`, must not be there.
+    traits: list[str] = field(default_factory=list)
+    # Values `in:A,B`: one of these traits must be there.
+    any_traits: list[str] = field(default_factory=list)
+    aggregates: list[str] = field(default_factory=list)
+    # Resources to take instead of those before them, in order of preference.
+    alternatives: list[str] = field(default_factory=list)
+    # Uuids or names.
+    in_tree: str | None = None
+    in_subtree: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the group for a sentence."""
+        return self.suffix.removeprefix("_") or "before the first --group"
+
+    def is_empty(self) -> bool:
+        """Whether no word has described the group."""
+        return not any(self.pairs())
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The parameters of the group."""
+        if self.resources:
+            amounts = (f"{name}:{amount}" for name, amount in self.resources.items())
+            yield f"resources{self.suffix}", ",".join(amounts)
+        for alternative in self.alternatives:
+            yield f"or_resources{self.suffix}", alternative
+        if self.traits:
+            yield f"required{self.suffix}", ",".join(self.traits)
+        for choice in self.any_traits:
+            yield f"required{self.suffix}", choice
+        for aggregates in self.aggregates:
+            yield f"member_of{self.suffix}", aggregates
+        if self.in_tree is not None:
+            yield f"in_tree{self.suffix}", self.in_tree
+        if self.in_subtree is not None:
+            yield f"in_subtree{self.suffix}", self.in_subtree
+
+    def add_resources(self, word: str) -> None:
+        """Add what a bare word asks for: `VCPU=4`, `VCPU:4` or several with commas."""
+        for part in word.split(","):
+            name, amount = _amount(part)
+            if name in self.resources:
+                raise UnreadableRequest(
+                    f"The group {self.name} asks for {name} twice. Leave one out, or begin another "
+                    f"group: --group NAME {name}={amount}"
+                )
+            self.resources[name] = amount
+
+    def add_alternative(self, value: str) -> None:
+        """Add what `--or` would take instead: `VCPU=2,MEMORY_MB=4096`."""
+        parts = map(_amount, value.split(","))
+        self.alternatives.append(",".join(f"{name}:{amount}" for name, amount in parts))
+
+    def set_tree(self, value: str) -> None:
+        """Set the provider whose tree the group is in."""
+        self._demand_one("--in-tree", value, self.in_tree)
+        self.in_tree = value
+
+    def set_subtree(self, value: str) -> None:
+        """Set the provider below which the group is."""
+        self._demand_one("--in-subtree", value, self.in_subtree)
+        self.in_subtree = value
+
+    def _demand_one(self, option: str, value: str, earlier: str | None) -> None:
+        if not value.strip():
+            raise UnreadableRequest(
+                f"{option} of the group {self.name} is empty. Give the name or uuid of a provider, "
+                "or leave the option out"
+            )
+        if earlier is not None:
+            raise UnreadableRequest(
+                f"The group {self.name} has {option} twice: one is all it can be in. "
+                "Leave one out, or begin another group with --group NAME"
+            )
+
+    def add_traits(self, value: str) -> None:
+        """Add what `--require` asks for: `A`, `!A`, `A,B` or `in:A,B`."""
+        if value.startswith("in:"):
+            names = ",".join(_names(value.removeprefix("in:"), "--require in:A,B"))
+            self.any_traits.append(f"in:{names}")
+        else:
+            self.traits += trait_list(value)
+
+    def forbid_traits(self, value: str) -> None:
+        """Add what `--forbid` names: `A` or `A,B`."""
+        self.traits += [f"!{name}" for name in _names(value.replace("!", ""), "--forbid A,B")]
+
+    def add_aggregates(self, value: str) -> None:
+        """Add what `--member-of` asks for: a uuid, `in:UUID,UUID`, or `!` before either."""
+        listing = value.removeprefix("!")
+        bare = listing.removeprefix("in:").split(",")
+        for uuid in bare:
+            if not is_uuid(uuid):
+                raise UnreadableRequest(
+                    f"--member-of {value}: {uuid!r} is no uuid, and aggregates have no names here. "
+                    "`roost provider show HOST` prints the aggregates of a provider."
+                )
+        several = "in:" if len(bare) > 1 or listing.startswith("in:") else ""
+        mark = "!" if value.startswith("!") else ""
+        self.aggregates.append(f"{mark}{several}{','.join(bare)}")
+
+
+def trait_list(value: str) -> list[str]:
+    """Traits that must be there or, after a `!`, must not.
+
+    >>> trait_list("hw_cpu_x86_avx2,!CUSTOM_OLD")
+    ['HW_CPU_X86_AVX2', '!CUSTOM_OLD']
+    """
+    return [
+        f"!{name}" if part.startswith("!") else name
+        for part in value.split(",")
+        for name in _names(part.removeprefix("!"), "--require A")
+    ]
+
+
+def _amount(word: str) -> tuple[str, int]:
+    """A resource class and an amount.
+
+    >>> _amount("VCPU=4"), _amount("vcpu:4")
+    (('VCPU', 4), ('VCPU', 4))
+    """
+    found = _AMOUNT.match(word.strip())
+    name = found["name"].upper() if found else ""
+    if found is None or not _NAME.match(name):
+        raise UnreadableRequest(
+            f"{word!r} asks for nothing. Write a resource class and a whole number, such as VCPU=4"
+        )
+    # Ten digits are as many as the largest amount has.
+    amount = int(found["amount"].lstrip("0")[:11] or 0)
+    if not 1 <= amount <= _AMOUNT_MAX:
+        raise UnreadableRequest(
+            f"{word!r}: an amount is a whole number from 1 to {_AMOUNT_MAX}, as in {name}=4"
+        )
+    return name, amount
+
+
+def _names(value: str, form: str) -> list[str]:
+    names = [name.strip().upper() for name in value.split(",")]
+    for name in names:
+        if not _NAME.match(name):
+            raise UnreadableRequest(
+                f"{value!r} names no trait at {name!r}. Write names of traits, as in {form}"
+            )
+    return names
+
 
 _GROUP_NAME = re.compile(r"[a-zA-Z0-9_-]{1,63}\Z")
 POLICIES = ("none", "isolate")
@@ -171,3 +332,99 @@ def _suffix(name: str) -> str:
 
 def _split(value: str) -> list[str]:
     return [part.strip() for part in value.split(",")]
+
+
+class TakesValue(Enum):
+    """Whether an option takes the next argument as its value."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    # Unless the next argument is an option.
+    UNLESS_OPTION = "unless option"
+
+
+def ordered_words(
+    arguments: Sequence[str], options: Mapping[str, TakesValue]
+) -> Iterator[RequestWord]:
+    """Each option with its value, and each bare word, of a command line that click has accepted.
+
+    >>> options = {"--group": TakesValue.ALWAYS, "--isolate": TakesValue.NEVER}
+    >>> found = ordered_words(["A=1", "--group", "x", "--isolate", "B=2"], options)
+    >>> [tuple(word) for word in found]
+    [('', 'A=1'), ('--group', 'x'), ('--isolate', ''), ('', 'B=2')]
+    """
+    position = 0
+    while position < len(arguments):
+        argument = arguments[position]
+        position += 1
+        if argument == "--":
+            yield from (RequestWord("", word) for word in arguments[position:])
+            return
+        if not _is_option(argument):
+            yield RequestWord("", argument)
+            continue
+        option, equals, value = argument.partition("=")
+        following = arguments[position : position + 1]
+        if not equals and following and _takes(options.get(option), following[0]):
+            value = following[0]
+            position += 1
+        yield RequestWord(option, value)
+
+
+def _takes(takes: TakesValue | None, following: str) -> bool:
+    if takes is TakesValue.UNLESS_OPTION:
+        return not _is_option(following)
+    return takes is TakesValue.ALWAYS
+
+
+def _is_option(argument: str) -> bool:
+    """Whether an argument is an option; a dash alone is a word."""
+    return len(argument) > 1 and argument.startswith("-")
+
+
+REQUEST_OPTIONS = {
+    "--require": TakesValue.ALWAYS,
+    "--forbid": TakesValue.ALWAYS,
+    "--member-of": TakesValue.ALWAYS,
+    "--in-tree": TakesValue.ALWAYS,
+    "--in-subtree": TakesValue.ALWAYS,
+    "--or": TakesValue.ALWAYS,
+    "--group": TakesValue.ALWAYS,
+    "--same-subtree": TakesValue.ALWAYS,
+    "--apart": TakesValue.ALWAYS,
+    "--isolate": TakesValue.NEVER,
+    "--group-policy": TakesValue.ALWAYS,
+    "--root-require": TakesValue.ALWAYS,
+    "--limit": TakesValue.ALWAYS,
+}
+"""The options that words of a request may have."""
+
+# Names of resource classes are upper case, so no word begins like a parameter.
+_QUERY = re.compile(
+    r"(?:\A|[?&])(?:(?:or_)?resources|(?:root_)?required|member_of|in_tree|in_subtree|group_policy"
+    r"|same_subtree|isolate|limit)[A-Za-z0-9_-]*="
+)
+
+
+def read_request(text: str) -> TypedRequest:
+    """The request in a text.
+
+    >>> read_request("VCPU=4 --require CUSTOM_A") == read_request(
+    ...     "resources=VCPU:4&required=CUSTOM_A"
+    ... )
+    True
+    """
+    if _QUERY.search(text.strip()):
+        return TypedRequest(pairs_of(text))
+    try:
+        parts = shlex.split(text)
+    except ValueError as error:
+        raise UnreadableRequest(f"{text!r} cannot be split into words: {error}") from None
+    words = list(ordered_words(parts, REQUEST_OPTIONS))
+    for option, _ in words:
+        if option and option not in REQUEST_OPTIONS:
+            raise UnreadableRequest(
+                f"{text!r} has the option {option}, which is none of a request. Leave it out, or "
+                "give it outside the quotes."
+            )
+    return read_words(words)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from roost.cli.tree.apply import apply, diff
-from roost.cli.tree.export import export
-from roost.cli.tree.show import show
+from roost.cli.tree.show import export, show
 
 
 @click.group()

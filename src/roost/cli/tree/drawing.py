@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
+import click
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 from rich.tree import Tree
 
 from roost.cli.bars import Ink, ink_for, usage_bar
-from roost.cli.terminal import UNBROKEN_WIDTH
+from roost.cli.terminal import UNBROKEN_WIDTH, output_console
+from roost.client.declaration import Declaration
+from roost.client.drivers.driver import declared_tree
 from roost.client.inspection import InspectedTree, owners_of
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.provider_tree import ProviderData
+from roost.client.tree_file import render_tree_file
 from roost.model.inventory import Inventory
 from roost.model.text import plain_number, printable, whole_number
 
@@ -119,3 +124,42 @@ def _listed(noun: str, items: set[str], details: bool) -> str:
     if details or len(items) <= 2:
         return f"{noun}{'s' if len(items) > 1 else ''} {', '.join(sorted(items))}"
     return f"{len(items)} {noun}s"
+
+
+class DeclarationForm(StrEnum):
+    """The forms of a declaration: a drawing, or a tree file in YAML or JSON."""
+
+    DRAWING = "drawing"
+    YAML = "yaml"
+    JSON = "json"
+
+
+def print_declaration(declaration: Declaration, form: DeclarationForm, owner: str | None) -> None:
+    """Print a declaration; a tree file names the owner that would write it."""
+    if form is not DeclarationForm.DRAWING:
+        as_json = form is DeclarationForm.JSON
+        click.echo(render_tree_file(declaration, owner, as_json=as_json), nl=False)
+        return
+    console = output_console()
+    for root in declaration.roots:
+        drawn = declared_tree(declaration, root)
+        known = {provider.uuid for provider in declaration.providers}
+        unknown = frozenset(uuid for uuid in drawn.tree.get_provider_uuids() if uuid not in known)
+        console.print(TreeDrawing(drawn, details=True, unknown_uuids=unknown), crop=False)
+
+
+def form_of(output: str | None, *, as_json: bool) -> DeclarationForm:
+    """The form that `--output` and `--json` ask for."""
+    if as_json and output not in (None, DeclarationForm.JSON):
+        raise click.UsageError(f"--json and --output {output} contradict each other.")
+    if as_json:
+        return DeclarationForm.JSON
+    return DeclarationForm(output or DeclarationForm.DRAWING)
+
+
+form_option = click.option(
+    "-o",
+    "--output",
+    type=click.Choice([form.value for form in DeclarationForm]),
+    help="With --offline: a drawing, or a tree file in YAML or JSON. [default: drawing]",
+)

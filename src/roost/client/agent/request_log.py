@@ -1,9 +1,10 @@
-"""The requests of the agent: a number, and a line in the log for each of them."""
+"""The requests of the agent: each has a line in the log, and resets the watchdog of systemd."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from threading import Lock
 
 from roost.client.transport import (
@@ -39,6 +40,27 @@ class LoggedTransport:
             raise
         LOG.debug("%s: %d in %.3f s", request.shown, answer.status, time.monotonic() - began)
         return answer
+
+    def address(self) -> ServerAddress | None:
+        """Where the server is."""
+        return address_of(self._inner)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
+
+
+class WatchdogTransport:
+    """Resets the watchdog before each request: a report of a large tree may take minutes."""
+
+    def __init__(self, inner: Transport, alive: Callable[[], None]) -> None:
+        self._inner = inner
+        self._alive = alive
+
+    def send(self, request: PlacementRequest) -> PlacementResponse:
+        """Send one request; returns the server's answer."""
+        self._alive()
+        return self._inner.send(request)
 
     def address(self) -> ServerAddress | None:
         """Where the server is."""

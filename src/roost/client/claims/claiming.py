@@ -8,18 +8,19 @@ error. An outcome that stays unknown is raised as `WriteLost`, never told as a r
 from __future__ import annotations
 
 import random as random_numbers
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
+from urllib.parse import urlencode
 
-from roost.client.claims.allocation_change import AllocationChange, put_change
-from roost.client.claims.allocation_writer import AllocationWriter
-from roost.client.claims.candidates import (
-    CandidateAnswer,
-    QueryValue,
-    candidate_answer,
-    candidates_request,
+from roost.client.claims.allocation_writer import (
+    AllocationChange,
+    AllocationWriter,
+    Retries,
+    put_change,
 )
 from roost.client.claims.consumer_state import (
     GENERATION_VERSION,
@@ -34,16 +35,96 @@ from roost.client.claims.consumer_state import (
     with_claim,
     writing_version,
 )
-from roost.client.claims.refusals import claim_refused
-from roost.client.claims.retries import Retries
-from roost.client.errors import AllocationUpdateFailed
+from roost.client.errors import AllocationUpdateFailed, ClaimRefused
 from roost.client.placement import Placement
-from roost.client.transport import PlacementResponse, Transport
+from roost.client.placement.answers import is_concurrent_update, reason_of
+from roost.client.questions import demand_answered
+from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.client.versions import ServerTooOld, ServerVersion, newest_common
+
+CANDIDATES_LIMIT = 1000
+PATH = "/allocation_candidates"
+
+QueryValue = str | int | Sequence[str]
+"""One value of a query parameter, or the values of a repeated one."""
+
+_EXPLAIN = ("X-Roost-Explain", "1")
+_REASON = "x-roost-reason"
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateAnswer:
+    """The candidates of a query, and the version to claim one of them with.
+
+    `reason` says why there is none. Only Roost tells it, so it may be `None`.
+    """
+
+    allocation_requests: list[Body]
+    provider_summaries: dict[str, Body]
+    version: str
+    reason: str | None = None
+
+
+def candidates_request(
+    query: Mapping[str, QueryValue], version: str, *, explain: bool
+) -> PlacementRequest:
+    """The request for the candidates of a query, at most 1000 unless the query says otherwise."""
+    parameters = sorted({"limit": CANDIDATES_LIMIT, **query}.items())
+    return PlacementRequest(
+        "GET",
+        f"{PATH}?{urlencode(parameters, doseq=True)}",
+        version=version,
+        repeatable=True,
+        own_headers=(_EXPLAIN,) if explain else (),
+    )
+
+
+def candidate_answer(answer: PlacementResponse, version: str) -> CandidateAnswer:
+    """The candidates of an answer; raises `QuestionRefused` if the server refused."""
+    demand_answered(PATH, answer)
+    return CandidateAnswer(
+        answer.field("allocation_requests", [{"allocations": dict}]),
+        answer.field("provider_summaries", {str: dict}),
+        version,
+        answer.headers.get(_REASON),
+    )
+
+
+_SHORT = re.compile(r"'([A-Z0-9_, ]+)' on resource provider '([^']+)'")
+
+
+def claim_refused(consumer_uuid: str, answer: PlacementResponse) -> ClaimRefused:
+    """The error for a claim that the server refused."""
+    message = f"The claim for consumer {consumer_uuid} was not made"
+    if is_concurrent_update(answer):
+        message += ", because other writers changed its providers at each try; claim again"
+    short = _SHORT.search(answer.detail)
+    error = ClaimRefused(
+        message,
+        status=answer.status,
+        detail=reason_of(answer),
+        request_id=answer.request_id,
+        provider_uuid=short[2] if short else None,
+        code=answer.code,
+    )
+    error.resource_class = short[1] if short else None
+    return error
+
 
 OLDEST_WITH_CLAIMS = ServerVersion(1, 28)
 """Since then a claim says which generation of its consumer it replaces, so a repeat is safe."""
 _NOT_ACCEPTABLE = 406
+
+
+class ClaimOptions(TypedDict, total=False):
+    """What a caller may say about a claim."""
+
+    version: str | None
+    """That of the candidates. If there is none, the claim has the newest version."""
+    consumer_type: str | None
+    """Needs a server of 1.38. Without a type, a consumer keeps its own."""
+    consumer_generation: int | None
+    """The generation that the caller has read, here or in the allocation request."""
 
 
 class Claiming:
@@ -91,28 +172,22 @@ class Claiming:
         allocation_request: Mapping[str, Any],
         project_id: str,
         user_id: str,
-        *,
-        version: str | None = None,
-        consumer_type: str | None = None,
-        consumer_generation: int | None = None,
+        **options: Unpack[ClaimOptions],
     ) -> None:
         """Claim an allocation request for a consumer, or raise why not.
 
         The consumer keeps what it holds of other providers. Of the claimed providers it must hold
-        nothing, or exactly what it claims: anything else is `AlreadyAllocated`. The arguments are
-        those of `claim_resources`. Raises `ClaimRefused` if the server refused, and
-        `AllocationUpdateFailed` if another writer changed the consumer. `WriteLost` means that it
-        stays unknown whether the claim was made.
+        nothing, or exactly what it claims: anything else is `AlreadyAllocated`. Raises
+        `ClaimRefused` if the server refused, and `AllocationUpdateFailed` if another writer
+        changed the consumer. `WriteLost` means that it stays unknown whether the claim was made.
         """
         answer = self._claim(
             consumer_uuid,
             allocation_request,
             project_id,
             user_id,
-            version=version,
-            consumer_type=consumer_type,
-            consumer_generation=consumer_generation,
             allocated=lambda present, wanted: with_claim(consumer_uuid, present, wanted),
+            **options,
         )
         if not answer.ok:
             raise claim_refused(consumer_uuid, answer)
@@ -124,17 +199,15 @@ class Claiming:
         project_id: str,
         user_id: str,
         *,
-        version: str | None,
-        consumer_type: str | None,
-        consumer_generation: int | None,
         allocated: Callable[[ResourcesByProvider, Mapping[str, Any]], Body],
+        **options: Unpack[ClaimOptions],
     ) -> PlacementResponse:
         """Send a claim; `allocated` makes the allocations out of the present and claimed ones."""
-        type_ = consumer_type or allocation_request.get("consumer_type")
-        seen = consumer_generation
+        type_ = options.get("consumer_type") or allocation_request.get("consumer_type")
+        seen = options.get("consumer_generation")
         if seen is None:
             seen = allocation_request.get("consumer_generation")
-        asked = self._claim_version(version, with_type=type_ is not None)
+        asked = self._claim_version(options.get("version"), with_type=type_ is not None)
         if seen is not None:
             require_version(asked, GENERATION_VERSION, "it knows no consumer generations")
 

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
-from roost.client.claims.allocation_change import (
+from roost.client.claims.allocation_writer import (
+    DONE_BEFORE,
+    RETRIES,
     AllocationChange,
     delete_change,
+    no_allocations,
     post_change,
     put_change,
 )
-from roost.client.claims.allocation_writer import DONE_BEFORE, no_allocations
-from roost.client.claims.candidates import QueryValue
-from roost.client.claims.claiming import Claiming
+from roost.client.claims.claiming import Claiming, ClaimOptions, QueryValue
 from roost.client.claims.consumer_state import (
     GENERATION_VERSION,
     Body,
@@ -37,17 +38,19 @@ from roost.client.claims.consumer_state import (
     without_resources,
     writing_version,
 )
-from roost.client.claims.host_aggregates import HostAggregates
 from roost.client.errors import (
     AllocationDeleteFailed,
     AllocationMoveFailed,
     AllocationUpdateFailed,
     NotConfigured,
     PlacementError,
+    ResourceProviderRetrievalFailed,
+    ResourceProviderUpdateConflict,
     TransportFailed,
     UnreadableAnswer,
+    WriteLost,
 )
-from roost.client.outcome import Outcome, outcome_of
+from roost.client.outcome import Outcome, finding_out, outcome_of
 from roost.client.placement.answers import is_concurrent_update, refusal
 from roost.client.transport import PlacementResponse
 
@@ -77,20 +80,14 @@ class Claims(Claiming):
         allocation_request: Mapping[str, Any],
         project_id: str,
         user_id: str,
-        *,
-        version: str | None = None,
-        consumer_type: str | None = None,
-        consumer_generation: int | None = None,
+        **options: Unpack[ClaimOptions],
     ) -> bool:
         """Claim an allocation request for a consumer, which keeps its present allocations.
 
         Nova's rule for moves holds: of a provider that the consumer uses already, nothing is
         claimed, and the result is True all the same. `claim` raises an error instead.
-
-        `version` is that of the candidates, or the newest. `consumer_type` needs a server of
-        1.38; a consumer keeps its type if none is given. `consumer_generation`, here or in the
-        request, is the generation that the caller has read. If the consumer has changed since,
-        `AllocationUpdateFailed` is raised.
+        `AllocationUpdateFailed` is raised if the consumer has changed since its generation was
+        read.
         """
 
         def claim() -> bool:
@@ -100,10 +97,8 @@ class Claims(Claiming):
                     allocation_request,
                     project_id,
                     user_id,
-                    version=version,
-                    consumer_type=consumer_type,
-                    consumer_generation=consumer_generation,
                     allocated=with_move,
+                    **options,
                 )
             )
 
@@ -233,14 +228,39 @@ class Claims(Claiming):
 
     def aggregate_add_host(self, aggregate_uuid: str, host_name: str) -> None:
         """Put the provider of a host into an aggregate."""
-        HostAggregates(self._placement, self._retries).edit(
-            host_name, lambda present: present | {aggregate_uuid}
-        )
+        self._edit_aggregates(host_name, lambda present: present | {aggregate_uuid})
 
     def aggregate_remove_host(self, aggregate_uuid: str, host_name: str) -> None:
         """Take the provider of a host out of an aggregate."""
-        HostAggregates(self._placement, self._retries).edit(
-            host_name, lambda present: present - {aggregate_uuid}
+        self._edit_aggregates(host_name, lambda present: present - {aggregate_uuid})
+
+    def _edit_aggregates(
+        self, host_name: str, edit: Callable[[frozenset[str]], frozenset[str]]
+    ) -> None:
+        """Replace the aggregates of a host, again after a conflict or a lost answer."""
+        uuid = self._provider_named(host_name)
+        lost: WriteLost | None = None
+        for number in self._retries:
+            with finding_out(lost):
+                generation, present = self._placement.aggregates(uuid)
+            wanted = edit(present)
+            if wanted == present:
+                return
+            try:
+                self._placement.put_aggregates(uuid, generation, wanted)
+            except (ResourceProviderUpdateConflict, WriteLost) as error:
+                # The next try reads the aggregates again, and finds what is left to do.
+                if number == RETRIES:
+                    raise
+                lost = error if isinstance(error, WriteLost) else None
+            else:
+                return
+
+    def _provider_named(self, name: str) -> str:
+        for provider in self._placement.providers_named(name):
+            return str(provider["uuid"])
+        raise ResourceProviderRetrievalFailed(
+            f"there is no provider named {name!r}: give the exact name of the host's provider"
         )
 
     def _tree(self, root_uuid: str) -> list[str]:

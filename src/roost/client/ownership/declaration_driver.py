@@ -1,30 +1,210 @@
-"""A driver that merges a declaration into the tree of its host."""
+"""A driver that merges a declaration into the tree of its host, and keeps the record of that tree.
+
+Without a record, an owner does not know after a restart what it put on the server, and never
+removes it. While records cannot be saved, the owner changes and removes what its record has, and
+adds nothing.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from contextlib import suppress
+from dataclasses import replace
 
-from roost.client.declaration import Declaration
+from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.driver import Allocations
-from roost.client.errors import DeclarationRefused, ResourceProviderRetrievalFailed
+from roost.client.errors import (
+    DeclarationRefused,
+    RecordsUnavailable,
+    ResourceProviderRetrievalFailed,
+)
 from roost.client.outcome import Outcome, outcome_of
-from roost.client.ownership.record import OwnershipRecord, reclaimed_record
+from roost.client.ownership.known_server import KnownServer
+from roost.client.ownership.owner_names import older_traits_of_owner, trait_of_owner
+from roost.client.ownership.record import (
+    OwnedProvider,
+    OwnershipRecord,
+    adopted_record,
+    reclaimed_record,
+    recovered_record,
+)
+from roost.client.ownership.store import OwnershipStore
 from roost.client.ownership.three_way_merge import (
     NOTHING_IN_USE,
     InventoriesInUse,
     MergeResult,
+    WithdrawalPolicy,
+    found_providers,
     may_remove_inventory,
     merge,
     wants_move,
     written_record,
 )
-from roost.client.ownership.tree_ownership import TreeOwnership
-from roost.client.ownership.unrecorded import without_additions
-from roost.client.ownership.withdrawal import WithdrawalPolicy
 from roost.client.placement import Placement
-from roost.client.provider_tree import ProviderTree
+from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.client.versions import OLDEST_THAT_MOVES, newest_of_server
+
+
+class TreeOwnership:
+    """Loads and saves what one owner owns of one tree.
+
+    With `adopt`, the owner takes over all that is on its declared providers. With `read_only`,
+    nothing is saved. Each record belongs to one server, and that of another server is refused.
+    """
+
+    def __init__(
+        self,
+        store: OwnershipStore,
+        owner: str,
+        server: KnownServer,
+        *,
+        adopt: bool,
+        read_only: bool,
+    ) -> None:
+        self.owner_trait = trait_of_owner(owner)
+        self._owner = owner
+        self._server = server
+        self._marks = {self.owner_trait, *older_traits_of_owner(owner)}
+        self._store = store
+        self._adopt = adopt
+        self._read_only = read_only
+        self._root_uuid = ""
+        self._stored: OwnershipRecord | None = None
+        # What is left of the records of other trees that had providers of this one.
+        self._moved: dict[str, OwnershipRecord] = {}
+
+    def load(self, tree: ProviderTree, root_uuid: str, declaration: Declaration) -> OwnershipRecord:
+        """The record of a tree: stored, else recovered from the tree and from other records."""
+        self._root_uuid = root_uuid
+        self._moved = {}
+        members = frozenset(tree.get_provider_uuids_in_tree(root_uuid))
+        self._stored = self._with_former_roots(members, self._recorded(root_uuid))
+        record = self._stored
+        if record is None:
+            record = recovered_record(tree, root_uuid, declaration, self.owner_trait)
+            record = record.united(self._moved_record(members))
+        if self._adopt:
+            record = adopted_record(tree, root_uuid, declaration, self._marks, record)
+        return record
+
+    def save(self, record: OwnershipRecord) -> None:
+        """Store the record of the tree that was loaded last, if it differs."""
+        if self._read_only:
+            return
+        record = self._bound(record)
+        if record == (self._stored or OwnershipRecord()):
+            return
+        self._store.save(self._root_uuid, record)
+        self._stored = record
+        # What is left in the former records is in two of them, which harms nothing.
+        with suppress(RecordsUnavailable):
+            for former_uuid, rest in self._moved.items():
+                self._store.save(former_uuid, rest)
+            self._moved = {}
+
+    def save_or_keep(self, record: OwnershipRecord) -> None:
+        """The same; a record that cannot be saved stays in memory, and is saved later."""
+        try:
+            self.save(record)
+        except RecordsUnavailable:
+            self._store.keep(self._root_uuid, self._bound(record))
+
+    def _recorded(self, root_uuid: str) -> OwnershipRecord | None:
+        """The stored record of a tree, if it does not belong to another server."""
+        return self._server.demand(self._store, self._owner, root_uuid)
+
+    def _bound(self, record: OwnershipRecord) -> OwnershipRecord:
+        """The record, bound to the server; an empty one is removed, and belongs to none."""
+        if not record.providers:
+            return OwnershipRecord()
+        return self._server.taken(record, self._stored.server if self._stored else None)
+
+    def _with_former_roots(
+        self, members: Set[str], stored: OwnershipRecord | None
+    ) -> OwnershipRecord | None:
+        """The record, and those of members of the tree that were roots when they were stored."""
+        former = {
+            uuid: record
+            for uuid in members
+            if uuid != self._root_uuid and (record := self._recorded(uuid)) is not None
+        }
+        if not former:
+            return stored
+        merged = stored or OwnershipRecord()
+        for record in former.values():
+            merged = merged.united(record)
+        merged = self._server.taken(merged, merged.server)
+        if not self._read_only:
+            try:
+                self._store.save(self._root_uuid, merged)
+                for uuid in former:
+                    self._store.save(uuid, OwnershipRecord())
+            except RecordsUnavailable:
+                # The next report finds the former records again.
+                self._store.keep(self._root_uuid, merged)
+        return merged
+
+    def _moved_record(self, members: Set[str]) -> OwnershipRecord:
+        """What the records of other trees have of these providers, which have become a tree."""
+        moved = OwnershipRecord()
+        for former_uuid in self._store.trees_with(members):
+            former = self._recorded(former_uuid)
+            if former is not None:
+                moved = moved.united(former.only(members))
+                self._moved[former_uuid] = former.without(members)
+        return moved
+
+
+_REASON = "the ownership records cannot be saved"
+
+
+def without_additions(
+    declaration: Declaration, tree: ProviderTree, record: OwnershipRecord, owner_trait: str
+) -> tuple[Declaration, tuple[str, ...]]:
+    """The declaration without all that would be new to the record; a line for what waits."""
+    present = found_providers(tree, declaration, record, owner_trait)
+    kept: dict[str, DeclaredProvider] = {}
+    held: set[str] = set()
+    waiting: list[str] = []
+    for provider in declaration.providers:
+        # A new tree has its root already, without a generation.
+        is_new = provider.name in present and tree.data(present[provider.name]).generation is None
+        if provider.name not in present or is_new:
+            waiting.append(f"{provider.name}: not created yet, {_REASON}")
+            continue
+        found = tree.data(present[provider.name])
+        owned = record.provider(found.uuid, found.name)
+        if provider.parent is not None and provider.parent not in kept:
+            # Its declared parent does not exist yet.
+            held.add(owned.name)
+        else:
+            reduced = _without_additions(provider, found, owned)
+            if reduced != provider:
+                waiting.append(f"{provider.name}: some of it is not added yet, {_REASON}")
+            kept[provider.name] = reduced
+    unread = replace(declaration.unread, names=declaration.unread.names | held)
+    return Declaration(tuple(kept.values()), unread), tuple(waiting)
+
+
+def _without_additions(
+    declared: DeclaredProvider, found: ProviderData, owned: OwnedProvider
+) -> DeclaredProvider:
+    return replace(
+        declared,
+        inventories={
+            name: {key: value for key, value in fields.items() if key in owned.inventories[name]}
+            for name, fields in declared.inventories.items()
+            if name in owned.inventories
+        },
+        traits=_known(declared.traits, found.traits, owned.traits),
+        aggregates=_known(declared.aggregates, found.aggregates, owned.aggregates),
+    )
+
+
+def _known(declared: frozenset[str], present: Set[str], owned: frozenset[str]) -> frozenset[str]:
+    """The declared names that the owner owns, or that need not be added."""
+    return declared & (owned | frozenset(present))
 
 
 class DeclarationDriver:

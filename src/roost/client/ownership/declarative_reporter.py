@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from roost.client.declaration import Declaration
-from roost.client.drivers.declaration_check import checked_declaration
-from roost.client.drivers.driver import DeclaringDriver
+from roost.client.declaration import Declaration, DeclaredProvider
+from roost.client.drivers.driver import DeclaringDriver, checked_declaration
 from roost.client.errors import (
     DeclarationRefused,
     InventoryInUse,
@@ -19,20 +18,48 @@ from roost.client.errors import (
     ResourceProviderInUse,
     ResourceProviderSyncFailed,
 )
+from roost.client.lookup import ProviderFinder
 from roost.client.outcome import Outcome, outcome_of
-from roost.client.ownership.child_uuids import child_uuid
-from roost.client.ownership.declaration_driver import DeclarationDriver
-from roost.client.ownership.elsewhere import without_providers_elsewhere
+from roost.client.ownership.declaration_driver import DeclarationDriver, TreeOwnership
 from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.owner_names import trait_of_owner
+from roost.client.ownership.record import child_uuid
 from roost.client.ownership.store import OwnershipStore
-from roost.client.ownership.tree_ownership import TreeOwnership
-from roost.client.ownership.withdrawal import REPORTS, SECONDS, WithdrawalPolicy
+from roost.client.ownership.three_way_merge import (
+    MISSING_REPORTS,
+    MISSING_SECONDS,
+    WithdrawalPolicy,
+)
 from roost.client.placement.answers import UNKNOWN_TRAIT_ADVICE
-from roost.client.provider_finder import ProviderFinder
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import is_custom
+
+
+def without_providers_elsewhere(
+    declaration: Declaration, elsewhere: Mapping[str, str]
+) -> tuple[Declaration, tuple[str, ...]]:
+    """The declaration without these providers and all below them; a line for each of them.
+
+    `elsewhere` has the places of the existing providers by declared name. What the host already
+    has of the providers below stays as it is.
+    """
+    kept: list[DeclaredProvider] = []
+    left_out: set[str] = set()
+    lines: list[str] = []
+    for provider in declaration.providers:
+        if provider.name in elsewhere:
+            place = elsewhere[provider.name]
+            lines.append(f"{provider.name}: not created, it exists {place}; move or rename that")
+        elif provider.parent in left_out:
+            lines.append(f"{provider.name}: waits for {provider.parent}")
+        else:
+            kept.append(provider)
+            continue
+        left_out.add(provider.name)
+    unread = replace(declaration.unread, names=declaration.unread.names | left_out)
+    return Declaration(tuple(kept), unread), tuple(lines)
+
 
 IN_USE_ATTEMPTS = 3
 
@@ -68,8 +95,8 @@ class DeclarativeReporter:
         *,
         adopt: bool = False,
         accept_loss: bool = False,
-        missing_reports: int = REPORTS,
-        missing_seconds: float = SECONDS,
+        missing_reports: int = MISSING_REPORTS,
+        missing_seconds: float = MISSING_SECONDS,
         clock: Callable[[], float] = time.time,
         server: KnownServer | None = None,
     ) -> None:

@@ -3,17 +3,97 @@
 An owner owns a provider that it created. It owns an inventory, a trait or an aggregate that its
 declaration added or changed. What another writer put there first belongs to that writer, even if
 the owner declares the same.
+
+The same tree may be on several servers, for instance on a production server and on its copy in a
+lab. A record tells what its owner put on one of them. A server of Roost has an identity, which a
+copy of its database shares. So the address counts, too. Other servers have the address alone, and
+the project of the token.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+from uuid import UUID, uuid5
 
 from roost.client.declaration import Declaration, DeclaredProvider
-from roost.client.ownership.child_uuids import child_uuid
-from roost.client.ownership.recorded_server import RecordedServer
 from roost.client.provider_tree import ProviderData, ProviderTree
+
+
+def child_uuid(root_uuid: str, owner_trait: str, name: str) -> str:
+    """The uuid of a child, by the root that is declared above it, the owner and the child's name.
+
+    A child that is created anew is the same provider. The owner is a part of it: if two owners
+    create a child of one name at the same moment, the server tells which one did.
+
+    >>> child_uuid("aaaaaaaa-1111-4111-8111-111111111111", "CUSTOM_ROOST_OWNER_ME", "host_disk_0")
+    '32717707-8022-52b5-a601-6fb1c7ce5b1d'
+    """
+    return str(uuid5(UUID(root_uuid), f"{owner_trait}/{name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedServer:
+    """A server by its identity, its address, and the project of the owner; each if it is known."""
+
+    identity: str | None = None
+    url: str | None = None
+    project_id: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.identity or self.url)
+
+    def __str__(self) -> str:
+        """The address, or else the identity.
+
+        >>> str(RecordedServer("0b6a", "http://host:8778")), str(RecordedServer("0b6a"))
+        ('http://host:8778', '0b6a')
+        """
+        return self.url or self.identity or "an unknown server"
+
+    def is_another(self, second: RecordedServer) -> bool:
+        """Whether this server and a second one differ in what is known of both.
+
+        >>> lab = RecordedServer("0b6a", "http://lab")
+        >>> lab.is_another(RecordedServer("0b6a", "http://prod")), lab.is_another(RecordedServer())
+        (True, False)
+        """
+        if _differ(self.identity, second.identity) or _differ(self.url, second.url):
+            return True
+        has_identity = self.identity is not None and second.identity is not None
+        return not has_identity and _differ(self.project_id, second.project_id)
+
+    def completed(self, before: RecordedServer) -> RecordedServer:
+        """This server, with what is known only from before.
+
+        >>> RecordedServer(None, "http://host").completed(RecordedServer("0b6a")).identity
+        '0b6a'
+        """
+        return RecordedServer(
+            self.identity or before.identity,
+            self.url or before.url,
+            self.project_id or before.project_id,
+        )
+
+    def difference(self, recorded: RecordedServer) -> str:
+        """Why a record of another server is refused, and what the operator may do."""
+        if not _differ(self.identity, recorded.identity) and self.identity and recorded.identity:
+            return (
+                "Both have the same identity: this is the same server at a new address, or a copy "
+                "of its database. If it is the same server, rebind the records"
+            )
+        if not _differ(self.url, recorded.url):
+            return (
+                "Another server answers at the same address. If it has taken over the providers "
+                "of the earlier one, rebind the records"
+            )
+        return "If it is the same server, or has taken over its providers, rebind the records"
+
+
+def _differ(first: str | None, second: str | None) -> bool:
+    return first is not None and second is not None and first != second
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +285,53 @@ def _everything_on(provider: ProviderData, created: bool) -> OwnedProvider:
         frozenset(provider.traits),
         frozenset(provider.aggregates),
     )
+
+
+def rendered_record(record: OwnershipRecord) -> dict[str, Any]:
+    """The record as a JSON value."""
+    body = {"providers": {uuid: _rendered(owned) for uuid, owned in record.providers.items()}}
+    return body if record.server is None else body | {"server": asdict(record.server)}
+
+
+def parsed_record(body: Mapping[str, Any]) -> OwnershipRecord:
+    """The record of a JSON value; errors of Python tell that it is none."""
+    return OwnershipRecord(
+        {uuid: _parsed(owned) for uuid, owned in body["providers"].items()},
+        _parsed_server(body["server"]) if "server" in body else None,
+    )
+
+
+def _rendered(owned: OwnedProvider) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "name": owned.name,
+        "created": owned.created,
+        "inventories": {name: sorted(fields) for name, fields in owned.inventories.items()},
+        "traits": sorted(owned.traits),
+        "aggregates": sorted(owned.aggregates),
+    }
+    return body if owned.absence is None else body | {"absence": asdict(owned.absence)}
+
+
+def _parsed(body: Mapping[str, Any]) -> OwnedProvider:
+    return OwnedProvider(
+        body["name"],
+        bool(body["created"]),
+        {name: frozenset(fields) for name, fields in body["inventories"].items()},
+        frozenset(body["traits"]),
+        frozenset(body["aggregates"]),
+        _parsed_absence(body["absence"]) if "absence" in body else None,
+    )
+
+
+def _parsed_server(body: Mapping[str, Any]) -> RecordedServer:
+    values = (body[key] for key in ("identity", "url", "project_id"))
+    return RecordedServer(*(None if value is None else str(value) for value in values))
+
+
+def _parsed_absence(body: Mapping[str, Any]) -> Absence:
+    since, last, seconds = (float(body[key]) for key in ("since", "last", "seconds"))
+    absence = Absence(int(body["reports"]), since, last, seconds)
+    # With a time that is no number, the provider would be missing for ever.
+    if not math.isfinite(since + last + seconds):
+        raise ValueError("the time of an absence is no number")
+    return absence

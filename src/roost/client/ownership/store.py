@@ -1,28 +1,214 @@
-"""Stores of ownership records: files, or the memory of the process."""
+"""Stores of ownership records: files under a lock of their owner, or the memory of the process."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from threading import RLock
 from typing import Protocol
 
 import platformdirs
 
-from roost.client.errors import NotConfigured, PlacementError, RecordsUnavailable
-from roost.client.ownership.owner_names import owner_name
-from roost.client.ownership.record import OwnershipRecord
-from roost.client.ownership.record_body import parsed_record, rendered_record
-from roost.client.ownership.record_lock import LockHolder, held_lock, lock_holder
-from roost.client.ownership.tree_members import TreeMembers
+from roost.client.errors import NotConfigured, PlacementError, RecordsInUse, RecordsUnavailable
+from roost.client.ownership.owner_names import is_owner_trait, owner_name
+from roost.client.ownership.record import (
+    OwnedProvider,
+    OwnershipRecord,
+    parsed_record,
+    rendered_record,
+)
 from roost.client.whole_file import DRAFT, replace_text
 from roost.model.identifiers import is_uuid
+from roost.model.secrets import shown_words
+
+_ATTEMPTS = 5
+_ATTEMPT_SECONDS = 0.02
+
+COMMAND_LENGTH_MAX = 100
+"""How many characters of a command line a message has."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """The process that holds a lock; its command is empty if the process shows none.
+
+    The command has no secrets.
+    """
+
+    process_id: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"process {self.process_id}" + (f" ({self.command})" if self.command else "")
+
+
+def lock_holder(path: Path) -> LockHolder | None:
+    """The process that holds the lock; `None` if none holds it.
+
+    A process that crashed leaves its number behind. So the lock decides, not the number.
+    """
+    try:
+        with path.open() as file:
+            process_id = file.read().strip()
+            if not process_id.isdecimal() or _can_be_locked(file.fileno()):
+                return None
+    except OSError:
+        return None
+    return LockHolder(int(process_id), _command_of(process_id))
+
+
+def _can_be_locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def held_lock(path: Path) -> Iterator[None]:
+    """Hold the lock; raises `RecordsInUse` if another process holds it.
+
+    The kernel releases the lock when its process ends, however that happens.
+    """
+    with _opened(path) as handle:
+        if not _is_locked(handle):
+            raise RecordsInUse(_described(path))
+        _write(handle, f"{os.getpid()}\n")
+        try:
+            yield
+        finally:
+            _write(handle, "")
+
+
+def _is_locked(handle: int) -> bool:
+    """Lock a file; whether that succeeded."""
+    for _ in range(_ATTEMPTS):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # `lock_holder` in another process may have the lock for a moment.
+            time.sleep(_ATTEMPT_SECONDS)
+        else:
+            return True
+    return False
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """The file of the lock; its directory if the file system takes no new files."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError:
+        handle = os.open(path if path.exists() else _existing(path.parent), os.O_RDONLY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _existing(directory: Path) -> Path:
+    """The directory, or the nearest one above it that exists."""
+    return next(found for found in (directory, *directory.parents) if found.is_dir())
+
+
+def _write(handle: int, text: str) -> None:
+    """Replace the text of the file; a full disk leaves it empty."""
+    with suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, text.encode(), 0)
+
+
+def _described(path: Path) -> str:
+    process = lock_holder(path) or "another process"
+    return (
+        f"The ownership records in {path.with_suffix('')} are in use by {process}. Two processes "
+        "with one owner undo each other: wait until it ends, stop it, or give this one another "
+        "--owner"
+    )
+
+
+def _command_of(process_id: str) -> str:
+    """The command line of a process; empty if the process shows none."""
+    try:
+        words = Path("/proc", process_id, "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return _shortened([word.decode(errors="replace") for word in words])[:COMMAND_LENGTH_MAX]
+
+
+def _shortened(words: list[str]) -> str:
+    """A command line as an operator types it, without secrets.
+
+    >>> _shortened(["/opt/bin/python3", "/opt/bin/roost", "agent", "--token", "geheim", ""])
+    'roost agent --token ***'
+    """
+    if len(words) > 1 and Path(words[0]).name.startswith("python") and "/" in words[1]:
+        words = [Path(words[1]).name, *words[2:]]
+    return " ".join(shown_words(words)).strip()
+
+
+class _Records(Protocol):
+    def trees(self) -> list[str]: ...
+
+    def load(self, root_uuid: str) -> OwnershipRecord | None: ...
+
+
+class TreeMembers:
+    """Knows the tree of each provider that the records of an owner have.
+
+    The first question reads all records, and later records are told. Several threads may ask.
+    """
+
+    def __init__(self, records: _Records) -> None:
+        self._records = records
+        # To read a record may save it, which tells this object.
+        self._lock = RLock()
+        # A provider may be in two records for a moment, while it moves.
+        self._trees: dict[str, set[str]] = {}
+        self._members: dict[str, Set[str]] | None = None
+
+    def trees_with(self, uuids: Set[str]) -> list[str]:
+        """The root uuids of the trees whose records have one of these providers."""
+        with self._lock:
+            if self._members is None:
+                self._members = {}
+                for root_uuid in filter(is_uuid, self._records.trees()):
+                    self._replace(root_uuid, self._read(root_uuid))
+            found = (self._trees.get(uuid, set()) for uuid in uuids)
+            return sorted(set().union(*found))
+
+    def take(self, root_uuid: str, record: OwnershipRecord) -> None:
+        """Replace what is known of a tree."""
+        with self._lock:
+            if self._members is not None:
+                self._replace(root_uuid, frozenset(record.providers))
+
+    def _replace(self, root_uuid: str, uuids: Set[str]) -> None:
+        assert self._members is not None, "the records were read"
+        for gone in self._members.get(root_uuid, frozenset()) - uuids:
+            self._trees[gone].discard(root_uuid)
+        for uuid in uuids:
+            self._trees.setdefault(uuid, set()).add(root_uuid)
+        self._members[root_uuid] = uuids
+
+    def _read(self, root_uuid: str) -> Set[str]:
+        try:
+            record = self._records.load(root_uuid)
+        except PlacementError:
+            # A damaged record of another tree holds up no report of this one.
+            return frozenset()
+        return frozenset() if record is None else frozenset(record.providers)
+
 
 # Names of owners have no dot.
 _LOCK = ".lock"
@@ -243,3 +429,79 @@ def _remove_old_drafts(directory: Path) -> None:
             # A running process may still be writing a younger draft.
             if draft.lstat().st_mtime < time.time() - _DRAFT_SECONDS:
                 draft.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOwner:
+    """What the records of one owner claim, by the uuid of the tree's root.
+
+    `problems` has a sentence for each record that cannot be read.
+    """
+
+    name: str
+    trees: Mapping[str, OwnershipRecord]
+    written_at: float | None
+    holder: LockHolder | None
+    problems: tuple[str, ...] = ()
+
+    def providers(self) -> Iterator[tuple[str, OwnedProvider]]:
+        """All providers of which the owner owns something, by uuid."""
+        for record in self.trees.values():
+            yield from record.providers.items()
+
+    @property
+    def servers(self) -> list[str]:
+        """The servers that the records belong to; those of older versions name none."""
+        named = (record.server for record in self.trees.values())
+        return sorted({str(server) for server in named if server is not None})
+
+    def __bool__(self) -> bool:
+        return bool(self.trees or self.holder or self.problems)
+
+
+def owned_traits(owned: OwnedProvider) -> list[str]:
+    """The traits that an owner owns of a provider, without its own mark."""
+    return sorted(trait for trait in owned.traits if not is_owner_trait(trait))
+
+
+def owners_in(directory: Path) -> list[str]:
+    """The names of the owners that have a directory here; none without the directory."""
+    return sorted(path.name for path in _files(directory) if path.is_dir() and _is_owner(path.name))
+
+
+def read_owner(name: str, directory: Path) -> RecordedOwner:
+    """The records of an owner. A record that cannot be read is a problem of its own."""
+    store = FileOwnershipStore(name, directory)
+    trees: dict[str, OwnershipRecord] = {}
+    problems: list[str] = []
+    # The store takes a directory that it cannot read for an empty one.
+    _files(directory / name)
+    for root_uuid in filter(is_uuid, store.trees()):
+        try:
+            record = store.load(root_uuid)
+        except PlacementError as error:
+            problems.append(str(error))
+        else:
+            # Another process may have removed it just now.
+            if record is not None:
+                trees[root_uuid] = record
+    return RecordedOwner(name, trees, store.written_at(), store.holder(), tuple(problems))
+
+
+def _files(directory: Path) -> list[Path]:
+    try:
+        return list(directory.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise NotConfigured(
+            f"Cannot read the ownership records in {directory}: {error.strerror}; become a user "
+            "that may read them, or choose another directory with --records"
+        ) from error
+
+
+def _is_owner(name: str) -> bool:
+    try:
+        return owner_name(name) == name
+    except NotConfigured:
+        return False

@@ -7,6 +7,7 @@ servers as well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -14,6 +15,7 @@ from roost.client.errors import (
     AnswerLost,
     InvalidResourceClass,
     InventoryInUse,
+    NameInUse,
     PlacementError,
     PlacementReshapeConflict,
     ProviderExists,
@@ -45,7 +47,7 @@ from roost.client.placement.answers import (
     require_updated,
 )
 from roost.client.provider_tree import SHARING_TRAIT
-from roost.client.shapes import CONSUMER
+from roost.client.shapes import AMOUNTS, CONSUMER
 from roost.client.transport import (
     PlacementRequest,
     PlacementResponse,
@@ -53,6 +55,7 @@ from roost.client.transport import (
     Transport,
     address_of,
 )
+from roost.client.versions import ServerVersion, newest_common
 from roost.model.identifiers import is_custom
 
 GATEWAY_FAILURES = (502, 504)
@@ -353,3 +356,70 @@ def allocations_path(consumer_uuid: str) -> str:
 def _chunks(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+AmountsByClass = Mapping[str, int]
+
+
+class Administration(Placement):
+    """A placement server as an operator sees it."""
+
+    @cached_property
+    def version(self) -> ServerVersion:
+        """The newest version that the client and the server both speak."""
+        return newest_common(self._transport)
+
+    # -- providers
+
+    def matching_providers(self, query: Sequence[tuple[str, str]]) -> list[ProviderBody]:
+        """The providers that match these parameters of GET /resource_providers."""
+        path = f"/resource_providers?{urlencode(query)}" if query else "/resource_providers"
+        return answers.provider_bodies(self._read(path, str(self.version), None))
+
+    def update_provider(self, uuid: str, name: str, parent_uuid: str | None) -> None:
+        """Give a provider a name and a parent; `None` makes it a root."""
+        body = {"name": name, "parent_provider_uuid": parent_uuid}
+        answer = self._send("PUT", f"/resource_providers/{uuid}", body, str(self.version))
+        message = f"Cannot give provider {uuid} this name and parent"
+        if answer.status == 409:
+            raise refusal(ResourceProviderUpdateConflict, message, answer, uuid)
+        require_ok(answer, ResourceProviderUpdateFailed, message, uuid)
+
+    def allocations_on(self, uuid: str) -> dict[str, AmountsByClass]:
+        """What each consumer holds of a provider."""
+        answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
+        return answers.holdings(answer)
+
+    # -- traits and resource classes
+
+    def trait_names(self, *, associated: bool | None = None) -> set[str]:
+        """All traits; only those that some provider has, or that none has."""
+        query = "" if associated is None else f"?associated={str(associated).lower()}"
+        answer = self._send("GET", f"/traits{query}", version="1.6")
+        require_ok(answer, TraitRetrievalFailed, "Cannot read which traits there are")
+        return set(answers.names(answer, "traits"))
+
+    def delete_trait(self, name: str) -> None:
+        """Delete a trait, which no provider may have."""
+        answer = self._send("DELETE", f"/traits/{quote(name)}", version="1.6")
+        message = f"Cannot delete trait {name}"
+        if answer.status == 409:
+            raise refusal(NameInUse, message, answer)
+        require_ok(answer, TraitRetrievalFailed, message)
+
+    def delete_resource_class(self, name: str) -> None:
+        """Delete a resource class, of which no provider may have inventory."""
+        answer = self._send("DELETE", f"/resource_classes/{quote(name)}", version="1.2")
+        message = f"Cannot delete resource class {name}"
+        if answer.status == 409:
+            raise refusal(NameInUse, message, answer)
+        require_ok(answer, InvalidResourceClass, message)
+
+    # -- usages
+
+    def usages_of_project(self, project: str, user: str | None = None) -> dict[str, Any]:
+        """The amounts of each class that a project uses; by type of consumer from 1.38 on."""
+        query = urlencode([("project_id", project), *([("user_id", user)] if user else [])])
+        answer = self._send("GET", f"/usages?{query}", version=str(self.version))
+        require_ok(answer, PlacementError, f"Cannot read the usages of project {project}")
+        return dict(answer.field("usages", {str: (int, AMOUNTS)}))

@@ -1,7 +1,6 @@
 """A host's tree of providers in memory: a drop-in for the class that Nova's drivers use."""
 
-from roost.client.provider_tree.depth import LEVELS_MAX, providers_too_deep
-from roost.client.provider_tree.node import ProviderData
+from roost.client.provider_tree.forest import LEVELS_MAX, ProviderData, providers_too_deep
 from roost.client.provider_tree.tree import SHARING_TRAIT, ProviderSubTree, ProviderTree
 
 __all__ = [

@@ -10,13 +10,14 @@ import threading
 from collections.abc import Iterable, Mapping, ValuesView
 from typing import Any, ClassVar, Self
 
-from roost.client.provider_tree.forest import ProviderForest, top_down
-from roost.client.provider_tree.node import (
+from roost.client.provider_tree.forest import (
     AssignedResources,
     InventoriesByClass,
     ProviderData,
+    ProviderForest,
     ProviderNode,
     copied_inventory,
+    top_down,
 )
 from roost.model.identifiers import new_uuid
 

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable
 from inspect import Parameter
 
-from roost.client.drivers.calls import asks_for_reshape
-from roost.client.drivers.driver import Allocations, Driver
+from roost.client.drivers.driver import Allocations, Driver, asks_for_reshape
 from roost.client.errors import (
     InvalidResourceClass,
     PlacementError,
@@ -30,9 +29,13 @@ from roost.client.outcome import finding_out
 from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderSubTree, ProviderTree
 from roost.client.reporting.difference import Difference, difference
-from roost.client.reporting.host_cache import HostCache
-from roost.client.reporting.known_names import KnownNames
-from roost.client.reporting.tree_reader import READ_CONCURRENCY, TreeReader, demanding_existence
+from roost.client.reporting.tree_reader import (
+    READ_CONCURRENCY,
+    HostCache,
+    KnownNames,
+    TreeReader,
+    demanding_existence,
+)
 from roost.client.reporting.tree_writer import StepwiseWriter, TreeWriter
 from roost.client.transport import Transport
 from roost.model.identifiers import new_uuid

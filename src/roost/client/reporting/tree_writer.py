@@ -24,8 +24,7 @@ from roost.client.reporting.difference import (
     ProviderMove,
     has_changed,
 )
-from roost.client.reporting.known_names import KnownNames
-from roost.client.reporting.tree_reader import TreeReader, set_associations
+from roost.client.reporting.tree_reader import KnownNames, TreeReader, set_associations
 
 
 class TreeWriter(Protocol):

@@ -11,9 +11,8 @@ from roost.client.testing.checks import (
     report_once,
 )
 from roost.client.testing.drawings import drawing
-from roost.client.testing.fake_placement import FakePlacement
+from roost.client.testing.fake_placement import FakePlacement, on_loopback
 from roost.client.testing.faults import Faults, error_answer, json_answer
-from roost.client.testing.loopback import on_loopback
 
 __all__ = [
     "FakePlacement",

@@ -24,12 +24,12 @@ from roost.client.errors import (
     PlacementAPIConnectFailure,
     TransportFailed,
 )
-from roost.client.transport.bodies import read_body
 from roost.client.transport.http import (
     Timeouts,
     canonical_url,
     http_address,
     in_words,
+    read_body,
     without_user,
 )
 from roost.client.transport.messages import (

@@ -8,13 +8,12 @@ together: claims only take, so a solution that fits at the end fits at every ear
     units.py         for a requirement: how many allocations of it the stock of a provider holds
     counting.py      the count of a part in all trees of a block by whole columns, where each
                      requirement counts by itself, or below the provider that heads a subtree
-    linked.py        trees in which the requirements of a part depend on each other
-    patterns.py      what the solutions of a problem take from the stock, each pattern once
-    program.py       how many patterns fit into a stock: bounds, and a search between them;
-                     program_columns.py does so for many trees at once
+    program.py       how many patterns fit into a stock, or into those of many trees at once:
+                     bounds, and a search between them
+    linked.py        trees in which the requirements of a part depend on each other: the patterns
+                     that their solutions take from the stock, and bounds where they take from pools
     part_counter.py  one part: counted where possible, packed elsewhere, and its pools
-    pools.py         trees that take from the same sharing providers: a flow (flow.py)
-    coupling.py      trees that take from pools and are linked: bounds
+    pools.py         trees that take from the same sharing providers: a flow
     limits.py        the classes of which more lets more in: counted again with plenty of them
     finding.py       `find_capacity`: all of it together
     capacity.py      the answer

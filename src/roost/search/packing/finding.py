@@ -15,8 +15,8 @@ from roost.search.columns import BoolColumn, IndexColumn, IntColumn
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, ProviderRef
 from roost.search.packing.capacity import BlockCapacity, Capacity, Method
-from roost.search.packing.coupling import CoupledTree, PartOfTree, PoolStocks, taken_in_turn
 from roost.search.packing.limits import HoldingTrees, Limit, LimitSearch, PooledTrees, Recounts
+from roost.search.packing.linked import CoupledTree, PartOfTree, PoolStocks, taken_in_turn
 from roost.search.packing.part_counter import PartCounter, PartTally
 from roost.search.packing.parts import parts_of
 from roost.search.packing.pools import PooledTree, PoolSet, Shared, share

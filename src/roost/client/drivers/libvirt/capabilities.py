@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from roost.client.drivers.libvirt.xml import attribute_of, kibibytes, number, parse
+from roost.client.drivers.libvirt.node_devices import attribute_of, kibibytes, number, parse
 from roost.client.drivers.machine.values import Cpu, HugepagePool, MachineUnreadable, NumaNode
 
 _VENDORS = {"Intel": "GenuineIntel", "AMD": "AuthenticAMD"}

@@ -2,22 +2,133 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import strerror
 
-from roost.client.drivers.linux.disk_use import BLOCK, is_in_use, multipath_ids
 from roost.client.drivers.linux.files import (
     Files,
+    FileUnreadable,
+    last_part,
     read_link,
     read_number,
+    read_text,
     read_value,
     required_number,
 )
-from roost.client.drivers.linux.mounts import MountedDevices, read_mounted
-from roost.client.drivers.machine.device_names import readable_id
-from roost.client.drivers.machine.disk_ids import world_wide_id
-from roost.client.drivers.machine.disk_paths import disk_path
+from roost.client.drivers.machine.device_names import disk_path, readable_id, world_wide_id
 from roost.client.drivers.machine.values import Disk, MachineUnreadable
+
+# The agent's own mounts, and those of the host if the agent runs in a container as root.
+_MOUNTS = ("/proc/1/mountinfo", "/proc/self/mountinfo")
+_DEVICE_COLUMN = 2
+_SWAPS = "/proc/swaps"
+_BTRFS = "/sys/fs/btrfs"
+# Only root may read the mounts of another process.
+_FORBIDDEN = frozenset(strerror(code) for code in (errno.EACCES, errno.EPERM))
+
+
+@dataclass(frozen=True, slots=True)
+class MountedDevices:
+    """The names of block devices in use, and whether the host has no further mounts."""
+
+    names: frozenset[str]
+    are_all: bool = True
+
+
+def read_mounted(files: Files) -> MountedDevices:
+    """The mounted devices, the members of mounted btrfs file systems, and swap."""
+    numbers, are_all = _mounted_numbers(files)
+    links = (read_link(files, f"/sys/dev/block/{number}") for number in numbers)
+    # A kernel without swap has no such file.
+    swaps = files.column(_SWAPS, 0, "/dev/*") if files.has(_SWAPS) else ()
+    names = frozenset(
+        {last_part(link) for link in links if link is not None}
+        | {last_part(path) for path in swaps}
+        | _btrfs_members(files)
+    )
+    return MountedDevices(names, are_all)
+
+
+def _mounted_numbers(files: Files) -> tuple[set[str], bool]:
+    """Major and minor numbers, and whether these are all that the host has.
+
+    0 is the major number of file systems without a device.
+    """
+    found: set[str] = set()
+    readable = 0
+    are_all = True
+    for path in _MOUNTS:
+        try:
+            if files.has(path):
+                found.update(files.column(path, _DEVICE_COLUMN, "[1-9]*:*"))
+                readable += 1
+        except FileUnreadable as error:
+            if error.reason not in _FORBIDDEN:
+                raise
+            # The agent's own mounts are those of the host, unless it runs in a container.
+            are_all = files.has_own_mounts
+    if not readable:
+        raise MachineUnreadable(f"None of {', '.join(_MOUNTS)} is readable; mount procfs.")
+    return found, are_all
+
+
+def _btrfs_members(files: Files) -> set[str]:
+    """The devices of btrfs, whose mounts have numbers of their own."""
+    return {
+        member
+        for file_system in files.names(_BTRFS, "*-*")
+        for member in files.names(f"{_BTRFS}/{file_system}/devices")
+    }
+
+
+BLOCK = "/sys/block"
+# A multipath device, or a partition of one: another name for the same disk.
+_ALIAS = re.compile(r"(part\d+-)?mpath-.*")
+
+
+def is_in_use(files: Files, disk: str, mounted: MountedDevices) -> bool | None:
+    """Whether the disk, a partition or something made of them is mounted, or held by the kernel.
+
+    A RAID array, a volume or an encrypted device holds its members even while it is not mounted.
+    `None` if only mounts that the driver does not see could tell.
+    """
+    if _is_used(files, f"{BLOCK}/{disk}", disk, mounted.names):
+        return True
+    return False if mounted.are_all else None
+
+
+def multipath_ids(files: Files, disk: str) -> frozenset[str]:
+    """The ids of the multipath devices that the disk is a path to."""
+    ids = (alias for _, alias in _holders(files, f"{BLOCK}/{disk}"))
+    return frozenset(found for found in ids if found is not None)
+
+
+def _is_used(files: Files, directory: str, name: str, mounted: frozenset[str]) -> bool:
+    if name in mounted:
+        return True
+    for holder, alias in _holders(files, directory):
+        if alias is None or _is_used(files, f"{BLOCK}/{holder}", holder, mounted):
+            return True
+    # The directories of partitions have names that begin with that of the disk.
+    return any(
+        _is_used(files, f"{directory}/{partition}", partition, mounted)
+        for partition in files.names(directory, f"{name}?*")
+    )
+
+
+def _holders(files: Files, directory: str) -> Iterator[tuple[str, str | None]]:
+    """The devices made of this one, with their ids if they are other names for it."""
+    for holder in files.names(f"{directory}/holders"):
+        path = f"{BLOCK}/{holder}/dm/uuid"
+        if holder.startswith("dm-") and not files.has(path):
+            raise MachineUnreadable(f"{path} is missing.")
+        uuid = read_text(files, path) or ""
+        yield holder, uuid if _ALIAS.fullmatch(uuid) else None
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -7,18 +7,18 @@ from typing import ClassVar
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.linux.captures import open_files
-from roost.client.drivers.linux.class_devices import read_fpga_regions, read_tpms
-from roost.client.drivers.linux.cpus import (
+from roost.client.drivers.linux.disks import read_disks
+from roost.client.drivers.linux.files import Files, WithoutSysfs
+from roost.client.drivers.linux.nodes import (
     CPUS,
     read_cpu,
     read_cpus_of_proc,
     read_isolated_cpus,
+    read_nodes,
     read_online_cpus,
+    read_only_node,
 )
-from roost.client.drivers.linux.disks import read_disks
-from roost.client.drivers.linux.files import Files, WithoutSysfs
-from roost.client.drivers.linux.nodes import read_nodes, read_only_node
-from roost.client.drivers.linux.pci import read_pci_functions
+from roost.client.drivers.linux.pci import read_fpga_regions, read_pci_functions, read_tpms
 from roost.client.drivers.machine.options import MACHINE_OPTION_HELP, read_options
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import (

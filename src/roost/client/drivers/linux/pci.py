@@ -1,8 +1,12 @@
-"""The PCI functions of a machine, with what the kernel's classes of devices say about them."""
+"""The PCI functions of a machine with their virtual devices, and devices of other buses."""
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import TypeVar
 
 from roost.client.drivers.linux.files import (
     Files,
@@ -13,14 +17,85 @@ from roost.client.drivers.linux.files import (
     required_number,
     unexpected,
 )
-from roost.client.drivers.linux.mediated import read_mediated_types
-from roost.client.drivers.linux.mig import count_mig_instances
 from roost.client.drivers.machine.values import (
     DeviceKind,
+    FpgaRegion,
     MachineUnreadable,
+    MediatedType,
     PciFunction,
+    Tpm,
     UnreadDevices,
 )
+
+_MOST = re.compile(r"\bmax_instance=(\d+)")
+
+
+def read_mediated_types(files: Files, device: str) -> tuple[MediatedType, ...]:
+    """The types that the function at `device` and its virtual functions have, by their ids.
+
+    Newer NVIDIA GPUs have the types at their virtual functions, one device at each of them.
+    """
+    found = sorted(_types(files, device), key=lambda each: each.id)
+    return tuple(_sum(list(same)) for _, same in groupby(found, key=lambda each: each.id))
+
+
+def _types(files: Files, device: str) -> Iterator[MediatedType]:
+    yield from _own_types(files, device)
+    for virtual in files.names(device, "virtfn*"):
+        target = read_link(files, f"{device}/{virtual}")
+        if target is None:
+            raise MachineUnreadable(f"{device}/{virtual} vanished while the driver read it.")
+        yield from _own_types(files, f"{device.rpartition('/')[0]}/{last_part(target)}")
+
+
+def _own_types(files: Files, device: str) -> Iterator[MediatedType]:
+    types = f"{device}/mdev_supported_types"
+    for type_id in files.names(types):
+        description = read_text(files, f"{types}/{type_id}/description") or ""
+        most = _MOST.search(description)
+        yield MediatedType(
+            type_id,
+            name=read_text(files, f"{types}/{type_id}/name") or "",
+            available=required_number(files, f"{types}/{type_id}/available_instances"),
+            existing=len(files.names(f"{types}/{type_id}/devices")),
+            most=None if most is None else int(most[1]),
+        )
+
+
+def _sum(same: list[MediatedType]) -> MediatedType:
+    first = same[0]
+    return MediatedType(
+        first.id,
+        first.name,
+        available=sum(each.available for each in same),
+        existing=sum(each.existing for each in same),
+        most=first.most,
+    )
+
+
+_GPUS = "/proc/driver/nvidia/gpus"
+_CAPABILITIES = "/proc/driver/nvidia/capabilities"
+_MINOR = "Device Minor"
+
+
+def count_mig_instances(files: Files, address: str) -> int:
+    """The number of compute instances of the GPU at a PCI address.
+
+    The driver shows neither their profiles nor their sizes in files.
+    """
+    if not files.has(f"{_GPUS}/{address}"):
+        return 0
+    path = f"{_GPUS}/{address}/information"
+    lines = files.lines(path, _MINOR)
+    minor = lines[0].partition(":")[2].strip() if lines else ""
+    if not minor.isdecimal():
+        raise unexpected(path, f"a number for {_MINOR!r}", minor)
+    instances = f"{_CAPABILITIES}/gpu{minor}/mig"
+    return sum(
+        len(files.names(f"{instances}/{instance}", "ci[0-9]*"))
+        for instance in files.names(instances, "gi[0-9]*")
+    )
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -140,3 +215,56 @@ def _read_rdma_links(files: Files, directory: str) -> frozenset[str]:
         for port in files.names(f"{directory}/{name}/ports")
         if (layer := read_text(files, f"{directory}/{name}/ports/{port}/link_layer"))
     )
+
+
+_Device = TypeVar("_Device")
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+
+def read_fpga_regions(files: Files) -> tuple[tuple[FpgaRegion, ...], bool]:
+    """The regions, and whether these are all. Those of a PCI function belong to its provider."""
+
+    def read(_: str, parents: list[str]) -> FpgaRegion | None:
+        is_pci = any(_PCI.fullmatch(parent) for parent in parents)
+        return None if is_pci else FpgaRegion(parents[-1])
+
+    return _read_all(files, "/sys/class/fpga_region", read)
+
+
+def read_tpms(files: Files) -> tuple[tuple[Tpm, ...], bool]:
+    """The TPMs, and whether these are all."""
+
+    def read(path: str, parents: list[str]) -> Tpm | None:
+        if _PCI.fullmatch(parents[-1]):
+            return None
+        return Tpm(parents[-1], read_number(files, f"{path}/tpm_version_major"))
+
+    return _read_all(files, "/sys/class/tpm", read)
+
+
+def _read_all(
+    files: Files, directory: str, read: Callable[[str, list[str]], _Device | None]
+) -> tuple[tuple[_Device, ...], bool]:
+    """What `read` makes of the path of each device of a class, and of the device's parents."""
+    found = []
+    is_whole = True
+    try:
+        for entry in files.names(directory):
+            parents = _parents(files, f"{directory}/{entry}")
+            device = read(f"{directory}/{entry}", parents) if parents else None
+            if device is not None:
+                found.append(device)
+    except MachineUnreadable as error:
+        is_whole = False
+        _LOG.warning(
+            "The driver cannot read all of %s; the providers stay as they are: %s", directory, error
+        )
+    return tuple(found), is_whole
+
+
+def _parents(files: Files, path: str) -> list[str]:
+    """The devices above an entry of a class, the nearest last; none if software makes the entry."""
+    link = read_link(files, path)
+    # The link ends in the name of the class and the entry.
+    parts = [] if link is None else link.partition("devices/")[2].split("/")[:-2]
+    return [] if "virtual" in parts else parts

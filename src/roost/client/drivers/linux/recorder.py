@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from roost.client.drivers.linux.captures import Capture, CapturedPath, open_files
+from roost.client.drivers.linux.captures import Capture, CapturedPath, mask_ids, open_files
 from roost.client.drivers.linux.driver import read_machine
 from roost.client.drivers.linux.files import Files, FileUnreadable
-from roost.client.drivers.linux.masks import mask_ids
 from roost.client.drivers.machine.values import MachineUnreadable
 
 T = TypeVar("T")

@@ -7,8 +7,13 @@ from math import ceil
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.drivers.machine.cpu_traits import cpu_traits
-from roost.client.drivers.machine.device_names import device_name, readable_id, unread_providers
-from roost.client.drivers.machine.disk_ids import disk_ids, every_id
+from roost.client.drivers.machine.device_names import (
+    device_name,
+    disk_ids,
+    every_id,
+    readable_id,
+    unread_providers,
+)
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.pci_offers import is_endpoint, pci_offer, pci_traits
 from roost.client.drivers.machine.values import DeviceKind, Machine, NumaNode, PciFunction
