@@ -19,13 +19,14 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import DBAPIError
 
-from roost.store.commits import Commit, is_refusal
+from roost.store.commits import Commit
 from roost.store.database import Database
 from roost.store.errors import (
     ConnectionLost,
     DatabaseSilent,
     OutcomeUnknown,
     is_lost,
+    is_refusal,
 )
 from roost.store.shared_commits import SharedCommits
 from support.api_client import ApiClient

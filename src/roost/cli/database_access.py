@@ -9,7 +9,6 @@ from dataclasses import replace
 from roost.configuration.settings import Settings
 from roost.store.database import Database
 from roost.store.driver_errors import explained
-from roost.store.files import prepare_file, require_file
 from roost.store.schema import connect_or_explain
 
 _SILENCE_SECONDS = 3600
@@ -25,10 +24,11 @@ def open_database(
     """
     # A check of a large database may take a while.
     patient = replace(
-        settings.database, silence_seconds=_SILENCE_SECONDS, sqlite_keeps_mode=only_reads
+        settings.database, silence_seconds=_SILENCE_SECONDS, keeps_file_mode=only_reads
     )
     with closing(Database(patient)) as database:
-        (prepare_file if may_make else require_file)(database)
+        dialect = database.dialect
+        (dialect.prepare_file if may_make else dialect.require_file)(database)
         connect_or_explain(database)
         with explained(database.url):
             yield database

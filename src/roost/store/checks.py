@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from roost.store.dialect import dialect_of
 from roost.store.errors import REPAIR_COMMAND, SYNC_COMMAND
 from roost.store.findings import Finding, Level
 from roost.store.reference_checks import reference_checks
@@ -16,14 +15,14 @@ from roost.store.row_checks import RowCheck
 from roost.store.row_rules import class_id_fault
 from roost.store.schema import SchemaState, SchemaStatus, read_status
 from roost.store.state_checks import check_triggers, state_checks
-from roost.store.table_checks import check_indexes, check_storage, check_tables, has_types
-from roost.store.tables import metadata, resource_classes, resource_providers
+from roost.store.table_checks import check_indexes, check_tables, has_types
+from roost.store.tables import resource_classes, resource_providers
 from roost.store.value_checks import value_checks
 
 
 def check_database(connection: Connection) -> tuple[Finding, ...]:
     """Check the whole database, without a change. It works before and after an adoption."""
-    status = read_status(connection)
+    dialect, status = dialect_of(connection), read_status(connection)
     revision = status.placement_revision
     findings = [_check_revisions(status)]
     # Without the reference's tables, or with unknown revisions, no further check is possible.
@@ -33,19 +32,16 @@ def check_database(connection: Connection) -> tuple[Finding, ...]:
     if findings[-1].level is Level.FAILURE:
         # The queries of most further checks would fail.
         return (*findings, check_triggers(connection))
-    findings += [check_indexes(connection, revision), check_storage(connection)]
+    findings += [check_indexes(connection, revision), dialect.check_storage(connection)]
     with_types = has_types(revision)
     checks = (
         *_provider_checks(),
         *reference_checks(with_types=with_types),
-        *value_checks(connection.dialect.name, with_types=with_types),
+        *value_checks(dialect, with_types=with_types),
     )
     findings += [check.run(connection) for check in checks]
     findings.append(_check_standard_classes(connection))
-    if connection.dialect.name == "postgresql":
-        findings.append(_check_sequences(connection))
-    if connection.dialect.name == "sqlite":
-        findings.append(_check_file_mode(str(connection.engine.url.database)))
+    findings += dialect.further_checks(connection)
     can_load = not any(finding.level is Level.FAILURE for finding in findings)
     return (*findings, *state_checks(connection, with_types=with_types, can_load=can_load))
 
@@ -142,48 +138,4 @@ def _check_standard_classes(connection: Connection) -> Finding:
         "; ".join(sorted(wrong)),
         "Stop all services and correct the ids in resource_classes, or restore the database "
         "again. MySQL needs NO_AUTO_VALUE_ON_ZERO in sql_mode for that, because VCPU has the id 0.",
-    )
-
-
-def _check_file_mode(path: str) -> Finding:
-    """Check the mode of the file. Earlier versions and the reference let all users read it."""
-    mode = stat.S_IMODE(os.stat(path).st_mode)
-    if not mode & stat.S_IRWXO:
-        return Finding("file mode", Level.OK, f"{mode:04o}")
-    return Finding(
-        "file mode",
-        Level.WARNING,
-        f"every user of this machine can open {path} (mode {mode:04o})",
-        f"Run: chmod o-rwx {path}*",
-    )
-
-
-def _check_sequences(connection: Connection) -> Finding:
-    """Check the sequences. A copy of rows with their ids does not move them: inserts would fail."""
-    existing = set(sa.inspect(connection).get_table_names())
-    behind = []
-    for table in metadata.sorted_tables:
-        # The service chooses the ids of resource classes, and never uses their sequence.
-        if "id" not in table.c or table is resource_classes or table.name not in existing:
-            continue
-        sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
-        if sequence is None:
-            continue
-        following = connection.scalar(
-            sa.text(f"SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM {sequence}")
-        )
-        largest = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
-        if following <= largest:
-            behind.append((sequence, table.name))
-    if not behind:
-        return Finding("sequences", Level.OK, "all are above the ids in use")
-    return Finding(
-        "sequences",
-        Level.FAILURE,
-        f"sequences would generate ids that are in use: {', '.join(name for name, _ in behind)}",
-        "Run: "
-        + " ".join(
-            f"SELECT setval('{sequence}', (SELECT max(id) FROM {table}));"
-            for sequence, table in behind
-        ),
     )

@@ -22,3 +22,15 @@ class Finding:
     level: Level
     message: str
     remedy: str = ""
+
+
+def encoding_finding(found: str, wanted: str) -> Finding:
+    """The finding about the character set of a database that has one for all columns."""
+    if found == wanted:
+        return Finding("character set", Level.OK, found)
+    return Finding(
+        "character set",
+        Level.WARNING,
+        f"the database has {found}, so it refuses names with other characters",
+        f"Export the database and import it into one with {wanted}.",
+    )

@@ -1,8 +1,8 @@
-"""Checks of the tables themselves: columns, keys, engines, character sets."""
+"""Checks of the tables themselves: columns, keys, indexes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +13,6 @@ from roost.store.migrations.histories import PLACEMENT
 from roost.store.tables import consumer_types, consumers, metadata
 
 _OWN_PREFIX = "roost_"
-_MYSQL = ("mysql", "mariadb")
 # The revision that makes the types of consumers.
 _TYPES_REVISION = "422ece571366"
 _RESTORE = "Restore the tables from a backup, or export the rows that are there."
@@ -66,84 +65,6 @@ def check_indexes(connection: Connection, revision: str) -> Finding:
         f"indexes are missing: {', '.join(missing)}",
         "Create them as the reference does; without them, claims and lists are slow.",
     )
-
-
-def check_storage(connection: Connection) -> Finding:
-    """Check engine, character set and collation of the tables."""
-    dialect = connection.dialect.name
-    if dialect in _MYSQL:
-        return _check_mysql(connection)
-    if dialect == "postgresql":
-        return _check_encoding(str(connection.scalar(sa.text("SHOW server_encoding"))), "UTF8")
-    return _check_encoding(str(connection.scalar(sa.text("PRAGMA encoding"))), "UTF-8")
-
-
-def _check_encoding(found: str, wanted: str) -> Finding:
-    if found == wanted:
-        return Finding("character set", Level.OK, found)
-    return Finding(
-        "character set",
-        Level.WARNING,
-        f"the database has {found}, so it refuses names with other characters",
-        f"Export the database and import it into one with {wanted}.",
-    )
-
-
-def _check_mysql(connection: Connection) -> Finding:
-    engines = connection.execute(
-        sa.text(
-            "SELECT table_name, engine FROM information_schema.tables"
-            " WHERE table_schema = database() AND table_type = 'BASE TABLE'"
-        )
-    ).all()
-    wrong = sorted(
-        name for name, engine in engines if name in metadata.tables if engine != "InnoDB"
-    )
-    if wrong:
-        return Finding(
-            "character set",
-            Level.FAILURE,
-            f"tables without transactions (engine is not InnoDB): {', '.join(wrong)}",
-            "Run for each: ALTER TABLE name ENGINE = InnoDB",
-        )
-    columns = connection.execute(
-        sa.text(
-            "SELECT table_name, column_name, character_set_name, collation_name"
-            " FROM information_schema.columns"
-            " WHERE table_schema = database() AND character_set_name IS NOT NULL"
-        )
-    ).all()
-    ours = [column for column in columns if column[0] in metadata.tables]
-    return _collation_finding({(row[0], row[1]): (row[2], row[3]) for row in ours})
-
-
-def _collation_finding(columns: Mapping[tuple[str, str], tuple[str, str]]) -> Finding:
-    name = "character set"
-    # The one pair of text columns that statements compare with each other.
-    joined = {
-        columns.get(("allocations", "consumer_id")),
-        columns.get(("consumers", "uuid")),
-    }
-    if len(joined) > 1:
-        return Finding(
-            name,
-            Level.FAILURE,
-            "allocations.consumer_id and consumers.uuid have different collations, so the server "
-            "cannot compare them",
-            "Run: ALTER TABLE allocations CONVERT TO CHARACTER SET ... COLLATE ...; with those of "
-            "consumers",
-        )
-    placement = {key: value for key, value in columns.items() if not key[0].startswith(_OWN_PREFIX)}
-    sets = sorted({charset for charset, _ in placement.values()})
-    if sets and sets != ["utf8mb4"]:
-        return Finding(
-            name,
-            Level.WARNING,
-            f"columns have {', '.join(sets)}, so the server refuses names with other characters",
-            "No action is necessary. ALTER TABLE ... CONVERT TO CHARACTER SET utf8mb4 mends it.",
-        )
-    collations = sorted({collation for _, collation in placement.values()})
-    return Finding(name, Level.OK, f"InnoDB, {', '.join(collations)}")
 
 
 def _expected_tables(revision: str) -> Iterator[Table]:

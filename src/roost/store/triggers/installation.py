@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -13,27 +12,17 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.store.commits import Commit
 from roost.store.database import Database
+from roost.store.dialect import dialect_of
 from roost.store.driver_errors import reason, shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.journal.epochs import has_triggers, read_epoch, renew_epoch
 from roost.store.tables import roost_changes, roost_meta
 from roost.store.transfer.progress_mark import read_mark
-from roost.store.triggers import mysql, postgresql, sqlite
 from roost.store.triggers.watching import trigger_names
 
 INSTALL_COMMAND = "roost db triggers install"
 REMOVE_COMMAND = "roost db triggers remove"
 BROKEN = f"The triggers have lost their table {roost_changes.name}, so every write fails"
-
-_MYSQL = ("mysql", "mariadb")
-_MODULES: dict[str, ModuleType] = {
-    "sqlite": sqlite,
-    "postgresql": postgresql,
-    "mysql": mysql,
-    "mariadb": mysql,
-}
-# How long MySQL waits for a table that another transaction uses.
-_TABLE_WAIT_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +64,7 @@ class TriggerStatus:
 
 def trigger_status(connection: Connection) -> TriggerStatus:
     """Which triggers a database has. It may be a database without the tables of Roost."""
-    rows = connection.execute(sa.text(_module(connection).INSTALLED)).all()
+    rows = connection.execute(sa.text(dialect_of(connection).installed_triggers)).all()
     inspector = sa.inspect(connection)
     known = inspector.has_table(roost_meta.name)
     return TriggerStatus(
@@ -89,22 +78,13 @@ def trigger_status(connection: Connection) -> TriggerStatus:
 def installing(connection: Connection) -> list[str]:
     """The statements that install the triggers, in their order."""
     # Triggers of this version go first as well: SQL of the same name may be an earlier draft.
-    statements = removing(connection)
-    if connection.dialect.name == "postgresql":
-        schema = str(connection.scalar(sa.text(postgresql.SCHEMA)))
-        return [*statements, *postgresql.creations(schema)]
-    return [*statements, *_module(connection).creations()]
+    return [*removing(connection), *dialect_of(connection).trigger_creations(connection)]
 
 
 def removing(connection: Connection) -> list[str]:
     """The statements that remove all triggers, in their order."""
-    module = _module(connection)
     found = sorted(trigger_status(connection).found)
-    statements = [module.removal(table, name) for table, name in found]
-    if connection.dialect.name == "postgresql":
-        functions = connection.scalars(sa.text(postgresql.FUNCTIONS))
-        statements += [postgresql.function_removal(signature) for signature in functions]
-    return statements
+    return list(dialect_of(connection).trigger_removals(connection, found))
 
 
 def install_triggers(database: Database) -> None:
@@ -147,12 +127,11 @@ def _require_journal(connection: Connection) -> None:
 
 @contextmanager
 def _changing(database: Database) -> Iterator[Connection]:
-    """A transaction; on MySQL, each change of a trigger is a transaction of its own."""
+    """A transaction; where it cannot undo changes of tables, each trigger has one of its own."""
     commit = Commit()
     try:
         with database.writer_turn(), database.engine.begin() as connection:
-            if connection.dialect.name in _MYSQL:
-                connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_TABLE_WAIT_SECONDS}")
+            database.dialect.limit_table_wait(connection)
             yield connection
             commit.is_sent = True
     except DBAPIError as error:
@@ -164,7 +143,3 @@ def _changing(database: Database) -> Iterator[Connection]:
             f"{reason(error, database.url)}. The user needs the right to change triggers, and no "
             "transaction may hold the tables for long. Then run the same command again."
         ) from error
-
-
-def _module(connection: Connection) -> ModuleType:
-    return _MODULES[connection.dialect.name]

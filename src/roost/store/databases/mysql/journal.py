@@ -28,10 +28,7 @@ from typing import Any, Self
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from roost.store.errors import mysql_code_of
-from roost.store.journal.by_id import Answer, IdPosition
-from roost.store.journal.epochs import has_triggers
-from roost.store.journal.gaps import (
+from roost.store.databases.mysql.gaps import (
     RUN_LENGTH,
     Gap,
     Gaps,
@@ -43,8 +40,10 @@ from roost.store.journal.gaps import (
     windows,
     without,
 )
-from roost.store.journal.old_rows import OldRows
+from roost.store.journal.by_id import Answer, IdPosition
+from roost.store.journal.epochs import has_triggers
 from roost.store.journal.position import JournalLost, Position, Reading, too_many
+from roost.store.journal.pruning import OldRows
 from roost.store.journal.rows import (
     RECENT_MAX,
     SEPARATOR,
@@ -270,7 +269,7 @@ def _locked_ids(connection: Connection, statement: str) -> list[int] | None:
     try:
         return _ids(connection, statement)
     except DBAPIError as error:
-        if mysql_code_of(error) not in _ROW_HELD:
+        if error.orig is None or error.orig.args[0] not in _ROW_HELD:
             raise
         return None
 

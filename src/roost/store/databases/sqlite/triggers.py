@@ -35,11 +35,6 @@ def creations() -> Iterator[str]:
     return starmap(_trigger, WATCHED_EVENTS)
 
 
-def removal(_table: str, name: str) -> str:
-    """The statement that drops a trigger."""
-    return f"DROP TRIGGER IF EXISTS {name}"
-
-
 def _trigger(watched: WatchedTable, event: TableEvent) -> str:
     changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in watched.columns)
     condition = f" WHEN {changed}" if event is TableEvent.UPDATE else ""

@@ -14,8 +14,8 @@ from typing import Any, Self
 from sqlalchemy import Connection
 
 from roost.store.journal.by_id import Answer, IdPosition
-from roost.store.journal.old_rows import OldRows
 from roost.store.journal.position import Reading
+from roost.store.journal.pruning import OldRows
 from roost.store.journal.rows import SEPARATOR, entries_of
 
 _ROW = (

@@ -22,11 +22,6 @@ def creations() -> Iterator[str]:
     return starmap(_trigger, WATCHED_EVENTS)
 
 
-def removal(_table: str, name: str) -> str:
-    """The statement that drops a trigger."""
-    return f"DROP TRIGGER IF EXISTS {name}"
-
-
 def _trigger(watched: WatchedTable, event: TableEvent) -> str:
     return (
         f"CREATE TRIGGER {watched.trigger_name(event)} AFTER {event.upper()} ON"
