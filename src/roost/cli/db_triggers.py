@@ -13,7 +13,7 @@ from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import echo, echo_line
 from roost.model.text import own_lines
 from roost.store.driver_errors import shown_url
-from roost.store.triggers.installation import (
+from roost.store.triggers import (
     BROKEN,
     INSTALL_COMMAND,
     REMOVE_COMMAND,

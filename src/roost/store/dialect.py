@@ -68,7 +68,6 @@ EVER_HIGHER_IDS: Any = {"sqlite_autoincrement": True}
 # SQLite joins integers without a cast to text, which is a little faster.
 JOINABLE = String().with_variant(Integer(), "sqlite")
 
-
 # SQLite takes 32,766 parameters in a statement.
 _ROWS_PER_INSERT = 500
 
@@ -93,8 +92,8 @@ class Dialect(ABC):
     migration_seconds_max = 300
     # The statements that begin a transaction whose reads all see the same moment.
     begin_snapshot: ClassVar[tuple[str, ...]]
-    # The errors after which another attempt at the transaction may succeed, and those by which a
-    # server refuses writes because it is a standby, or becomes one.
+    # After these errors, another attempt at the transaction may succeed. By the others, a server
+    # refuses writes because it is a standby, or becomes one.
     transient_codes: ClassVar[frozenset[object]] = frozenset()
     read_only_codes: ClassVar[frozenset[object]] = frozenset()
 
@@ -139,17 +138,11 @@ class Dialect(ABC):
             # After a lock is granted, the next statement must see what was committed before. With
             # a snapshot from the first statement, claims would oversell.
             arguments["isolation_level"] = "READ COMMITTED"
-        engine = create_engine(
-            self.complete_url(url), connect_args=self.connect_arguments(url, options), **arguments
-        )
+        engine = create_engine(url, connect_args=self.connect_arguments(url, options), **arguments)
         if not self.is_file:
             make_watchable(engine, self.socket_of)
         self.prepare(engine, options, reads_only=reads_only)
         return engine
-
-    def complete_url(self, url: URL) -> URL:
-        """The URL with options that Roost needs."""
-        return url
 
     @abstractmethod
     def connect_arguments(self, url: URL, options: DatabaseOptions) -> dict[str, Any]:

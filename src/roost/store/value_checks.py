@@ -10,8 +10,7 @@ from sqlalchemy import Column, ColumnElement, Select, Table
 
 from roost.model.capacity import exact_capacity
 from roost.store.dialect import Dialect
-from roost.store.findings import Level
-from roost.store.row_checks import RowCheck
+from roost.store.findings import Level, RowCheck
 from roost.store.row_rules import (
     ALLOCATION_KEY,
     EXTERNAL_IDS,

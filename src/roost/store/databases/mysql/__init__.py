@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -14,17 +15,18 @@ from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from roost.store.databases.mysql.connections import run_as_one_text, use_sparing_connections
 from roost.store.databases.mysql.journal import SERVER, MysqlOldRows, MysqlPosition
-from roost.store.databases.mysql.triggers import INSTALLED, MARK_CONNECTION, creations
 from roost.store.dialect import BatchRunner, Convert, Dialect, run_one_by_one
 from roost.store.errors import migration_lasts
 from roost.store.findings import Finding, Level
 from roost.store.statement_log import log_for_engine
+from roost.store.statements import BoundStatement
 from roost.store.tables import metadata
 from roost.store.transfer.layout import TransferTable
+from roost.store.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 
 if TYPE_CHECKING:
+    from roost.store.commits import Commit
     from roost.store.database import DatabaseOptions
 
 _SET_MODE = "SET SESSION sql_mode = %s"
@@ -55,6 +57,14 @@ MIGRATION_LOCK = "concat('roost.schema.', md5(database()))"
 # The error codes of clusters that refuse named locks: of Galera, and of Percona's strict mode.
 LOCK_REFUSALS = frozenset({1235, 1105})
 
+# `CLIENT.MULTI_STATEMENTS`: a text may have several statements.
+_MULTI_STATEMENTS = 1 << 16
+# The error code for a connection that is lost during a statement.
+_SERVER_LOST = 2013
+# Roost sets it in each of its connections. Triggers leave these out, because Roost writes its own
+# journal.
+_IS_ROOST = "@roost_journals"
+
 
 class _Mysql(Dialect):
     drivers = (("mysqldb", "MySQLdb"), ("pymysql", "pymysql"))
@@ -70,7 +80,10 @@ class _Mysql(Dialect):
     old_rows = MysqlOldRows()
     # The nodes of a cluster may have equal ids, and may have started in the same second.
     server_life = f"SELECT CONCAT(@@hostname, ' ', @@port, ' ', {SERVER})"
-    installed_triggers = INSTALLED
+    installed_triggers = (
+        "SELECT event_object_table, trigger_name FROM information_schema.triggers"
+        f" WHERE trigger_schema = database() AND trigger_name LIKE '{PREFIX}%'"
+    )
     undoes_table_changes = False
 
     def driver_options(self, driver: str) -> frozenset[str] | None:
@@ -81,9 +94,6 @@ class _Mysql(Dialect):
 
         return frozenset(inspect.signature(Driver).parameters) | _TLS_OPTIONS
 
-    def complete_url(self, url: URL) -> URL:
-        return url if "charset" in url.query else url.update_query_dict({"charset": "utf8mb4"})
-
     def connect_arguments(self, url: URL, options: DatabaseOptions) -> dict[str, Any]:
         # PyMySQL has the same timeout for the greeting of a new connection as for any answer.
         is_pymysql = url.get_driver_name() == "pymysql"
@@ -91,6 +101,7 @@ class _Mysql(Dialect):
             "connect_timeout": options.wait_seconds,
             "read_timeout": options.wait_seconds if is_pymysql else _answer_seconds(options),
             "write_timeout": _answer_seconds(options),
+            "charset": url.query.get("charset", "utf8mb4"),
         }
 
     def socket_of(self, driver_connection: Any) -> Any:
@@ -99,7 +110,7 @@ class _Mysql(Dialect):
 
     def prepare(self, engine: Engine, options: DatabaseOptions, *, reads_only: bool) -> None:
         if engine.dialect.driver == "pymysql":
-            use_sparing_connections(engine)
+            _use_sparing_connections(engine)
         # VCPU has the id 0, which the server would otherwise replace by a generated id.
         modes = [mode for mode in (options.mysql_sql_mode, "NO_AUTO_VALUE_ON_ZERO") if mode]
 
@@ -111,8 +122,7 @@ class _Mysql(Dialect):
                 # Only MariaDB reads the comment. MySQL has no such limit.
                 f"SET SESSION innodb_lock_wait_timeout = {self.lock_seconds_max}"
                 f" /*M!100300 , SESSION idle_transaction_timeout = {self.idle_seconds_max} */",
-                # Triggers leave this connection out, because Roost writes its own journal.
-                MARK_CONNECTION,
+                f"SET {_IS_ROOST} = 1",
             )
             log_for_engine(engine, _SET_MODE, *texts)
             cursor = dbapi_connection.cursor()
@@ -122,7 +132,7 @@ class _Mysql(Dialect):
             cursor.close()
 
     def batch_runner(self, driver: str) -> BatchRunner:
-        return run_as_one_text if driver == "pymysql" else run_one_by_one
+        return _run_as_one_text if driver == "pymysql" else run_one_by_one
 
     def insert_unless_taken(self, table: Table, _key: Column[Any]) -> Insert:
         # Not IGNORE, which would also store truncated values.
@@ -140,7 +150,7 @@ class _Mysql(Dialect):
         return code not in _OPEN
 
     def trigger_creations(self, _connection: Connection) -> Iterable[str]:
-        return creations()
+        return starmap(_trigger, WATCHED_EVENTS)
 
     def limit_table_wait(self, connection: Connection) -> None:
         connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_TABLE_WAIT_SECONDS}")
@@ -235,6 +245,99 @@ class _Mysql(Dialect):
 def _answer_seconds(options: DatabaseOptions) -> int:
     """Longer than the watchdog waits: only the watchdog can tell silence from a lost connection."""
     return options.silence_seconds + 5
+
+
+def _use_sparing_connections(engine: Engine) -> None:
+    """Let an engine open connections that send no COMMIT or ROLLBACK outside a transaction.
+
+    Other drivers behave so by themselves. SQLAlchemy commits after a batch that has committed, and
+    rolls back each connection that it returns to the pool. Each of these would be a round trip.
+    """
+    # Imported here, because not every installation has the driver.
+    from pymysql import Connection as Driver  # noqa: PLC0415
+
+    class SparingConnection(Driver):
+        """A connection that knows whether it has sent a statement since its last COMMIT."""
+
+        is_idle = False
+
+        def query(self, sql: Any, unbuffered: bool = False) -> int:
+            self.is_idle = False
+            return super().query(sql, unbuffered)
+
+        def commit(self) -> None:
+            if not self.is_idle:
+                super().commit()
+                self.is_idle = True
+
+        def rollback(self) -> None:
+            if not self.is_idle:
+                super().rollback()
+                self.is_idle = True
+
+    @event.listens_for(engine, "do_connect")
+    def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
+        flags = options.get("client_flag", 0) | _MULTI_STATEMENTS
+        return SparingConnection(*arguments, **options | {"client_flag": flags})
+
+
+def _run_as_one_text(
+    raw: Any, statements: Sequence[BoundStatement], commit: Commit | None
+) -> list[list[Any]]:
+    """For PyMySQL: the server executes nothing after a statement that fails."""
+    results: list[list[Any]] = []
+    cursor = raw.cursor()
+    try:
+        texts = [cursor.mogrify(text, parameters) for text, parameters in statements]
+        if commit is not None:
+            texts.append("COMMIT")
+            commit.is_sent = True
+        cursor.execute(";".join(texts))
+        for number in range(len(statements)):
+            if number:
+                _require_next(raw, cursor)
+            results.append(list(cursor.fetchall()) if cursor.description else [])
+        if commit is not None:
+            _require_next(raw, cursor)
+            raw.is_idle = True
+    finally:
+        cursor.close()
+    return results
+
+
+def _require_next(raw: Any, cursor: Any) -> None:
+    """Go to the result of the next statement; a server that leaves it out counts as lost."""
+    if not cursor.nextset():
+        raise raw.OperationalError(_SERVER_LOST, "the server ended a batch early")
+
+
+def _trigger(watched: WatchedTable, event: TableEvent) -> str:
+    return (
+        f"CREATE TRIGGER {watched.trigger_name(event)} AFTER {event.upper()} ON"
+        f" {watched.table.name} FOR EACH ROW BEGIN {_body(watched, event)} END"
+    )
+
+
+def _body(watched: WatchedTable, event: TableEvent) -> str:
+    if event is not TableEvent.UPDATE:
+        row = "OLD" if event is TableEvent.DELETE else "NEW"
+        return f"IF {_IS_ROOST} IS NULL THEN {_insert(watched, row)} END IF;"
+    same = " AND ".join(f"OLD.{name} <=> NEW.{name}" for name in watched.columns)
+    moved = ""
+    if watched.provider is not None:
+        moved = (
+            f" IF OLD.{watched.provider} <> NEW.{watched.provider} THEN"
+            f" {_insert(watched, 'OLD')} END IF;"
+        )
+    return f"IF {_IS_ROOST} IS NULL AND NOT ({same}) THEN {_insert(watched, 'NEW')}{moved} END IF;"
+
+
+def _insert(watched: WatchedTable, row: str) -> str:
+    provider = "NULL" if watched.provider is None else f"{row}.{watched.provider}"
+    return (
+        "INSERT INTO roost_changes (created_at, kind, provider_id)"
+        f" VALUES (UTC_TIMESTAMP(), '{watched.kind}', {provider});"
+    )
 
 
 def _collation_finding(columns: Mapping[tuple[str, str], tuple[str, str]]) -> Finding:

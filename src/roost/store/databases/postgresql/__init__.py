@@ -13,7 +13,6 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from roost.store.databases.postgresql import triggers
 from roost.store.databases.postgresql.journal import PostgresqlOldRows, PostgresqlPosition
 from roost.store.dialect import BatchRunner, Dialect, run_one_by_one
 from roost.store.errors import migration_lasts
@@ -21,8 +20,9 @@ from roost.store.findings import Finding, Level, encoding_finding
 from roost.store.sessions import raise_translated
 from roost.store.statement_log import log_for_engine, log_statements
 from roost.store.statements import BoundStatement
-from roost.store.tables import metadata, resource_classes
+from roost.store.tables import metadata, resource_classes, roost_changes
 from roost.store.transfer.layout import LAYOUT, TransferTable
+from roost.store.triggers import PREFIX, WATCHED, TableEvent, WatchedTable
 
 if TYPE_CHECKING:
     from roost.store.commits import Commit
@@ -37,6 +37,28 @@ _OPEN = ("08", "40003")
 _LOCK_NOT_AVAILABLE = "55P03"
 # The lock of migrations.
 MIGRATION_KEY = int.from_bytes(b"roostsch", "big")
+# Triggers leave out the connections of this name. Another name costs a second row for each change
+# of Roost. A pooler hands the name on, but may lose a variable of the session, or give the variable
+# to the session of another program.
+_APPLICATION_NAME = "roost"
+_IS_ANOTHER = f"pg_catalog.current_setting('application_name') <> '{_APPLICATION_NAME}'"
+
+_INSTALLED = (
+    "SELECT tgrelid::regclass::text, tgname FROM pg_catalog.pg_trigger"
+    f" WHERE tgname LIKE '{PREFIX}%' AND tgenabled <> 'D'"
+    " AND pg_catalog.pg_table_is_visible(tgrelid)"
+)
+# Functions of every version, also those whose triggers are gone.
+_FUNCTIONS = (
+    "SELECT oid::regprocedure::text FROM pg_catalog.pg_proc"
+    f" WHERE proname LIKE '{PREFIX}%' AND pg_catalog.pg_function_is_visible(oid) ORDER BY 1"
+)
+# The schema of the tables need not be the first one of the search path.
+_SCHEMA = (
+    "SELECT coalesce((SELECT relnamespace::regnamespace::text FROM pg_catalog.pg_class"
+    f" WHERE oid = pg_catalog.to_regclass('{roost_changes.name}')),"
+    " pg_catalog.quote_ident(pg_catalog.current_schema()))"
+)
 
 
 class _Postgresql(Dialect):
@@ -61,7 +83,7 @@ class _Postgresql(Dialect):
         "SELECT extract(epoch FROM pg_postmaster_start_time()) || ' '"
         " || extract(epoch FROM stats_reset) FROM pg_stat_bgwriter"
     )
-    installed_triggers = triggers.INSTALLED
+    installed_triggers = _INSTALLED
     transaction_id_default = sa.text("txid_current()")
 
     def driver_options(self, driver: str) -> frozenset[str] | None:
@@ -78,8 +100,7 @@ class _Postgresql(Dialect):
             "tcp_user_timeout": options.silence_seconds * 1000,
         }
         if "application_name" not in url.query:
-            # Triggers leave out the connections of this name, because Roost writes its own journal.
-            arguments["application_name"] = triggers.APPLICATION_NAME
+            arguments["application_name"] = _APPLICATION_NAME
         return arguments
 
     def prepare(self, engine: Engine, _options: DatabaseOptions, *, reads_only: bool) -> None:
@@ -113,15 +134,16 @@ class _Postgresql(Dialect):
         return not code.startswith(_OPEN)
 
     def trigger_creations(self, connection: Connection) -> Iterable[str]:
-        return triggers.creations(str(connection.scalar(sa.text(triggers.SCHEMA))))
+        return _creations(str(connection.scalar(sa.text(_SCHEMA))))
 
     def trigger_removals(
         self, connection: Connection, found: Iterable[tuple[str, str]]
     ) -> Iterator[str]:
         for table, name in found:
-            yield triggers.removal(table, name)
-        for signature in connection.scalars(sa.text(triggers.FUNCTIONS)):
-            yield triggers.function_removal(signature)
+            yield f"DROP TRIGGER IF EXISTS {name} ON {table}"
+        for signature in connection.scalars(sa.text(_FUNCTIONS)):
+            # With triggers that are switched off or elsewhere.
+            yield f"DROP FUNCTION IF EXISTS {signature} CASCADE"
 
     @contextmanager
     def migration_lock(self, connection: Connection) -> Iterator[bool]:
@@ -207,6 +229,61 @@ def _run_in_pipeline(
             commit.is_sent = True
             raw.commit()
     return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+def _creations(schema: str) -> Iterator[str]:
+    """The statements that create all triggers and their functions; the schema is quoted."""
+    for watched in WATCHED:
+        yield _function(watched, schema)
+        # Triggers fire without this right. A program with it could put the function elsewhere.
+        yield f"REVOKE ALL ON FUNCTION {schema}.{watched.function_name}() FROM PUBLIC"
+        for change in TableEvent:
+            name = watched.trigger_name(change)
+            yield f"DROP TRIGGER IF EXISTS {name} ON {schema}.{watched.table.name}"
+            yield _trigger(watched, change, schema)
+
+
+def _function(watched: WatchedTable, schema: str) -> str:
+    # The owner of the journal writes to it, whatever program changes the table. The path keeps
+    # operators and tables of that program away from the rights of the owner.
+    return (
+        f"CREATE OR REPLACE FUNCTION {schema}.{watched.function_name}() RETURNS trigger"
+        " LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+        f" AS $roost$ BEGIN {_body(watched, schema)} RETURN NULL; END $roost$"
+    )
+
+
+def _body(watched: WatchedTable, schema: str) -> str:
+    if watched.provider is None:
+        return _insert(watched, "NULL", schema)
+    old, new = f"OLD.{watched.provider}", f"NEW.{watched.provider}"
+    return (
+        f"IF TG_OP = 'DELETE' THEN {_insert(watched, old, schema)}"
+        f" ELSE {_insert(watched, new, schema)}"
+        f" IF TG_OP = 'UPDATE' THEN IF {old} <> {new} THEN {_insert(watched, old, schema)}"
+        " END IF; END IF; END IF;"
+    )
+
+
+def _insert(watched: WatchedTable, provider: str, schema: str) -> str:
+    return (
+        f"INSERT INTO {schema}.roost_changes (created_at, kind, provider_id) VALUES"
+        " (pg_catalog.timezone('utc', pg_catalog.clock_timestamp()),"
+        f" '{watched.kind}', {provider});"
+    )
+
+
+def _trigger(watched: WatchedTable, event: TableEvent, schema: str) -> str:
+    condition = _IS_ANOTHER
+    if event is TableEvent.UPDATE:
+        names = watched.columns
+        old, new = (", ".join(f"{row}.{name}" for name in names) for row in ("OLD", "NEW"))
+        condition += f" AND ({old}) IS DISTINCT FROM ({new})"
+    return (
+        f"CREATE TRIGGER {watched.trigger_name(event)} AFTER {event.upper()} ON"
+        f" {schema}.{watched.table.name} FOR EACH ROW WHEN ({condition})"
+        f" EXECUTE PROCEDURE {schema}.{watched.function_name}()"
+    )
 
 
 def _check_sequences(connection: Connection) -> Finding:

@@ -1,4 +1,8 @@
-"""SQLite: a file of this machine, with one writer at a time."""
+"""SQLite: a file of this machine, with one writer at a time.
+
+So a new row of the journal has a higher id than all rows that a reader has seen. For the same
+reason, a file that lost changes or was restored always lacks the newest row.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,13 @@ import random
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 from sqlalchemy import Column, ColumnElement, Connection, Engine, Insert, Table, event
@@ -23,14 +30,17 @@ from roost.store.databases.sqlite.file import (
     require_file,
     watch_file,
 )
-from roost.store.databases.sqlite.journal import SqliteOldRows, SqlitePosition
-from roost.store.databases.sqlite.triggers import INSTALLED, creations, leave_triggers_out
 from roost.store.databases.sqlite.write_gate import WriteGate
 from roost.store.dialect import Dialect
 from roost.store.errors import DatabaseUnusable
 from roost.store.findings import Finding, Level, encoding_finding
+from roost.store.journal.by_id import Answer, IdPosition
+from roost.store.journal.position import Reading
+from roost.store.journal.pruning import OldRows
+from roost.store.journal.rows import SEPARATOR, entries_of
 from roost.store.sessions import raise_translated
 from roost.store.statement_log import log_for_engine, log_statements
+from roost.store.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 
 if TYPE_CHECKING:
     from roost.store.database import Database, DatabaseOptions
@@ -51,6 +61,58 @@ _REFUSALS = frozenset(
 # A time as the file has it.
 _SECONDS = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
 _SECONDS_LENGTH = len("2026-11-15 21:36:37")
+# In the form in which Roost and SQLAlchemy write times.
+_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'"
+
+# `sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER`, which Python has from 3.12 on.
+_ENABLE_TRIGGER = 1003
+
+# The journal, each row as one text.
+_ROW = (
+    "changes.id || '|' || changes.kind || '|' || ifnull(changes.provider_id, '')"
+    " || '|' || changes.created_at || '|' || ifnull(changes.provider_uuid, '')"
+    " || '|' || ifnull(changes.usages, '')"
+)
+_PRUNED = "ifnull((SELECT value FROM roost_meta WHERE name = 'pruned'), '')"
+_SELECT = (
+    f"SELECT meta.value || '||' || {_PRUNED} || '||' || ifnull({_ROW}, '')"
+    " FROM roost_meta AS meta LEFT JOIN roost_changes AS changes ON changes.id"
+)
+_START = _SELECT + " = (SELECT max(id) FROM roost_changes) WHERE meta.name = 'epoch'"
+_READ = _SELECT + " >= ? WHERE meta.name = 'epoch' LIMIT ?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlitePosition(IdPosition):
+    """The newest row that the reader has seen: all other rows that it has seen are below."""
+
+    @classmethod
+    def start(cls, connection: Connection) -> Self:
+        """The position of a reader that sees what the connection sees now."""
+        return cls.at(Answer.at_start(connection, _START))
+
+    @property
+    def question(self) -> str:
+        """The statement that asks for the newest row and the rows after it, up to a limit."""
+        return _READ
+
+    @cached_property
+    def unchanged(self) -> str:
+        """The one row of the answer as long as nothing is new."""
+        return SEPARATOR.join((self.epoch, "", self.pruned, "", self.newest or ""))
+
+    def _read_on(self, _connection: Connection, answer: Answer, _rows_max: int) -> Reading:
+        self.check_pruned(answer.pruned, self.last + 1)
+        rows = self.newer(answer.rows)
+        return entries_of(rows.values()), self.moved(rows, pruned=answer.pruned)
+
+
+class SqliteOldRows(OldRows):
+    """The oldest rows. Pruning is the one writer, so all rows that it sees are committed."""
+
+    def deletable(self, _connection: Connection, rows: Sequence[Any]) -> Sequence[Any]:
+        """All of these rows."""
+        return rows
 
 
 class _Sqlite(Dialect):
@@ -60,7 +122,9 @@ class _Sqlite(Dialect):
     begin_snapshot = ("BEGIN",)
     position = SqlitePosition
     old_rows = SqliteOldRows()
-    installed_triggers = INSTALLED
+    installed_triggers = (
+        f"SELECT tbl_name, name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '{PREFIX}%'"
+    )
     packs_rows = False
 
     def check_url(self, url: URL) -> None:
@@ -102,7 +166,10 @@ class _Sqlite(Dialect):
             execute(dbapi_connection, f"PRAGMA busy_timeout = {self.lock_seconds_max * 1000}")
             if not options.keeps_file_mode:
                 self._use_write_ahead_log(lambda text: execute(dbapi_connection, text))
-            leave_triggers_out(dbapi_connection)
+            if hasattr(dbapi_connection, "setconfig"):
+                # Roost writes its own journal. Python 3.11 cannot turn triggers off: there, a write
+                # of Roost has two rows in the journal for each change.
+                dbapi_connection.setconfig(_ENABLE_TRIGGER, False)
             # With FULL, an acknowledged claim survives a power failure.
             mode = "FULL" if options.sqlite_synchronous else "OFF"
             execute(dbapi_connection, f"PRAGMA synchronous = {mode}")
@@ -155,7 +222,7 @@ class _Sqlite(Dialect):
         return code & 0xFF in _REFUSALS
 
     def trigger_creations(self, _connection: Connection) -> Iterable[str]:
-        return creations()
+        return starmap(_trigger, WATCHED_EVENTS)
 
     def migration_lock(self, _connection: Connection) -> AbstractContextManager[bool]:
         # The transaction of a migration is the one writer.
@@ -201,6 +268,31 @@ def _begin(connection: Connection) -> None:
         connection.connection.execute(_BEGIN)
     except sqlite3.Error as error:
         raise_translated(connection, error)
+
+
+def _trigger(watched: WatchedTable, event: TableEvent) -> str:
+    changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in watched.columns)
+    condition = f" WHEN {changed}" if event is TableEvent.UPDATE else ""
+    inserts = "; ".join(_inserts(watched, event))
+    return (
+        f"CREATE TRIGGER IF NOT EXISTS {watched.trigger_name(event)} AFTER {event.upper()} ON"
+        f" {watched.table.name}{condition} BEGIN {inserts}; END"
+    )
+
+
+def _inserts(watched: WatchedTable, event: TableEvent) -> Iterator[str]:
+    row = "OLD" if event is TableEvent.DELETE else "NEW"
+    yield _insert(watched, row)
+    if event is TableEvent.UPDATE and watched.provider is not None:
+        yield _insert(watched, "OLD", f" WHERE OLD.{watched.provider} <> NEW.{watched.provider}")
+
+
+def _insert(watched: WatchedTable, row: str, condition: str = "") -> str:
+    provider = "NULL" if watched.provider is None else f"{row}.{watched.provider}"
+    return (
+        "INSERT INTO roost_changes (created_at, kind, provider_id)"
+        f" SELECT {_NOW}, '{watched.kind}', {provider}{condition}"
+    )
 
 
 def _check_file_mode(path: str) -> Finding:

@@ -1,13 +1,21 @@
-"""Installs and removes the triggers, and tells what is installed."""
+"""Triggers that let the writes of other programs reach the journal of Roost.
+
+They watch the tables of a forest, and the columns that a forest has. Each database has its own SQL.
+A trigger writes rows without usages, so a reader reads the provider again. Connections of Roost
+write their own rows to the journal. Triggers leave these connections out where the database can
+tell connections apart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import product
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.commits import Commit
@@ -16,13 +24,92 @@ from roost.store.dialect import dialect_of
 from roost.store.driver_errors import reason, shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.journal.epochs import has_triggers, read_epoch, renew_epoch
-from roost.store.tables import roost_changes, roost_meta
+from roost.store.journal.writing import ChangeKind
+from roost.store.tables import (
+    allocations,
+    inventories,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    roost_changes,
+    roost_meta,
+    traits,
+)
 from roost.store.transfer.progress_mark import read_mark
-from roost.store.triggers.watching import trigger_names
 
 INSTALL_COMMAND = "roost db triggers install"
 REMOVE_COMMAND = "roost db triggers remove"
 BROKEN = f"The triggers have lost their table {roost_changes.name}, so every write fails"
+PREFIX = "roost_journal_"
+# The version is a part of every name. A change of the SQL needs another version.
+_VERSION = "v2"
+
+
+class TableEvent(StrEnum):
+    """What happens to a row."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTable:
+    """A table whose changes the journal must have."""
+
+    table: Table
+    kind: ChangeKind
+    # The column with the id of the provider; `None` for the names of traits and classes.
+    provider: str | None
+    # An update matters if it changes one of these.
+    columns: tuple[str, ...]
+
+    def trigger_name(self, event: TableEvent) -> str:
+        """The name of the trigger for an event."""
+        return f"{PREFIX}{_VERSION}_{self.table.name}_{event}"
+
+    @property
+    def function_name(self) -> str:
+        """The name of the function of the triggers, where triggers need one."""
+        return f"{PREFIX}{_VERSION}_{self.table.name}"
+
+
+_STAMPS = ("created_at", "updated_at")
+
+
+def _watch(table: Table, kind: ChangeKind, provider: str | None) -> WatchedTable:
+    columns = (column.name for column in table.columns if column.name not in _STAMPS)
+    return WatchedTable(table, kind, provider, tuple(columns))
+
+
+_PROVIDER_ID = "resource_provider_id"
+
+WATCHED = (
+    # A forest has neither names nor generations, and every claim changes a generation.
+    WatchedTable(
+        resource_providers,
+        ChangeKind.PROVIDER,
+        "id",
+        ("id", "uuid", "root_provider_id", "parent_provider_id"),
+    ),
+    _watch(inventories, ChangeKind.INVENTORIES, _PROVIDER_ID),
+    _watch(allocations, ChangeKind.USAGE, _PROVIDER_ID),
+    _watch(resource_provider_traits, ChangeKind.TRAITS, _PROVIDER_ID),
+    _watch(resource_provider_aggregates, ChangeKind.AGGREGATES, _PROVIDER_ID),
+    _watch(traits, ChangeKind.TRAIT_NAMES, None),
+    _watch(resource_classes, ChangeKind.RESOURCE_CLASSES, None),
+)
+
+
+# Each needs a trigger.
+WATCHED_EVENTS = tuple(product(WATCHED, TableEvent))
+
+
+def trigger_names() -> Iterator[tuple[str, str]]:
+    """The table and the name of every trigger."""
+    for watched, event in WATCHED_EVENTS:
+        yield watched.table.name, watched.trigger_name(event)
 
 
 @dataclass(frozen=True, slots=True)
