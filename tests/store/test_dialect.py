@@ -1,18 +1,15 @@
-"""The choice of a database: by the scheme of a URL, and by the driver that raised an error."""
+"""The choice of a database, by the scheme of a URL."""
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
-import psycopg
-import pymysql
 import pytest
 
 from roost.store.database import Database
-from roost.store.dialect import SCHEMES, dialect_named, dialect_of, dialect_of_error
+from roost.store.dialect import SCHEMES, dialect_named, dialect_of
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -30,25 +27,6 @@ def test_a_database_knows_whatever_the_interface_leaves_to_it(scheme: str) -> No
 def test_a_connection_has_the_dialect_of_its_url(database: Database) -> None:
     assert dialect_of(database.engine) is database.dialect
     assert database.read(dialect_of) is database.dialect
-
-
-@pytest.mark.parametrize(
-    ("error", "scheme"),
-    [
-        (sqlite3.OperationalError("locked"), "sqlite"),
-        (psycopg.errors.DeadlockDetected("deadlock"), "postgresql"),
-        (pymysql.err.OperationalError(1213, "deadlock"), "mysql"),
-    ],
-)
-def test_an_error_belongs_to_the_database_whose_driver_raised_it(
-    error: Exception, scheme: str
-) -> None:
-    assert dialect_of_error(error) is dialect_named(scheme)
-
-
-def test_other_errors_belong_to_no_database() -> None:
-    assert dialect_of_error(OSError("broken pipe")) is None
-    assert dialect_of_error(None) is None
 
 
 def test_a_process_loads_the_code_of_its_own_database_only(tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
 
 from roost.store.commits import Commit
-from roost.store.dialect import Dialect, dialect_of
+from roost.store.dialect import BatchRunner, Dialect, dialect_named, dialect_of
 from roost.store.sessions import raise_translated
 from roost.store.statement_log import log_statements
 from roost.store.statements import BoundStatement, chunks
@@ -65,8 +66,7 @@ def _run(
     if _LOG.isEnabledFor(logging.DEBUG):
         _LOG.debug("batch: %s", "; ".join(statement.text for statement in statements))
     log_statements(connection, *(statement.text for statement in statements))
-    dialect = dialect_of(connection)
-    run = dialect.batch_runner(connection.dialect.driver)
+    run = _runner(connection.dialect.name, connection.dialect.driver)
     results: list[Rows] = []
     for piece in chunks(statements, _STATEMENTS_MAX):
         is_last = len(results) + len(piece) == len(statements)
@@ -75,10 +75,15 @@ def _run(
             raw = connection.connection.dbapi_connection
             results += run(raw, piece, commit if is_last else None)
         except Exception as error:
-            raise_translated(connection, _said_by_server(error, dialect))
+            raise_translated(connection, _said_by_server(error, dialect_of(connection)))
         finally:
             end_wait(connection)
     return results
+
+
+@cache
+def _runner(scheme: str, driver: str) -> BatchRunner:
+    return dialect_named(scheme).batch_runner(driver)
 
 
 def _said_by_server(error: Exception, dialect: Dialect) -> Exception:

@@ -7,15 +7,16 @@ and a failure of the driver leave the outcome open: the database may have carrie
 
 from __future__ import annotations
 
-from roost.store.errors import is_refusal
+from roost.store.dialect import Dialect
 
 
 class Commit:
     """The COMMIT of one transaction."""
 
-    __slots__ = ("_first_error", "is_sent")
+    __slots__ = ("_dialect", "_first_error", "is_sent")
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
         self.is_sent = False
         self._first_error: Exception | None = None
 
@@ -25,4 +26,4 @@ class Commit:
 
     def leaves_open(self, error: Exception) -> bool:
         """Whether the transaction that ended with this error may have taken effect."""
-        return self.is_sent and not is_refusal(self._first_error or error)
+        return self.is_sent and not self._dialect.is_refusal(self._first_error or error)

@@ -25,8 +25,6 @@ from roost.store.errors import (
     OutcomeUnknown,
     Retry,
     WriteRefused,
-    is_read_only,
-    is_transient,
     reason_of,
     retry_cause,
 )
@@ -163,7 +161,7 @@ class Database:
             except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
             except DBAPIError as error:
-                if not is_transient(error):
+                if not self.dialect.is_transient(error):
                     raise
                 last = error
             RETRIES.count((retry_cause(last),))
@@ -250,7 +248,7 @@ class Database:
             return work(connection, *args, **kwargs)
 
     def _write_once(self, deadline: float, work: Callable[[Connection], T]) -> T:
-        commit = Commit()
+        commit = Commit(self.dialect)
         try:
             with (
                 self.writer_turn(deadline),
@@ -266,16 +264,15 @@ class Database:
             if commit.leaves_open(error):
                 lost = isinstance(error, DatabaseAway)
                 raise OutcomeUnknown(reason_of(error), lost=lost) from error
-            if _is_refused(error):
+            if self._is_refused(error):
                 raise WriteRefused(reason_of(error)) from error
             raise
 
-
-def _is_refused(error: Exception) -> bool:
-    """Whether the database refuses to write, and another attempt would not help."""
-    if isinstance(error, OperationalError):
-        return not is_transient(error)
-    return isinstance(error, InternalError) and is_read_only(error)
+    def _is_refused(self, error: Exception) -> bool:
+        """Whether the database refuses to write, and another attempt would not help."""
+        if isinstance(error, OperationalError):
+            return not self.dialect.is_transient(error)
+        return isinstance(error, InternalError) and self.dialect.is_read_only(error)
 
 
 def _connections_max(options: DatabaseOptions) -> int:

@@ -1,7 +1,7 @@
 """What differs between databases: the interface that each package in `databases/` implements.
 
 Everything else in Roost is the same for all databases. It asks `dialect_of` for the dialect of its
-connection. A package is imported when the first URL, or the first error of a driver, needs it.
+connection. A package is imported when a URL needs it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from sqlalchemy import (
     func,
 )
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.sql.elements import TextClause
 
 from roost.store.watchdog import make_watchable
@@ -78,6 +79,9 @@ class Dialect(ABC):
     # Drivers with their modules in the order of preference, and the extra that installs one.
     drivers: ClassVar[tuple[tuple[str, str], ...]]
     extra: ClassVar[str] = ""
+    # The options of a URL that are secret, and those that name a database or a file that names one.
+    secret_options: ClassVar[frozenset[str]] = frozenset()
+    naming_options: ClassVar[frozenset[str]] = frozenset()
     # Whether the database is a file of this machine, which has neither server nor round trips.
     is_file: ClassVar[bool] = False
     # What an operator can do about an error that says nothing else.
@@ -200,6 +204,32 @@ class Dialect(ABC):
     def refuses_commit(self, code: Any) -> bool:
         """Whether an error after COMMIT says that the transaction was not carried out."""
 
+    def is_transient(self, error: DBAPIError) -> bool:
+        """Whether another attempt at the same transaction may succeed."""
+        return self.code_of(error.orig) in self.transient_codes
+
+    def is_read_only(self, error: DBAPIError) -> bool:
+        """Whether the server refuses writes: it is a standby, or becomes one."""
+        return self.code_of(error.orig) in self.read_only_codes
+
+    def is_lost(self, error: Exception) -> bool:
+        """Whether the error means that the connection cannot be used any more."""
+        if not isinstance(error, DBAPIError):
+            return isinstance(error, OSError)
+        if error.connection_invalidated or isinstance(error, InterfaceError):
+            return True
+        # Without a code the driver failed by itself: it no longer understands the server.
+        failed = isinstance(error, (OperationalError, InternalError))
+        return self.ends_session(error.orig) or (failed and self.code_of(error.orig) is None)
+
+    def is_refusal(self, error: Exception) -> bool:
+        """Whether the database says by this error that it did not carry out the transaction."""
+        if not isinstance(error, DBAPIError) or error.connection_invalidated:
+            return False
+        code = self.code_of(error.orig)
+        ends = self.ends_session(error.orig)
+        return code is not None and not ends and self.refuses_commit(code)
+
     # Triggers
 
     @abstractmethod
@@ -293,15 +323,6 @@ def dialect_named(scheme: str) -> Dialect:
     """The dialect of URLs with this scheme, one of `SCHEMES`."""
     found: Dialect = import_module(f"roost.store.databases.{_PACKAGES[scheme]}").DIALECT
     return found
-
-
-def dialect_of_error(original: BaseException | None) -> Dialect | None:
-    """The dialect whose driver has raised an error; `None` if no driver has."""
-    modules = {base.__module__.partition(".")[0] for base in type(original).__mro__}
-    for dialect in map(dialect_named, SCHEMES):
-        if not modules.isdisjoint(module for _, module in dialect.drivers):
-            return dialect
-    return None
 
 
 def run_one_by_one(

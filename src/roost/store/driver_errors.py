@@ -13,8 +13,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from roost.store.dialect import dialect_named
 from roost.store.errors import Busy, DatabaseUnusable, WriteRefused, reason_of
 
-_PASSWORDS = ("password", "passwd", "sslpassword", "ssl_key_password", "oauth_client_secret")
-
 # Parts of the messages of all databases, and the advice; the first match counts.
 _ADVICE = (
     (("disk is full", "no space left", "disk full", "is full"), "Make room on that disk."),
@@ -86,5 +84,6 @@ def explained(url: URL) -> Iterator[None]:
 
 
 def _secrets(url: URL) -> Iterator[str]:
-    values: list[Any] = [url.password, *(url.query.get(name) for name in _PASSWORDS)]
+    names = dialect_named(url.get_backend_name()).secret_options
+    values: list[Any] = [url.password, *(url.query.get(name) for name in names)]
     return (str(value) for value in values if value)

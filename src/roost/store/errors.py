@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy.exc import (
     DataError,
-    DBAPIError,
     IntegrityError,
-    InterfaceError,
-    InternalError,
     OperationalError,
 )
 
 from roost.model.errors import OperatorError
-from roost.store.dialect import dialect_of_error
 
 # The commands that errors tell an operator to run.
 SYNC_COMMAND = "roost db sync"
@@ -100,43 +96,6 @@ def meaning_of(error: Exception) -> Exception:
             return ValueRefused(reason_of(error))
         case _:
             return error
-
-
-def is_transient(error: DBAPIError) -> bool:
-    """Whether another attempt at the same transaction may succeed."""
-    dialect = dialect_of_error(error.orig)
-    return dialect is not None and dialect.code_of(error.orig) in dialect.transient_codes
-
-
-def is_read_only(error: DBAPIError) -> bool:
-    """Whether the server refuses writes: it is a standby, or becomes one."""
-    dialect = dialect_of_error(error.orig)
-    return dialect is not None and dialect.code_of(error.orig) in dialect.read_only_codes
-
-
-def is_lost(error: Exception) -> bool:
-    """Whether the error means that the connection cannot be used any more."""
-    if not isinstance(error, DBAPIError):
-        return isinstance(error, OSError)
-    if error.connection_invalidated or isinstance(error, InterfaceError):
-        return True
-    dialect = dialect_of_error(error.orig)
-    if dialect is not None and dialect.ends_session(error.orig):
-        return True
-    # Without a code the driver failed by itself: it no longer understands the server.
-    code = None if dialect is None else dialect.code_of(error.orig)
-    return code is None and isinstance(error, (OperationalError, InternalError))
-
-
-def is_refusal(error: Exception) -> bool:
-    """Whether the database itself says by this error that it did not carry out the transaction."""
-    if not isinstance(error, DBAPIError) or error.connection_invalidated:
-        return False
-    dialect = dialect_of_error(error.orig)
-    if dialect is None or dialect.ends_session(error.orig):
-        return False
-    code = dialect.code_of(error.orig)
-    return code is not None and dialect.refuses_commit(code)
 
 
 def reason_of(error: BaseException) -> str:

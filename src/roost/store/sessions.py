@@ -19,7 +19,6 @@ from roost.store.errors import (
     ConnectionLost,
     DatabaseAway,
     DatabaseSilent,
-    is_lost,
     reason_of,
 )
 from roost.store.statement_log import log_statements
@@ -201,7 +200,7 @@ class Session:
             return
         connection = self._connection
         # SQLAlchemy has no class of its own for the use of a lost connection.
-        if not (connection.invalidated or is_lost(error)):
+        if not (connection.invalidated or dialect_of(connection).is_lost(error)):
             return
         if not connection.invalidated:
             connection.invalidate(error)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     DateTime,
+    Dialect,
     Insert,
     Table,
     bindparam,
@@ -25,12 +26,11 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy.engine import Dialect as SqlDialect
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 from sqlalchemy.types import TypeEngine
 
-from roost.store.dialect import Dialect, dialect_of
+from roost.store.dialect import dialect_named
 
 T = TypeVar("T")
 
@@ -194,15 +194,15 @@ class Statement:
 
 
 @cache
-def _with_positions(dialect: SqlDialect) -> SqlDialect:
+def _with_positions(dialect: Dialect) -> Dialect:
     """The dialect with parameters by position: names would cost time at each execution."""
     if dialect.paramstyle != "pyformat":
         return dialect
-    make: Callable[..., SqlDialect] = type(dialect)
+    make: Callable[..., Dialect] = type(dialect)
     return make(paramstyle="format")
 
 
-def _converter(type_: TypeEngine[Any], dialect: SqlDialect) -> Callable[[Any], Any] | None:
+def _converter(type_: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
     convert = type_.dialect_impl(dialect).bind_processor(dialect)
     if convert is None or not isinstance(type_, DateTime):
         return convert
@@ -223,14 +223,15 @@ class InsertRows:
     def __init__(self, table: Table, *, unless_taken: Column[Any] | None = None) -> None:
         self._table = table
         self._unless_taken = unless_taken
-        self._together: dict[tuple[Dialect, tuple[str, ...]], Statement] = {}
+        self._together: dict[tuple[str, tuple[str, ...]], Statement] = {}
 
     def run(self, connection: Connection, rows: Sequence[Values]) -> None:
         """Insert the rows, which all have the same columns."""
         if not rows:
             return
+        dialect = connection.dialect.name
         if len(rows) > self._TOGETHER_MAX:
-            connection.execute(self._insert(dialect_of(connection)), [dict(row) for row in rows])
+            connection.execute(self._insert(dialect), [dict(row) for row in rows])
             return
         connection.exec_driver_sql(*self._bound(connection, rows))
 
@@ -239,7 +240,7 @@ class InsertRows:
         return [self._bound(connection, chunk) for chunk in chunks(rows, self._TOGETHER_MAX)]
 
     def _bound(self, connection: Connection, rows: Sequence[Values]) -> BoundStatement:
-        dialect, names = dialect_of(connection), tuple(rows[0])
+        dialect, names = connection.dialect.name, tuple(rows[0])
         statement = self._together.get((dialect, names))
         if statement is None:
             construct = partial(self._several, dialect)
@@ -247,7 +248,7 @@ class InsertRows:
             self._together[dialect, names] = statement
         return statement.bound(connection, {name: [row[name] for row in rows] for name in names})
 
-    def _several(self, dialect: Dialect, **parameters: list[Parameter]) -> ClauseElement:
+    def _several(self, dialect: str, **parameters: list[Parameter]) -> ClauseElement:
         columns = self._table.c
         names = tuple(parameters)
         return self._insert(dialect).values(
@@ -260,10 +261,10 @@ class InsertRows:
             ]
         )
 
-    def _insert(self, dialect: Dialect) -> Insert:
+    def _insert(self, dialect: str) -> Insert:
         if self._unless_taken is None:
             return insert(self._table)
-        return dialect.insert_unless_taken(self._table, self._unless_taken)
+        return dialect_named(dialect).insert_unless_taken(self._table, self._unless_taken)
 
 
 class UpdateRows:

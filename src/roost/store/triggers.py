@@ -215,7 +215,7 @@ def _require_journal(connection: Connection) -> None:
 @contextmanager
 def _changing(database: Database) -> Iterator[Connection]:
     """A transaction; where it cannot undo changes of tables, each trigger has one of its own."""
-    commit = Commit()
+    commit = Commit(database.dialect)
     try:
         with database.writer_turn(), database.engine.begin() as connection:
             database.dialect.limit_table_wait(connection)

@@ -18,8 +18,6 @@ from roost.store.errors import DatabaseUnusable
 _PARTS = re.compile(
     r"[^:/]*://(?P<login>[^:/?]*:[^@]*@)?(?P<address>[^?]*)\??(?P<options>.*)", re.DOTALL
 )
-# Options that name a database, or a file that names one.
-_NAMING_OPTIONS = frozenset({"dbname", "database", "db", "service", "read_default_file"})
 # SQLAlchemy itself knows this option, for every database.
 _PLUGIN = "plugin"
 # A server may have one of these for each of its hosts.
@@ -54,13 +52,14 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
             f"The database URL begins with {url.drivername!r}. Use {', '.join(SCHEMES[:-1])} or "
             f"{SCHEMES[-1]}."
         )
-    dialect_named(backend).check_url(url)
+    dialect = dialect_named(backend)
+    dialect.check_url(url)
     url = url.set(drivername=f"{backend}+{_installed_driver(backend, driver)}")
-    known = dialect_named(backend).driver_options(url.get_driver_name())
+    known = dialect.driver_options(url.get_driver_name())
     _check_password(text, known)
     url = url.update_query_dict(_read_options(extra_parameters))
     _check_options(url, known)
-    if not url.database and _NAMING_OPTIONS.isdisjoint(url.query):
+    if not url.database and dialect.naming_options.isdisjoint(url.query):
         raise DatabaseUnusable(
             f"The database URL names no database. Write it like {backend}://user:password@host/"
             "placement."

@@ -69,6 +69,8 @@ _IS_ROOST = "@roost_journals"
 class _Mysql(Dialect):
     drivers = (("mysqldb", "MySQLdb"), ("pymysql", "pymysql"))
     extra = "mysql"
+    secret_options = frozenset({"password", "passwd", "ssl_key_password"})
+    naming_options = frozenset({"db", "database", "read_default_file"})
     lasting_refusals = ("Access denied", "Unknown database")
     begin_snapshot = (
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",

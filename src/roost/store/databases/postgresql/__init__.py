@@ -64,6 +64,8 @@ _SCHEMA = (
 class _Postgresql(Dialect):
     drivers = (("psycopg", "psycopg"), ("psycopg2", "psycopg2"))
     extra = "postgresql"
+    secret_options = frozenset({"password", "sslpassword", "oauth_client_secret"})
+    naming_options = frozenset({"dbname", "database", "service"})
     lasting_refusals = (
         "does not exist",
         "password authentication failed",
