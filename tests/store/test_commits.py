@@ -171,6 +171,26 @@ def test_a_refusal_leaves_the_connection_in_use(name: str) -> None:
     assert not any(dialect.is_lost(REFUSALS[name]) for dialect in dialects(name))
 
 
+TRANSIENT = (
+    "postgresql: serialization failure",
+    "postgresql: deadlock",
+    "postgresql: statement cancelled",
+    "mysql: deadlock",
+    "mysql: record changed",
+    "mysql: interrupted",
+)
+
+
+@pytest.mark.parametrize("name", REFUSALS | OPEN)
+def test_only_some_errors_are_worth_another_attempt(name: str) -> None:
+    """A wait for a lock that took too long is not: another wait would keep a thread busy."""
+    error = (REFUSALS | OPEN)[name]
+    if isinstance(error, DBAPIError):
+        (dialect,) = dialects(name)
+        assert dialect.is_transient(error) is (name in TRANSIENT)
+        assert dialect.is_read_only(error) is (name == "postgresql: read only")
+
+
 def test_before_commit_no_error_leaves_the_outcome_open() -> None:
     commits = [Commit(dialect_named(scheme)) for scheme in SCHEMES]
     errors = (REFUSALS | OPEN).values()
