@@ -31,7 +31,7 @@ from roost.moving.importing import import_export
 from roost.store.database import Database, DatabaseOptions
 from roost.store.schema import sync_schema
 from roost.store.transfer.layout import LAYOUT
-from roost.store.triggers.installation import install_triggers, remove_triggers
+from roost.store.triggers import install_triggers, remove_triggers
 from support.servers.live_server import LiveServer, ReferenceServer
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -53,7 +53,7 @@ def test_no_two_classes_have_one_name() -> None:
 
 def test_no_text_gives_a_number_an_exponent() -> None:
     """`:g` writes 1048576 as 1.04858e+06. `whole_number` and `plain_number` do not."""
-    rounding = {"src/roost/model/text.py", "src/roost/store/transfer/values.py"}
+    rounding = {"src/roost/model/text.py", "src/roost/store/databases/mysql/__init__.py"}
     found = [
         _name(path)
         for path in SOURCES
@@ -90,6 +90,52 @@ def _is_type_name(name: str) -> bool:
     """Whether a name is written as those of classes are; one letter stands for any type."""
     bare = name.lstrip("_")
     return len(bare) > 1 and bare[0].isupper() and not bare.isupper() and "_" not in bare
+
+
+# What differs between databases stands in these modules. Configuration has options for a database.
+_OF_DATABASES = ("src/roost/store/databases/", "src/roost/store/dialect.py")
+_CONFIGURATION = "src/roost/configuration/"
+_DATABASES = re.compile(r"sqlite|postgres|mysql|mariadb|psycopg", re.IGNORECASE)
+_OPTIONS = frozenset({"sqlite_synchronous", "mysql_sql_mode"})
+# An import from another server keeps what it has read in a file of its own.
+_WORK_FILE = frozenset({"src/roost/moving/survey_file.py", "src/roost/cli/import_command.py"})
+
+
+def test_the_code_tells_databases_apart_in_one_place() -> None:
+    """A new database is a package in `store/databases`, and its line in `store/dialect.py`."""
+    found = [
+        f"{_name(path)}: {word}"
+        for path in SOURCES
+        if not _name(path).startswith((*_OF_DATABASES, _CONFIGURATION))
+        if _name(path) not in _WORK_FILE
+        for word in _code_words(ast.parse(path.read_text()))
+        if _DATABASES.search(word) and word not in _OPTIONS
+    ]
+    assert found == []
+
+
+def test_only_the_choice_imports_the_package_of_a_database() -> None:
+    found = [
+        f"{_name(path)}: {node.module}"
+        for path in SOURCES
+        if not _name(path).startswith(_OF_DATABASES)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and "store.databases" in (node.module or "")
+    ]
+    assert found == []
+
+
+def _code_words(tree: ast.Module) -> Iterator[str]:
+    """The names in a module, and its texts that are no sentences, and no examples of URLs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if not re.search(r"\s|://", node.value):
+                yield node.value
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        else:
+            for field in ("id", "attr", "arg", "name", "asname"):
+                yield str(getattr(node, field, ""))
 
 
 def test_every_exception_for_a_tool_has_its_reason_beside_it() -> None:

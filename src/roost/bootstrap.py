@@ -13,7 +13,6 @@ from roost.configuration.settings import Settings
 from roost.store.database import Database
 from roost.store.driver_errors import advice, explained, shown_url
 from roost.store.errors import DatabaseAway, DatabaseUnusable, OutcomeUnknown
-from roost.store.files import prepare_file
 from roost.store.identity import ensure_identity, read_identity
 from roost.store.schema import prepare_schema
 from roost.store.vocabulary import sync_standard_names
@@ -27,7 +26,7 @@ def open_database(settings: Settings) -> Database:
     `DatabaseUnusable` says what is missing. Any number of processes may call this at the same time.
     """
     database = Database(settings.database)
-    prepare_file(database)
+    database.dialect.prepare_file(database)
     try:
         with explained(database.url):
             _patiently(settings, database, lambda: _prepare(settings, database))

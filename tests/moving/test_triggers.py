@@ -24,7 +24,7 @@ from roost.store.errors import DatabaseUnusable
 from roost.store.findings import Level
 from roost.store.journal.writing import recording_usages
 from roost.store.schema import sync_schema
-from roost.store.triggers.installation import install_triggers, remove_triggers, trigger_status
+from roost.store.triggers import install_triggers, remove_triggers, trigger_status
 from support.api_client import ApiClient
 from support.moving.shared_database import MakeApi, SharedDatabase
 from support.properties import many
@@ -431,7 +431,7 @@ def test_a_database_that_is_not_adopted_has_no_journal_for_triggers(database_url
 def test_a_table_that_a_transaction_holds_is_explained(
     database: Database, untouched: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.store.triggers.installation._TABLE_WAIT_SECONDS", 1)
+    monkeypatch.setattr("roost.store.databases.mysql._TABLE_WAIT_SECONDS", 1)
     with database.engine.begin() as holding:
         holding.execute(sa.text("SELECT count(*) FROM allocations"))
         holding.execute(sa.text("INSERT INTO traits (name) VALUES ('CUSTOM_HELD')"))

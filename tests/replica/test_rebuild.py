@@ -23,8 +23,8 @@ from roost.search.turns import Turns
 from roost.store.database import Database
 from roost.store.errors import DatabaseAway, DatabaseSilent
 from roost.store.forest import reading
-from roost.store.journal import following, server_life
-from roost.store.snapshots import in_one_moment
+from roost.store.journal import following
+from roost.store.sessions import in_one_moment
 from roost.store.tables import roost_meta
 from support.api_client import Answer, ApiClient, application_client, limited_application
 from support.waiting import SECONDS_MAX, wait_until
@@ -255,8 +255,8 @@ class TestLostConnections:
     def test_a_server_may_refuse_to_tell_whether_it_has_crashed(
         self, api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        dialect = database.engine.dialect.name
-        monkeypatch.setitem(server_life._LIVES, dialect, "SELECT 1 FROM hidden_from_this_role")
+        hidden = "SELECT 1 FROM hidden_from_this_role"
+        monkeypatch.setattr(database.dialect, "server_life", hidden)
         hosts = {make_host(api)}
         assert set(summaries(api)) == hosts
         end_sessions(database)

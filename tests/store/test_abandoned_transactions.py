@@ -6,8 +6,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.store import engines, tables
+from roost.store import tables
 from roost.store.database import Database, DatabaseOptions
+from roost.store.dialect import Dialect
 from support.store.schemas import add_provider
 
 UUID = "11111111-1111-1111-1111-111111111111"
@@ -24,7 +25,7 @@ def test_the_locks_of_a_silent_server_end(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database.write(add_provider, uuid=UUID, root=True)
-    monkeypatch.setattr(engines, "_IDLE_SECONDS_MAX", 1)
+    monkeypatch.setattr(Dialect, "idle_seconds_max", 1)
     silent = Database(DatabaseOptions(url=database.options.url))
     with silent.engine.connect() as connection:
         rename(connection, "silent")

@@ -19,13 +19,13 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import DBAPIError
 
-from roost.store.commits import Commit, is_refusal
+from roost.store.commits import Commit
 from roost.store.database import Database
+from roost.store.dialect import SCHEMES, Dialect, dialect_named
 from roost.store.errors import (
     ConnectionLost,
     DatabaseSilent,
     OutcomeUnknown,
-    is_lost,
 )
 from roost.store.shared_commits import SharedCommits
 from support.api_client import ApiClient
@@ -144,34 +144,61 @@ OPEN = LOST | {
 }
 
 
+def dialects(name: str) -> list[Dialect]:
+    """The database that the name of an error begins with, or else all."""
+    scheme = name.partition(":")[0]
+    return [dialect_named(one) for one in SCHEMES if one == scheme or scheme not in SCHEMES]
+
+
 @pytest.mark.parametrize("name", REFUSALS)
 def test_the_database_refuses(name: str) -> None:
-    assert is_refusal(REFUSALS[name])
+    assert all(dialect.is_refusal(REFUSALS[name]) for dialect in dialects(name))
 
 
 @pytest.mark.parametrize("name", OPEN)
 def test_the_outcome_is_open(name: str) -> None:
-    assert not is_refusal(OPEN[name])
+    assert not any(dialect.is_refusal(OPEN[name]) for dialect in dialects(name))
 
 
 @pytest.mark.parametrize("name", LOST)
 def test_the_connection_is_lost(name: str) -> None:
     """So before COMMIT, the write runs again over a new connection."""
-    assert is_lost(LOST[name])
+    assert all(dialect.is_lost(LOST[name]) for dialect in dialects(name))
 
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_a_refusal_leaves_the_connection_in_use(name: str) -> None:
-    assert not is_lost(REFUSALS[name])
+    assert not any(dialect.is_lost(REFUSALS[name]) for dialect in dialects(name))
+
+
+TRANSIENT = (
+    "postgresql: serialization failure",
+    "postgresql: deadlock",
+    "postgresql: statement cancelled",
+    "mysql: deadlock",
+    "mysql: record changed",
+    "mysql: interrupted",
+)
+
+
+@pytest.mark.parametrize("name", REFUSALS | OPEN)
+def test_only_some_errors_are_worth_another_attempt(name: str) -> None:
+    """A wait for a lock that took too long is not: another wait would keep a thread busy."""
+    error = (REFUSALS | OPEN)[name]
+    if isinstance(error, DBAPIError):
+        (dialect,) = dialects(name)
+        assert dialect.is_transient(error) is (name in TRANSIENT)
+        assert dialect.is_read_only(error) is (name == "postgresql: read only")
 
 
 def test_before_commit_no_error_leaves_the_outcome_open() -> None:
-    commit = Commit()
-    assert not any(commit.leaves_open(error) for error in (REFUSALS | OPEN).values())
+    commits = [Commit(dialect_named(scheme)) for scheme in SCHEMES]
+    errors = (REFUSALS | OPEN).values()
+    assert not any(commit.leaves_open(error) for commit in commits for error in errors)
 
 
 def test_an_error_of_the_rollback_does_not_answer_for_the_commit() -> None:
-    commit = Commit()
+    commit = Commit(dialect_named("postgresql"))
     commit.is_sent = True
     commit.note(OPEN["postgresql: busy pipeline"])
     commit.note(REFUSALS["postgresql: failed transaction"])

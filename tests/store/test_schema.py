@@ -17,8 +17,10 @@ from sqlalchemy import Connection
 
 from roost.store import tables
 from roost.store.database import Database, DatabaseOptions
+from roost.store.databases import mysql, postgresql
+from roost.store.dialect import Dialect
 from roost.store.errors import DatabaseUnusable
-from roost.store.migrations import lock, placement, roost
+from roost.store.migrations import placement, roost
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.schema import (
     SchemaState,
@@ -256,10 +258,10 @@ def test_a_migration_waits_for_another_for_a_bounded_time(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take = {
-        "postgresql": f"SELECT pg_advisory_xact_lock({lock.POSTGRESQL_KEY})",
-        "mysql": f"SELECT get_lock({lock.MYSQL_NAME}, 0)",
+        "postgresql": f"SELECT pg_advisory_xact_lock({postgresql.MIGRATION_KEY})",
+        "mysql": f"SELECT get_lock({mysql.MIGRATION_LOCK}, 0)",
     }[database.engine.dialect.name]
-    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(Dialect, "migration_seconds_max", 0.2)
     with database.engine.connect() as other:
         other.execute(sa.text(take))
         with pytest.raises(DatabaseUnusable, match="Another process has been migrating"):

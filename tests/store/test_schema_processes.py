@@ -25,13 +25,14 @@ SCRIPT = """
 import logging, os, signal, sys
 import sqlalchemy as sa
 from roost.store.database import Database, DatabaseOptions
-from roost.store.migrations import lock, runner
+from roost.store.databases import mysql
+from roost.store.migrations import runner
 from roost.store.schema import prepare_schema
 
 url, upgrade, cluster, die_after = sys.argv[1], sys.argv[2] == "True", sys.argv[3], int(sys.argv[4])
 if cluster == "True":
     # The server refuses the lock like a cluster, but with another error code.
-    lock.MYSQL_NAME, lock.MYSQL_REFUSALS = "no_such_function()", {1305}
+    mysql.MIGRATION_LOCK, mysql.LOCK_REFUSALS = "no_such_function()", {1305}
 said = []
 runner.LOG.addFilter(lambda record: said.append(record.msg))
 runner.LOG.setLevel(logging.INFO)

@@ -31,7 +31,6 @@ from roost.model.errors import OperatorError
 from roost.store.database import Database
 from roost.store.driver_errors import explained, shown_url
 from roost.store.errors import SYNC_COMMAND
-from roost.store.files import require_file
 from roost.store.schema import SchemaState, connect_or_explain, inspect_schema
 
 _COLOURS = {
@@ -121,7 +120,7 @@ def _database(settings: Settings) -> Iterator[Concern]:
     """Whether the database answers, and whether its schema is what this version needs."""
     try:
         with closing(Database(settings.database)) as database:
-            require_file(database)
+            database.dialect.require_file(database)
             connect_or_explain(database)
             with explained(database.url):
                 state = inspect_schema(database).state

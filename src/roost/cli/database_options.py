@@ -15,7 +15,6 @@ from roost.configuration.settings import Settings, load_settings
 from roost.configuration.unknown_names import unknown_names
 from roost.store.database import Database
 from roost.store.driver_errors import explained
-from roost.store.files import prepare_file, require_file
 from roost.store.schema import connect_or_explain
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,10 +60,11 @@ def open_database(
     """
     # A check of a large database may take a while.
     patient = replace(
-        settings.database, silence_seconds=_SILENCE_SECONDS, sqlite_keeps_mode=only_reads
+        settings.database, silence_seconds=_SILENCE_SECONDS, keeps_file_mode=only_reads
     )
     with closing(Database(patient)) as database:
-        (prepare_file if may_make else require_file)(database)
+        dialect = database.dialect
+        (dialect.prepare_file if may_make else dialect.require_file)(database)
         connect_or_explain(database)
         with explained(database.url):
             yield database

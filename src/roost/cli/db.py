@@ -15,8 +15,7 @@ from roost.cli.db_export import export_command, import_command
 from roost.cli.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings
 from roost.model.text import own_lines
-from roost.store.adoption import judge
-from roost.store.checks import check_database
+from roost.store.checks import check_database, judge
 from roost.store.database import Database
 from roost.store.driver_errors import shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
@@ -24,7 +23,7 @@ from roost.store.findings import Finding, Level
 from roost.store.identity import read_identity, renew_identity
 from roost.store.schema import SchemaState, inspect_schema, planned_steps, sync_schema
 from roost.store.schema_repair import repair_online_data
-from roost.store.triggers.installation import (
+from roost.store.triggers import (
     BROKEN,
     INSTALL_COMMAND,
     REMOVE_COMMAND,

@@ -35,7 +35,6 @@ from roost.moving.importing import (
 )
 from roost.store.database import Database
 from roost.store.driver_errors import shown_url
-from roost.store.files import database_file
 from roost.store.transfer.progress_mark import ProgressMark
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print a summary for scripts.")
@@ -164,7 +163,7 @@ def try_target(settings: Settings) -> ProgressMark | None:
     The result is the mark of an import that has not finished.
     """
     with closing(Database(settings.database)) as unopened:
-        file = database_file(unopened)
+        file = unopened.dialect.file_of(unopened.url)
     if file is None or file.exists():
         with open_database(settings, only_reads=True) as database:
             return require_importable(database)

@@ -16,6 +16,7 @@ from roost.moving.export_files import ExportedRow, ExportReader, another_export
 from roost.moving.export_format import TableDigest, line_of, new_digests
 from roost.moving.exporting import table_digest
 from roost.store.database import Database
+from roost.store.dialect import dialect_of
 from roost.store.driver_errors import known_advice, reason, shown_url
 from roost.store.errors import Contention, DatabaseUnusable
 from roost.store.journal.epochs import renew_epoch
@@ -30,10 +31,8 @@ from roost.store.transfer.progress_mark import (
     set_mark,
     stored_mark,
 )
-from roost.store.transfer.values import holding
 from roost.store.transfer.writing import (
     Ancestry,
-    advance_sequences,
     delete_standard_names,
     insert_batch,
     occupied_tables,
@@ -110,7 +109,7 @@ def import_export(database: Database, file: IO[bytes], advance: Advance = silent
 
 
 def _finish(connection: Connection) -> None:
-    advance_sequences(connection)
+    dialect_of(connection).advance_sequences(connection)
     remove_mark(connection)
     # A process that has the database open has read the tables before the import.
     renew_epoch(connection)
@@ -127,7 +126,7 @@ class _Importer:
         self._position = mark or ProgressMark(0, "")
         # Providers whose root or parent has a higher id, so comes later.
         self._ancestries: list[Ancestry] = []
-        self._holding = {part.name: holding(part, database.engine.dialect.name) for part in LAYOUT}
+        self._holding = {part.name: database.dialect.holding(part) for part in LAYOUT}
         self.expected = new_digests()
         self.rounded_times: dict[str, int] = {}
         self.rounded_ratios: dict[str, int] = {}

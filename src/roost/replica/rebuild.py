@@ -12,8 +12,7 @@ from roost.search.vocabulary import Vocabulary
 from roost.store.errors import ConnectionLost
 from roost.store.forest.reading import ForestReading, read_vocabulary
 from roost.store.journal.following import Following
-from roost.store.journal.position import Position
-from roost.store.journal.reading import start_position
+from roost.store.journal.position import Position, start_position
 
 _LOG = logging.getLogger(__name__)
 

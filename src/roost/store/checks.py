@@ -1,53 +1,93 @@
-"""Checks of the rows of a database, for what no constraint of the tables guarantees."""
+"""Checks of a database: its revisions, tables and rows, and whether Roost can take it over."""
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Inspector, Select, Table
 
+from roost.store.dialect import dialect_of
 from roost.store.errors import REPAIR_COMMAND, SYNC_COMMAND
-from roost.store.findings import Finding, Level
-from roost.store.reference_checks import reference_checks
-from roost.store.row_checks import RowCheck
-from roost.store.row_rules import class_id_fault
+from roost.store.findings import Finding, Level, RowCheck
+from roost.store.forest.reading import read_forest
+from roost.store.migrations.histories import PLACEMENT
+from roost.store.row_rules import REFERENCES, Reference, class_id_fault
 from roost.store.schema import SchemaState, SchemaStatus, read_status
-from roost.store.state_checks import check_triggers, state_checks
-from roost.store.table_checks import check_indexes, check_storage, check_tables, has_types
-from roost.store.tables import metadata, resource_classes, resource_providers
+from roost.store.tables import (
+    consumer_types,
+    consumers,
+    metadata,
+    resource_classes,
+    resource_providers,
+)
+from roost.store.transfer.layout import LAYOUT
+from roost.store.transfer.progress_mark import read_mark
+from roost.store.triggers import BROKEN, INSTALL_COMMAND, REMOVE_COMMAND, trigger_status
 from roost.store.value_checks import value_checks
+
+_OWN_PREFIX = "roost_"
+# The revision that makes the types of consumers.
+_TYPES_REVISION = "422ece571366"
+_RESTORE = "Restore the tables from a backup, or export the rows that are there."
 
 
 def check_database(connection: Connection) -> tuple[Finding, ...]:
     """Check the whole database, without a change. It works before and after an adoption."""
-    status = read_status(connection)
+    dialect, status = dialect_of(connection), read_status(connection)
     revision = status.placement_revision
     findings = [_check_revisions(status)]
     # Without the reference's tables, or with unknown revisions, no further check is possible.
     if revision is None or status.state is SchemaState.UNKNOWN:
         return tuple(findings)
-    findings.append(check_tables(connection, revision))
+    findings.append(_check_tables(connection, revision))
     if findings[-1].level is Level.FAILURE:
         # The queries of most further checks would fail.
-        return (*findings, check_triggers(connection))
-    findings += [check_indexes(connection, revision), check_storage(connection)]
-    with_types = has_types(revision)
+        return (*findings, _check_triggers(connection))
+    findings += [_check_indexes(connection, revision), dialect.check_storage(connection)]
+    with_types = _has_types(revision)
     checks = (
         *_provider_checks(),
-        *reference_checks(with_types=with_types),
-        *value_checks(connection.dialect.name, with_types=with_types),
+        *_reference_checks(with_types=with_types),
+        *value_checks(dialect, with_types=with_types),
     )
     findings += [check.run(connection) for check in checks]
     findings.append(_check_standard_classes(connection))
-    if connection.dialect.name == "postgresql":
-        findings.append(_check_sequences(connection))
-    if connection.dialect.name == "sqlite":
-        findings.append(_check_file_mode(str(connection.engine.url.database)))
+    findings += dialect.further_checks(connection)
     can_load = not any(finding.level is Level.FAILURE for finding in findings)
-    return (*findings, *state_checks(connection, with_types=with_types, can_load=can_load))
+    return (*findings, *_state_checks(connection, with_types=with_types, can_load=can_load))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the database can be adopted, and a sentence that says what to do."""
+
+    adoptable: bool
+    sentence: str
+
+
+def judge(status: SchemaStatus, findings: Iterable[Finding]) -> Verdict:
+    """The verdict about a database with these findings."""
+    failures = [finding.name for finding in findings if finding.level is Level.FAILURE]
+    if failures:
+        found = ", ".join(failures)
+        if status.state is SchemaState.CURRENT:
+            return Verdict(False, f"Roost has adopted this database, but rows are wrong: {found}.")
+        return Verdict(
+            False, f"Roost cannot adopt this database yet. Mend first what these say: {found}."
+        )
+    if status.state is SchemaState.EMPTY:
+        return Verdict(True, f"The database is empty. Initialise it with: {SYNC_COMMAND}")
+    if status.state is SchemaState.OLDER:
+        return Verdict(
+            True,
+            f"Roost can adopt this database in place. Stop the services that write to it, and "
+            f"run: {SYNC_COMMAND}",
+        )
+    return Verdict(True, "Roost has adopted this database. Nothing is to be done.")
 
 
 def _check_revisions(status: SchemaStatus) -> Finding:
@@ -73,6 +113,113 @@ def _check_revisions(status: SchemaStatus) -> Finding:
             "Upgrade this server to the newer version of Roost.",
         )
     return Finding(name, Level.WARNING, f"{found}; wanted are {wanted}", f"Run: {SYNC_COMMAND}")
+
+
+def _check_tables(connection: Connection, revision: str) -> Finding:
+    """Check that every table has the columns and keys of its revision."""
+    inspector = sa.inspect(connection)
+    existing = set(inspector.get_table_names())
+    problems: list[str] = []
+    for table in _expected_tables(revision):
+        if table.name not in existing:
+            problems.append(f"there is no table {table.name}")
+        else:
+            problems += _table_problems(inspector, table, revision)
+    if problems:
+        return Finding("tables", Level.FAILURE, "; ".join(problems), _RESTORE)
+    further = sorted(
+        existing
+        - set(metadata.tables)
+        - {PLACEMENT.version_table}
+        - {name for name in existing if name.startswith(_OWN_PREFIX)}
+    )
+    if further:
+        return Finding(
+            "tables",
+            Level.OK,
+            f"all are right; Roost leaves {len(further)} further tables alone "
+            f"({', '.join(further[:3])}{', ...' if further[3:] else ''})",
+        )
+    return Finding("tables", Level.OK, "all are right")
+
+
+def _check_indexes(connection: Connection, revision: str) -> Finding:
+    """Check the indexes, without which answers are right but late."""
+    inspector = sa.inspect(connection)
+    missing = sorted(
+        f"{table.name}.{index.name}"
+        for table in _expected_tables(revision)
+        for index in table.indexes
+        if inspector.has_table(table.name)
+        and index.name not in _index_names(inspector, table)
+        and not _is_of_types(index.name)
+    )
+    if not missing:
+        return Finding("indexes", Level.OK, "all are there")
+    return Finding(
+        "indexes",
+        Level.WARNING,
+        f"indexes are missing: {', '.join(missing)}",
+        "Create them as the reference does; without them, claims and lists are slow.",
+    )
+
+
+def _expected_tables(revision: str) -> Iterator[Table]:
+    for table in metadata.sorted_tables:
+        if table.name.startswith(_OWN_PREFIX):
+            continue
+        if table is consumer_types and not _has_types(revision):
+            continue
+        yield table
+
+
+def _has_types(revision: str) -> bool:
+    """Whether consumers have types at this revision."""
+    revisions = PLACEMENT.revisions
+    return revisions.index(revision) >= revisions.index(_TYPES_REVISION)
+
+
+def _is_of_types(name: Any) -> bool:
+    return str(name) == "consumers_consumer_type_id_idx"
+
+
+def _index_names(inspector: Inspector, table: Table) -> set[str | None]:
+    return {index["name"] for index in inspector.get_indexes(table.name)}
+
+
+def _table_problems(inspector: Inspector, table: Table, revision: str) -> Iterator[str]:
+    found = {column["name"]: column for column in inspector.get_columns(table.name)}
+    wanted = {column.name for column in table.columns}
+    if table is consumers and not _has_types(revision):
+        wanted.discard("consumer_type_id")
+    for name in sorted(wanted - found.keys()):
+        yield f"{table.name} has no column {name}"
+    for name in sorted(found.keys() - wanted):
+        column = found[name]
+        if not column["nullable"] and column["default"] is None:
+            yield f"{table.name} has a column {name} that an insert must fill"
+    keys = _unique_columns(inspector, table.name)
+    for constraint in table.constraints:
+        if isinstance(constraint, sa.UniqueConstraint):
+            columns = frozenset(column.name for column in constraint.columns)
+            if columns not in keys:
+                yield f"{table.name} has no unique key over {', '.join(sorted(columns))}"
+    primary = frozenset(inspector.get_pk_constraint(table.name)["constrained_columns"])
+    if primary != frozenset(column.name for column in table.primary_key):
+        yield f"{table.name} has another primary key"
+
+
+def _unique_columns(inspector: Inspector, table: str) -> set[frozenset[str]]:
+    constraints = [
+        frozenset(constraint["column_names"])
+        for constraint in inspector.get_unique_constraints(table)
+    ]
+    indexes = [
+        frozenset(str(name) for name in index["column_names"])
+        for index in inspector.get_indexes(table)
+        if index["unique"]
+    ]
+    return {*constraints, *indexes}
 
 
 def _provider_checks() -> Iterator[RowCheck]:
@@ -126,6 +273,32 @@ def _provider_checks() -> Iterator[RowCheck]:
     )
 
 
+def _reference_checks(*, with_types: bool) -> Iterator[RowCheck]:
+    """A check for each reference; without the types of consumers where the schema has none."""
+    for reference in REFERENCES:
+        if with_types or reference.target is not consumer_types:
+            yield RowCheck(
+                reference.name,
+                Level.FAILURE,
+                _dangling(reference),
+                reference.problem,
+                reference.remedy,
+            )
+
+
+def _dangling(reference: Reference) -> Select[Any]:
+    """Examples of the rows that refer to a row that does not exist."""
+    table, target = reference.table, reference.target
+    example = reference.columns[0] if reference.example is None else reference.example
+    pairs = zip(reference.columns, reference.targets, strict=True)
+    return (
+        sa.select(example)
+        .distinct()
+        .outerjoin_from(table, target, sa.and_(*(there == here for here, there in pairs)))
+        .where(reference.targets[0].is_(None), *(one.is_not(None) for one in reference.columns))
+    )
+
+
 def _check_standard_classes(connection: Connection) -> Finding:
     """Check that the id of each standard class is its position in the library.
 
@@ -145,45 +318,68 @@ def _check_standard_classes(connection: Connection) -> Finding:
     )
 
 
-def _check_file_mode(path: str) -> Finding:
-    """Check the mode of the file. Earlier versions and the reference let all users read it."""
-    mode = stat.S_IMODE(os.stat(path).st_mode)
-    if not mode & stat.S_IRWXO:
-        return Finding("file mode", Level.OK, f"{mode:04o}")
+def _state_checks(connection: Connection, *, with_types: bool, can_load: bool) -> Iterator[Finding]:
+    """The findings about a database whose tables are right; `can_load` if its rows are, too."""
+    yield _check_untyped(connection, with_types=with_types)
+    yield _check_import(connection)
+    yield _check_triggers(connection)
+    yield _measure(connection, can_load=can_load)
+
+
+def _check_untyped(connection: Connection, *, with_types: bool) -> Finding:
+    query = sa.select(sa.func.count()).select_from(consumers)
+    if with_types:
+        query = query.where(consumers.c.consumer_type_id.is_(None))
+    count = connection.scalar(query) or 0
+    # Consumers from before 1.38 have none, and nothing is to be repaired.
+    message = f"{count} consumers without a type, shown as `unknown`" if count else "all have one"
+    return Finding("untyped consumers", Level.OK, message)
+
+
+def _check_import(connection: Connection) -> Finding:
+    mark = read_mark(connection)
+    if mark is None:
+        return Finding("imports", Level.OK, "none is unfinished")
     return Finding(
-        "file mode",
-        Level.WARNING,
-        f"every user of this machine can open {path} (mode {mode:04o})",
-        f"Run: chmod o-rwx {path}*",
+        "imports",
+        Level.FAILURE,
+        f"an import stopped after line {mark.lines} of its export",
+        "Finish it with the same `roost db import` command, or use an empty database.",
     )
 
 
-def _check_sequences(connection: Connection) -> Finding:
-    """Check the sequences. A copy of rows with their ids does not move them: inserts would fail."""
-    existing = set(sa.inspect(connection).get_table_names())
-    behind = []
-    for table in metadata.sorted_tables:
-        # The service chooses the ids of resource classes, and never uses their sequence.
-        if "id" not in table.c or table is resource_classes or table.name not in existing:
-            continue
-        sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
-        if sequence is None:
-            continue
-        following = connection.scalar(
-            sa.text(f"SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM {sequence}")
-        )
-        largest = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
-        if following <= largest:
-            behind.append((sequence, table.name))
-    if not behind:
-        return Finding("sequences", Level.OK, "all are above the ids in use")
+def _check_triggers(connection: Connection) -> Finding:
+    """Whether the triggers are absent, or complete and with the table that they write to."""
+    status = trigger_status(connection)
+    name = "triggers"
+    if status.is_absent:
+        return Finding(name, Level.OK, "not installed: nothing but Roost may write while it runs")
+    if status.is_complete:
+        return Finding(name, Level.OK, "installed: other programs may write while Roost runs")
+    if status.is_broken:
+        return Finding(name, Level.FAILURE, BROKEN, f"Run: {REMOVE_COMMAND}")
+    wrong = ", ".join(status.missing or status.outdated) or "readers do not know of them"
     return Finding(
-        "sequences",
+        name,
         Level.FAILURE,
-        f"sequences would generate ids that are in use: {', '.join(name for name, _ in behind)}",
-        "Run: "
-        + " ".join(
-            f"SELECT setval('{sequence}', (SELECT max(id) FROM {table}));"
-            for sequence, table in behind
-        ),
+        f"incomplete, so Roost does not see all writes of other programs: {wrong}",
+        f"Run: {INSTALL_COMMAND}",
+    )
+
+
+def _measure(connection: Connection, *, can_load: bool) -> Finding:
+    """Read what a worker reads at its start, and tell how long it takes."""
+    counts = {
+        part.name: connection.scalar(sa.select(sa.func.count()).select_from(part.table)) or 0
+        for part in LAYOUT
+        if part.name in ("resource_providers", "inventories", "consumers", "allocations")
+    }
+    shown = ", ".join(f"{count} {name}" for name, count in counts.items())
+    if not can_load:
+        return Finding("size", Level.OK, f"{shown}; a worker may fail to read the wrong rows")
+    began = time.monotonic()
+    read_forest(connection)
+    seconds = time.monotonic() - began
+    return Finding(
+        "size", Level.OK, f"{shown}; a worker reads them at its start in about {seconds:.1f} s"
     )

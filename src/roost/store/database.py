@@ -17,7 +17,7 @@ from roost.metrics.catalogue import RETRIES
 from roost.store.availability import Availability
 from roost.store.batches import LastBatch, commit_batch
 from roost.store.commits import Commit
-from roost.store.engines import open_engine
+from roost.store.dialect import dialect_named
 from roost.store.errors import (
     ConnectionLost,
     Contention,
@@ -25,16 +25,12 @@ from roost.store.errors import (
     OutcomeUnknown,
     Retry,
     WriteRefused,
-    is_read_only,
-    is_transient,
     reason_of,
     retry_cause,
 )
-from roost.store.sessions import Doorway, Session
+from roost.store.sessions import Doorway, Session, in_one_moment
 from roost.store.shared_commits import SharedCommits
-from roost.store.snapshots import in_one_moment
 from roost.store.urls import parse_url
-from roost.store.write_gate import WriteGate
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,8 +63,8 @@ class DatabaseOptions:
     url: str
     connection_parameters: str = ""
     sqlite_synchronous: bool = True
-    # Leave an SQLite file in the mode that it has, for commands that change nothing.
-    sqlite_keeps_mode: bool = False
+    # Leave the file of a database in the mode that it has, for commands that change nothing.
+    keeps_file_mode: bool = False
     mysql_sql_mode: str = "TRADITIONAL"
     recycle_seconds: int = 3600
     pool_size: int = POOL_SIZE
@@ -92,14 +88,15 @@ class Database:
     def __init__(self, options: DatabaseOptions) -> None:
         self.options = options
         self.url = parse_url(options.url, options.connection_parameters)
-        self.engine = open_engine(self.url, options, reads_only=False)
+        self.dialect = dialect_named(self.url.get_backend_name())
+        self.engine = self.dialect.open_engine(self.url, options, reads_only=False)
         # Reads have their own connections without transactions: BEGIN and ROLLBACK would be two of
         # the three round trips of most reads.
-        self.reader = open_engine(self.url, options, reads_only=True)
+        self.reader = self.dialect.open_engine(self.url, options, reads_only=True)
         # One connection outside the pools: slow reads must not delay the reader of the journal.
-        self.follower = open_engine(self.url, _of_follower(options), reads_only=True)
+        self.follower = self.dialect.open_engine(self.url, _of_follower(options), reads_only=True)
         # Another one, which is open only during a survey.
-        self.surveyor = open_engine(self.url, _of_follower(options), reads_only=True)
+        self.surveyor = self.dialect.open_engine(self.url, _of_follower(options), reads_only=True)
         connections_max, seconds = _connections_max(options), options.pool_timeout_seconds
         self.writers, self.readers = (
             Doorway(engine, connections_max, seconds, kept_max=options.pool_size or POOL_SIZE)
@@ -113,11 +110,7 @@ class Database:
         )
         for engine in (self.engine, self.reader, self.follower, self.surveyor):
             self.availability.guard(engine)
-        self.gate = (
-            WriteGate(f"{self.url.database}-writer", WRITE_SECONDS_MAX)
-            if self.engine.dialect.name == "sqlite"
-            else None
-        )
+        self.gate = self.dialect.writers_queue(self.url, WRITE_SECONDS_MAX)
         self._write = self._write_once if self.gate is None else SharedCommits(self._write_once).run
 
     def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -168,7 +161,7 @@ class Database:
             except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
             except DBAPIError as error:
-                if not is_transient(error):
+                if not self.dialect.is_transient(error):
                     raise
                 last = error
             RETRIES.count((retry_cause(last),))
@@ -222,7 +215,7 @@ class Database:
     ) -> T:
         """What `work` returns over a new connection, soon; `DatabaseAway` if nothing answers."""
         options = replace(_of_follower(self.options), wait_seconds=_PROBE_SECONDS)
-        engine = open_engine(self.url, options, reads_only=True)
+        engine = self.dialect.open_engine(self.url, options, reads_only=True)
         try:
             with Session(Doorway(engine, 0, 0), _PROBE_SECONDS) as connection:
                 return work(connection, *args, **kwargs)
@@ -255,7 +248,7 @@ class Database:
             return work(connection, *args, **kwargs)
 
     def _write_once(self, deadline: float, work: Callable[[Connection], T]) -> T:
-        commit = Commit()
+        commit = Commit(self.dialect)
         try:
             with (
                 self.writer_turn(deadline),
@@ -271,16 +264,15 @@ class Database:
             if commit.leaves_open(error):
                 lost = isinstance(error, DatabaseAway)
                 raise OutcomeUnknown(reason_of(error), lost=lost) from error
-            if _is_refused(error):
+            if self._is_refused(error):
                 raise WriteRefused(reason_of(error)) from error
             raise
 
-
-def _is_refused(error: Exception) -> bool:
-    """Whether the database refuses to write, and another attempt would not help."""
-    if isinstance(error, OperationalError):
-        return not is_transient(error)
-    return isinstance(error, InternalError) and is_read_only(error)
+    def _is_refused(self, error: Exception) -> bool:
+        """Whether the database refuses to write, and another attempt would not help."""
+        if isinstance(error, OperationalError):
+            return not self.dialect.is_transient(error)
+        return isinstance(error, InternalError) and self.dialect.is_read_only(error)
 
 
 def _connections_max(options: DatabaseOptions) -> int:

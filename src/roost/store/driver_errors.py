@@ -10,9 +10,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from roost.store.dialect import dialect_named
 from roost.store.errors import Busy, DatabaseUnusable, WriteRefused, reason_of
-
-_PASSWORDS = ("password", "passwd", "sslpassword", "ssl_key_password", "oauth_client_secret")
 
 # Parts of the messages of all databases, and the advice; the first match counts.
 _ADVICE = (
@@ -36,10 +35,6 @@ _ADVICE = (
         "Check user and password; in a URL, write @ / : ? # % in them percent-encoded.",
     ),
 )
-_GENERAL_ADVICE = {
-    "sqlite": "Check that it is an SQLite file and that this user may read and write it.",
-    "server": "Check the URL, and that the server runs and accepts this user.",
-}
 
 
 def shown_url(url: URL) -> str:
@@ -57,10 +52,7 @@ def reason(error: BaseException, url: URL) -> str:
 
 def advice(text: str, url: URL) -> str:
     """What the operator can do about an error with this text."""
-    return (
-        known_advice(text)
-        or _GENERAL_ADVICE["sqlite" if url.get_backend_name() == "sqlite" else "server"]
-    )
+    return known_advice(text) or dialect_named(url.get_backend_name()).general_advice
 
 
 def known_advice(text: str) -> str | None:
@@ -92,5 +84,6 @@ def explained(url: URL) -> Iterator[None]:
 
 
 def _secrets(url: URL) -> Iterator[str]:
-    values: list[Any] = [url.password, *(url.query.get(name) for name in _PASSWORDS)]
+    names = dialect_named(url.get_backend_name()).secret_options
+    values: list[Any] = [url.password, *(url.query.get(name) for name in names)]
     return (str(value) for value in values if value)

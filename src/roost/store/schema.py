@@ -22,16 +22,6 @@ from roost.store.watchdog import opening_watched
 
 LOG = logging.getLogger(__name__)
 
-# What servers say when another attempt cannot succeed.
-_PERMANENT = (
-    "does not exist",
-    "password authentication failed",
-    "no pg_hba.conf entry",
-    "invalid connection option",
-    "Access denied",
-    "Unknown database",
-)
-
 
 class SchemaState(Enum):
     """What has to be done before a database can be used."""
@@ -162,10 +152,10 @@ def connect_or_explain(
 ) -> None:
     """Open a connection to the database, or raise `DatabaseUnusable`.
 
-    There are `max_retries` attempts (-1: without end), `retry_interval` seconds apart. SQLite gets
-    one attempt, because a file does not appear by waiting.
+    There are `max_retries` attempts (-1: without end), `retry_interval` seconds apart. A file gets
+    one attempt, because it does not appear by waiting.
     """
-    attempts = 1 if database.engine.dialect.name == "sqlite" else max_retries
+    attempts = 1 if database.dialect.is_file else max_retries
     attempt = 1
     while True:
         try:
@@ -175,7 +165,8 @@ def connect_or_explain(
             said = reason(error, database.url)
         except (TypeError, ValueError, AttributeError, RuntimeError, OSError) as error:
             raise _refused_options(database, error) from error
-        if attempt >= attempts >= 0 or _is_permanent(said):
+        lasts = any(text in said for text in database.dialect.lasting_refusals)
+        if lasts or attempt >= attempts >= 0:
             raise DatabaseUnusable(
                 f"The database {shown_url(database.url)} cannot be reached: {said}. "
                 f"{advice(said, database.url)}"
@@ -199,10 +190,6 @@ def _refused_options(database: Database, error: Exception) -> DatabaseUnusable:
         f"The driver of {shown_url(database.url)} refuses to connect: "
         f"{reason(error, database.url)}. Check the options of the database URL ({given})."
     )
-
-
-def _is_permanent(reason: str) -> bool:
-    return any(text in reason for text in _PERMANENT)
 
 
 def _recorded_revision(connection: Connection, history: History, tables: set[str]) -> str | None:

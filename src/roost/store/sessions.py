@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -14,14 +14,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from roost.store.availability import REFUSAL_SECONDS, Availability
+from roost.store.dialect import dialect_of
 from roost.store.errors import (
     ConnectionLost,
     DatabaseAway,
     DatabaseSilent,
-    is_lost,
     reason_of,
 )
-from roost.store.sqlite_file import currency_check
 from roost.store.statement_log import log_statements
 from roost.store.watchdog import (
     begin_opening,
@@ -31,6 +30,9 @@ from roost.store.watchdog import (
     end_wait,
     end_watch,
 )
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # After so long a connection goes through its pool again, which closes connections that are too old.
 _KEPT_SECONDS = 10.0
@@ -54,7 +56,7 @@ class Doorway:
         self._kept_max = kept_max
         # Each with the time at which it came from the pool.
         self._kept: list[tuple[Connection, float]] = []
-        self._is_current = currency_check(engine)
+        self._is_current = dialect_of(engine).currency_check(engine)
         # How often the doorway was renewed.
         self.renewals = 0
         # Guards both: a renewal must close every connection that is kept.
@@ -198,7 +200,7 @@ class Session:
             return
         connection = self._connection
         # SQLAlchemy has no class of its own for the use of a lost connection.
-        if not (connection.invalidated or is_lost(error)):
+        if not (connection.invalidated or dialect_of(connection).is_lost(error)):
             return
         if not connection.invalidated:
             connection.invalidate(error)
@@ -224,6 +226,22 @@ def _connect(engine: Engine, seconds: float, availability: Availability | None) 
         raise DatabaseAway(f"no connection could be opened: {reason_of(error)}") from error
     finally:
         end_opening()
+
+
+def in_one_moment(
+    connection: Connection,
+    work: Callable[Concatenate[Connection, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """What `work` returns; all its statements see the same moment."""
+    for statement in dialect_of(connection).begin_snapshot:
+        connection.exec_driver_sql(statement)
+    try:
+        return work(connection, *args, **kwargs)
+    finally:
+        if not connection.invalidated:
+            connection.exec_driver_sql("ROLLBACK")
 
 
 def fetch_directly(

@@ -26,10 +26,11 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 from sqlalchemy.types import TypeEngine
+
+from roost.store.dialect import dialect_named
 
 T = TypeVar("T")
 
@@ -263,13 +264,7 @@ class InsertRows:
     def _insert(self, dialect: str) -> Insert:
         if self._unless_taken is None:
             return insert(self._table)
-        key = [self._unless_taken]
-        if dialect == "postgresql":
-            return postgresql.insert(self._table).on_conflict_do_nothing(index_elements=key)
-        if dialect == "sqlite":
-            return sqlite.insert(self._table).on_conflict_do_nothing(index_elements=key)
-        # Not IGNORE, which would also store truncated values.
-        return mysql.insert(self._table).on_duplicate_key_update(id=self._table.c.id)
+        return dialect_named(dialect).insert_unless_taken(self._table, self._unless_taken)
 
 
 class UpdateRows:

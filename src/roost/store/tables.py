@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy import Column, Index, Table, UniqueConstraint
 
+from roost.store.dialect import EVER_HIGHER_IDS, WIDE_KEY
+
 metadata = sa.MetaData()
 
 
@@ -191,15 +193,12 @@ resource_provider_aggregates = Table(
     Index("resource_provider_aggregates_aggregate_id_idx", "aggregate_id"),
 )
 
-# SQLite generates ids only for a key of the type INTEGER.
-_wide_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-
 roost_changes = Table(
     "roost_changes",
     metadata,
-    Column("id", _wide_key, primary_key=True, nullable=False),
-    # The default of the column fills it on PostgreSQL, where a reader asks for rows by transaction.
-    # It stays null on other databases.
+    Column("id", WIDE_KEY, primary_key=True, nullable=False),
+    # The default of the column fills it where a reader asks for rows by transaction, and is null
+    # on other databases.
     Column("transaction_id", sa.BigInteger, server_default=sa.FetchedValue()),
     Column("created_at", sa.DateTime, nullable=False),
     Column("kind", sa.String(16), nullable=False),
@@ -208,9 +207,7 @@ roost_changes = Table(
     # After a claim, the new usages of the provider, so that readers need not sum allocations up.
     Column("usages", sa.String(255)),
     Index("roost_changes_transaction_id_idx", "transaction_id"),
-    # Without it, SQLite would give ids out again, and readers that ask for higher ids would miss
-    # these rows.
-    sqlite_autoincrement=True,
+    **EVER_HIGHER_IDS,
 )
 
 roost_meta = Table(

@@ -1,31 +1,27 @@
-"""Database URLs: the driver of a URL, and errors for URLs that cannot be used."""
+"""Database URLs: the driver of a URL, and errors for URLs and options that cannot be used."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+from urllib.parse import parse_qsl
 
+from sqlalchemy.dialects import plugins
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from roost.model.text import nearest
+from roost.store.dialect import ALIASES, SCHEMES, dialect_named
 from roost.store.errors import DatabaseUnusable
-from roost.store.url_options import check_options, driver_options, read_options
-
-# URL scheme -> (drivers with their modules in the order of preference, extra that installs one).
-# The driver of the URL is used if it is installed, or else the first driver that is.
-_DRIVERS: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
-    "sqlite": ((("pysqlite", "sqlite3"),), ""),
-    "postgresql": ((("psycopg", "psycopg"), ("psycopg2", "psycopg2")), "postgresql"),
-    "mysql": ((("mysqldb", "MySQLdb"), ("pymysql", "pymysql")), "mysql"),
-    "mariadb": ((("mysqldb", "MySQLdb"), ("pymysql", "pymysql")), "mysql"),
-}
 
 # The address comes after the password, or after the slashes if there is none.
 _PARTS = re.compile(
     r"[^:/]*://(?P<login>[^:/?]*:[^@]*@)?(?P<address>[^?]*)\??(?P<options>.*)", re.DOTALL
 )
-# Options that name a database, or a file that names one.
-_NAMING_OPTIONS = frozenset({"dbname", "database", "db", "service", "read_default_file"})
+# SQLAlchemy itself knows this option, for every database.
+_PLUGIN = "plugin"
+# A server may have one of these for each of its hosts.
+_REPEATED = frozenset({"host", "port", _PLUGIN})
 _ENCODE = (
     "In user and password, write @ as %40, / as %2F, : as %3A, ? as %3F, # as %23 and % as %25."
 )
@@ -50,31 +46,20 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
             f"postgresql://user:password@host/placement. {_ENCODE}"
         ) from None
     backend, _, driver = url.drivername.partition("+")
-    backend = {"postgres": "postgresql"}.get(backend, backend)
-    if backend not in _DRIVERS:
+    backend = ALIASES.get(backend, backend)
+    if backend not in SCHEMES:
         raise DatabaseUnusable(
-            f"The database URL begins with {url.drivername!r}. Use sqlite, postgresql, mysql or "
-            "mariadb."
+            f"The database URL begins with {url.drivername!r}. Use {', '.join(SCHEMES[:-1])} or "
+            f"{SCHEMES[-1]}."
         )
-    if backend == "sqlite" and (url.host or url.username or url.port):
-        raise DatabaseUnusable(
-            "An SQLite URL has three slashes before a relative path and four before an absolute "
-            "one: sqlite:///roost.db, sqlite:////var/lib/roost/roost.db"
-        )
-    if backend == "sqlite" and (not url.database or url.database == ":memory:"):
-        raise DatabaseUnusable(
-            "Workers cannot share an SQLite database in memory. Name a file: "
-            "sqlite:////path/to/roost.db"
-        )
-    if backend == "sqlite" and ("uri" in url.query or str(url.database).startswith("file:")):
-        raise DatabaseUnusable(
-            "An SQLite URL names a path, not a `file:` URI: sqlite:////var/lib/roost/roost.db"
-        )
+    dialect = dialect_named(backend)
+    dialect.check_url(url)
     url = url.set(drivername=f"{backend}+{_installed_driver(backend, driver)}")
-    _check_password(text, url.get_driver_name())
-    url = url.update_query_dict(read_options(extra_parameters))
-    check_options(url)
-    if not url.database and _NAMING_OPTIONS.isdisjoint(url.query):
+    known = dialect.driver_options(url.get_driver_name())
+    _check_password(text, known)
+    url = url.update_query_dict(_read_options(extra_parameters))
+    _check_options(url, known)
+    if not url.database and dialect.naming_options.isdisjoint(url.query):
         raise DatabaseUnusable(
             f"The database URL names no database. Write it like {backend}://user:password@host/"
             "placement."
@@ -82,7 +67,7 @@ def parse_url(text: str, extra_parameters: str = "") -> URL:
     return url
 
 
-def _check_password(text: str, driver: str) -> None:
+def _check_password(text: str, known: frozenset[str] | None) -> None:
     """Refuse a password with an unencoded `@`: its rest would count as a host, and be shown.
 
     Such a URL has a second `@`, which otherwise only values of known options have.
@@ -90,24 +75,78 @@ def _check_password(text: str, driver: str) -> None:
     parts = _PARTS.match(text)
     if parts is None:
         return
-    if parts["login"] and ("@" in parts["address"] or _hides_host(parts["options"], driver)):
+    if parts["login"] and ("@" in parts["address"] or _hides_host(parts["options"], known)):
         raise DatabaseUnusable(f"The password in the database URL contains an `@`. {_ENCODE}")
-    read_options(parts["options"])
+    _read_options(parts["options"])
 
 
-def _hides_host(options: str, driver: str) -> bool:
-    known = driver_options(driver)
+def _hides_host(options: str, known: frozenset[str] | None) -> bool:
     names = {option.partition("=")[0] for option in options.split("&")}
     return "@" in options and known is not None and not names <= known
 
 
 def _installed_driver(backend: str, wanted: str) -> str:
-    drivers, extra = _DRIVERS[backend]
-    ordered = sorted(drivers, key=lambda driver: driver[0] != wanted)
+    dialect = dialect_named(backend)
+    ordered = sorted(dialect.drivers, key=lambda driver: driver[0] != wanted)
     for name, module in ordered:
         if importlib.util.find_spec(module) is not None:
             return name
     raise DatabaseUnusable(
         f"No driver for {backend} is installed ({', '.join(module for _, module in ordered)}). "
-        f"Install one with: pip install 'roost[{extra}]'"
+        f"Install one with: pip install 'roost[{dialect.extra}]'"
     )
+
+
+def _read_options(text: str) -> dict[str, str]:
+    """The options in a text like `a=b&c=d`.
+
+    >>> _read_options("charset=utf8mb4")
+    {'charset': 'utf8mb4'}
+    """
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
+    except ValueError:
+        raise DatabaseUnusable(
+            "The options of the database URL cannot be read. Write them as name=value, with `&` "
+            "between them."
+        ) from None
+
+
+def _check_options(url: URL, known: frozenset[str] | None) -> None:
+    """Refuse an option that the driver does not know, or that has an invalid value."""
+    for name, value in url.query.items():
+        if known is not None and name not in known and name != _PLUGIN:
+            raise DatabaseUnusable(
+                f"The database URL has the option {name!r}, which the driver "
+                f"{url.get_driver_name()} does not know. {_advice(name, known)}"
+            )
+        if isinstance(value, tuple) and name not in _REPEATED:
+            raise DatabaseUnusable(
+                f"The database URL has the option {name!r} more than once. Remove all but one."
+            )
+        if not _is_taken(url, name):
+            # The value may be a secret.
+            raise DatabaseUnusable(
+                f"The option {name!r} of the database URL has an invalid value. Give it another "
+                "value, or remove the option."
+            )
+
+
+def _advice(name: str, known: frozenset[str]) -> str:
+    meant = nearest(name, known)
+    return f"Did you mean {meant!r}?" if meant else "Remove it."
+
+
+def _is_taken(url: URL, name: str) -> bool:
+    """Whether SQLAlchemy can turn the option into an argument of the driver."""
+    try:
+        if name == _PLUGIN:
+            plugins.load(str(url.query[name]))
+            return True
+        # Hosts and ports belong together.
+        together = _REPEATED if name in _REPEATED else {name}
+        alone = {key: value for key, value in url.query.items() if key in together}
+        url.get_dialect()().create_connect_args(url.set(query=alone))
+    except (ValueError, TypeError, ArgumentError):
+        return False
+    return True

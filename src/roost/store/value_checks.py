@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Column, ColumnElement, Select, Table
 
 from roost.model.capacity import exact_capacity
-from roost.store.findings import Level
-from roost.store.row_checks import RowCheck
+from roost.store.dialect import Dialect
+from roost.store.findings import Level, RowCheck
 from roost.store.row_rules import (
     ALLOCATION_KEY,
     EXTERNAL_IDS,
@@ -32,12 +32,9 @@ from roost.store.tables import (
 from roost.store.transfer.layout import LAYOUT
 
 _UUID_DIGITS = "^[{]?[0-9a-fA-F]{32}[}]?$"
-# A time as SQLite's text.
-_SECONDS = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
-_SECONDS_LENGTH = len("2026-11-15 21:36:37")
 
 
-def value_checks(dialect: str, *, with_types: bool) -> Iterator[RowCheck]:
+def value_checks(dialect: Dialect, *, with_types: bool) -> Iterator[RowCheck]:
     """The checks; without the types of consumers where the schema has none."""
     for part in LAYOUT:
         if with_types or part.table is not consumer_types:
@@ -67,7 +64,7 @@ def value_checks(dialect: str, *, with_types: bool) -> Iterator[RowCheck]:
     )
 
 
-def _value_check(table: Table, dialect: str, with_types: bool) -> RowCheck:
+def _value_check(table: Table, dialect: Dialect, with_types: bool) -> RowCheck:
     """The check of all values of a table by one query. Its examples name the column and the row."""
     columns = [
         column
@@ -89,7 +86,7 @@ def _value_check(table: Table, dialect: str, with_types: bool) -> RowCheck:
     )
 
 
-def _fault(column: Column[Any], dialect: str) -> ColumnElement[bool]:
+def _fault(column: Column[Any], dialect: Dialect) -> ColumnElement[bool]:
     """Whether the value of a column is wrong."""
     faults: list[ColumnElement[bool]] = [sa.false()]
     if column in NEVER_NULL:
@@ -97,19 +94,14 @@ def _fault(column: Column[Any], dialect: str) -> ColumnElement[bool]:
     if is_number(column):
         smallest, largest = bounds(column)
         faults.append(sa.not_(column.between(smallest, largest)))
-    if isinstance(column.type, sa.DateTime):
-        faults.append(_TIME_FAULTS[dialect](column))
+    faults += dialect.faults(column)
     if isinstance(column.type, sa.String):
         faults += _text_faults(column, dialect)
-    if dialect == "sqlite":
-        faults.append(_has_another_type(column))
     # A fault that is null is none.
     return sa.func.coalesce(sa.or_(*faults), sa.false())
 
 
-def _text_faults(column: Column[Any], dialect: str) -> Iterator[ColumnElement[bool]]:
-    if dialect != "postgresql":
-        yield sa.func.instr(_exact(column, dialect), "\0") > 0
+def _text_faults(column: Column[Any], dialect: Dialect) -> Iterator[ColumnElement[bool]]:
     if column in NAMES:
         yield sa.not_(column.regexp_match(NAME_PATTERN))
         yield column.contains("\n")
@@ -125,51 +117,7 @@ def _is_no_uuid(uuid: ColumnElement[str]) -> ColumnElement[bool]:
     return sa.or_(sa.not_(digits.regexp_match(_UUID_DIGITS)), uuid.contains("\n"))
 
 
-def _has_another_type(column: Column[Any]) -> ColumnElement[bool]:
-    """Whether SQLite holds a value of another type: it accepts every value in every column."""
-    kind = sa.func.typeof(column)
-    if isinstance(column.type, sa.Float):
-        return kind.not_in(("real", "integer", "null"))
-    if isinstance(column.type, sa.Integer):
-        return kind.not_in(("integer", "null"))
-    wrong = kind.not_in(("text", "null"))
-    if isinstance(column.type, sa.String) and column.type.length is not None:
-        return sa.or_(wrong, sa.func.length(column) > column.type.length)
-    return wrong
-
-
-def _is_no_sqlite_time(time: Column[Any]) -> ColumnElement[bool]:
-    text = sa.type_coerce(time, sa.String)
-    # Without its fraction, which SQLite may round up to another second or to no time at all.
-    seconds = sa.func.substr(text, 1, _SECONDS_LENGTH)
-    fraction = sa.func.substr(text, _SECONDS_LENGTH + 1)
-    return sa.or_(
-        sa.not_(text.op("GLOB", is_comparison=True)(f"{_SECONDS}*")),
-        sa.func.coalesce(sa.func.date(seconds), "") != sa.func.substr(text, 1, 10),
-        sa.func.coalesce(sa.func.time(seconds), "") != sa.func.substr(text, 12, 8),
-        sa.and_(fraction != "", sa.not_(fraction.op("GLOB", is_comparison=True)(".[0-9]*"))),
-        sa.func.substr(fraction, 2).op("GLOB", is_comparison=True)("*[^0-9]*"),
-    )
-
-
-def _is_no_mysql_time(time: Column[Any]) -> ColumnElement[bool]:
-    # Old versions accept dates of zeros, and days that a month does not have.
-    return sa.func.to_days(time).is_(None) & time.is_not(None)
-
-
-def _is_no_postgresql_time(time: Column[Any]) -> ColumnElement[bool]:
-    return sa.not_(sa.func.isfinite(time))
-
-
-_TIME_FAULTS: dict[str, Callable[[Column[Any]], ColumnElement[bool]]] = {
-    "sqlite": _is_no_sqlite_time,
-    "mysql": _is_no_mysql_time,
-    "mariadb": _is_no_mysql_time,
-    "postgresql": _is_no_postgresql_time,
-}
-
-
-def _is_not_canonical(uuid: ColumnElement[str], dialect: str) -> ColumnElement[bool]:
+def _is_not_canonical(uuid: ColumnElement[str], dialect: Dialect) -> ColumnElement[bool]:
     is_other = sa.or_(
         _differs(uuid, sa.func.lower(uuid), dialect),
         uuid.not_like("________-____-____-____-____________"),
@@ -178,18 +126,10 @@ def _is_not_canonical(uuid: ColumnElement[str], dialect: str) -> ColumnElement[b
 
 
 def _differs(
-    text: ColumnElement[str], other: ColumnElement[str], dialect: str
+    text: ColumnElement[str], other: ColumnElement[str], dialect: Dialect
 ) -> ColumnElement[bool]:
     """Whether two texts differ, also by case alone."""
-    return _exact(text, dialect) != _exact(other, dialect)
-
-
-def _exact(text: ColumnElement[str], dialect: str) -> ColumnElement[Any]:
-    """A text of which each character counts."""
-    if dialect in ("mysql", "mariadb"):
-        # The default collations ignore case, and others ignore control characters.
-        return sa.cast(text, sa.LargeBinary)
-    return text
+    return dialect.exact(text) != dialect.exact(other)
 
 
 def _negative_capacity() -> ColumnElement[bool]:

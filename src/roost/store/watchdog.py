@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -163,15 +163,16 @@ def wait_for_ever(connection: Connection) -> None:
         watch.seconds = math.inf
 
 
-def make_watchable(engine: Engine) -> None:
-    """Record the sockets of an engine's connections, and when they begin to wait."""
+def make_watchable(engine: Engine, socket_of: Callable[[Any], Any]) -> None:
+    """Record the sockets of an engine's connections, and when they begin to wait.
+
+    `socket_of` gives the object that knows the descriptor of a driver's connection.
+    """
 
     # Before other listeners, because these wait for the server as well.
     @event.listens_for(engine, "connect", insert=True)
     def note(dbapi_connection: Any, record: Any) -> None:
-        # PyMySQL has no method for its descriptor.
-        source = getattr(dbapi_connection, "_sock", dbapi_connection)
-        descriptor = source.fileno()
+        descriptor = socket_of(dbapi_connection).fileno()
         found = descriptor, os.fstat(descriptor).st_ino
         record.info[_SOCKET] = found
         if _OPENING.seconds is not None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.store.journal import gaps as gaps_module
-from roost.store.journal.gaps import (
+from roost.store.databases.mysql import journal as gaps_module
+from roost.store.databases.mysql.journal import (
     RUN_LENGTH,
     Gap,
     Gaps,

@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.store import engines
 from roost.store.database import Database
-from roost.store.journal import mysql
-from roost.store.journal.mysql import SECONDS_MIN, SECONDS_MIN_IN_CLUSTER, MysqlPosition
+from roost.store.databases.mysql import journal as mysql
+from roost.store.databases.mysql.journal import SECONDS_MIN, SECONDS_MIN_IN_CLUSTER, MysqlPosition
+from roost.store.dialect import Dialect
 from roost.store.journal.position import JournalLost
 from roost.store.tables import roost_changes, utc_now
 from support.store.journal import (
@@ -139,7 +139,7 @@ class TestForgetting:
             assert gap_reader.read() == [4]
             gap_reader.clock.now += SECONDS_MIN
             # A wait for the open transaction would end with an error.
-            monkeypatch.setattr(engines, "_LOCK_SECONDS_MAX", 3600)
+            monkeypatch.setattr(Dialect, "lock_seconds_max", 3600)
             gap_reader.database = Database(database.options)
             gap_reader.forget()
             gap_reader.database.close()

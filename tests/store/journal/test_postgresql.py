@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from roost.store.database import Database
+from roost.store.databases.postgresql.journal import PostgresqlPosition
 from roost.store.journal.position import JournalLost
-from roost.store.journal.postgresql import PostgresqlPosition
 from roost.store.journal.rows import fetch_rows
 from support.store.journal import (
     Reader,

@@ -13,9 +13,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.store import engines
 from roost.store.database import Database
-from roost.store.journal import mysql
+from roost.store.databases.mysql import journal as mysql
+from roost.store.dialect import Dialect
 from roost.store.journal.position import JournalLost, Position
 from roost.store.journal.pruning import prune_changes
 from roost.store.tables import roost_changes, roost_meta, utc_now
@@ -121,7 +121,7 @@ def test_rows_above_an_open_transaction_stay(
         insert_change(late, created_at=OLD)
         rows += fill(database, OLD, OLD)
         # A wait for the open transaction would end with an error.
-        monkeypatch.setattr(engines, "_LOCK_SECONDS_MAX", 3600)
+        monkeypatch.setattr(Dialect, "lock_seconds_max", 3600)
         patient = Database(database.options)
         assert patient.write(prune_changes, NOW, 100) == 0
         patient.close()

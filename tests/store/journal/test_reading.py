@@ -13,12 +13,17 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, event
 
 from roost.store.database import Database
+from roost.store.databases.mysql import journal as mysql
+from roost.store.databases.mysql.journal import MysqlPosition
+from roost.store.databases.postgresql.journal import PostgresqlPosition
 from roost.store.errors import DatabaseUnusable
-from roost.store.journal import mysql
-from roost.store.journal.mysql import MysqlPosition
-from roost.store.journal.position import LOOK_ROWS_MAX, JournalEntry, JournalLost, Position
-from roost.store.journal.postgresql import PostgresqlPosition
-from roost.store.journal.reading import start_position
+from roost.store.journal.position import (
+    LOOK_ROWS_MAX,
+    JournalEntry,
+    JournalLost,
+    Position,
+    start_position,
+)
 from roost.store.journal.writing import ChangeKind, record_vocabulary_change
 from roost.store.sessions import fetch_directly
 from roost.store.tables import roost_changes, roost_meta

@@ -29,6 +29,9 @@ from support.waiting import SECONDS_MAX
 MODULES = (
     "roost.cli.main",
     "roost.cli.serve",
+    "roost.store.databases.mysql",
+    "roost.store.databases.postgresql",
+    "roost.store.databases.sqlite",
     "roost.store.migrations.runner",
     "psycopg",
     "pymysql",

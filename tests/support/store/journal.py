@@ -18,11 +18,9 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.database import Database
-from roost.store.errors import is_transient
-from roost.store.journal.mysql import MysqlPosition
-from roost.store.journal.position import JournalEntry, Position
+from roost.store.databases.mysql.journal import MysqlPosition
+from roost.store.journal.position import JournalEntry, Position, start_position
 from roost.store.journal.pruning import prune_changes
-from roost.store.journal.reading import start_position
 from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.tables import projects, roost_changes, roost_meta, utc_now
 from support.waiting import wait_until
@@ -249,7 +247,7 @@ class Writers:
                     time.sleep(chance.uniform(0, 0.03))
         except DBAPIError as error:
             # MariaDB rolls back one of two writers that lock each other out.
-            if not is_transient(error):
+            if not self.database.dialect.is_transient(error):
                 raise
             succeeds = False
         if succeeds:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from roost.store.write_gate import WriteGate
+from roost.store.databases.sqlite.write_gate import WriteGate
 
 
 def main() -> None:

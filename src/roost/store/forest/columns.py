@@ -21,6 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.expression import ClauseElement
 
 from roost.search.columns import IntColumn
+from roost.store.dialect import dialect_of
 from roost.store.errors import DatabaseUnusable
 from roost.store.forest.queries import ForestQuery, joined
 from roost.store.statements import Statement
@@ -30,15 +31,13 @@ _CHUNK_LENGTH = 250
 # How many providers share a pack. A pack must be shorter than `max_allowed_packet`, whose default
 # is 16 MiB: that leaves 64 KiB for each provider.
 _PACK_LENGTH = 256
-# MySQL cuts off a joined text after 1,024 characters by default.
-_JOINED_LENGTH_MAX = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
     """A query whose columns are integers, the first a provider's id, and one last column.
 
-    `query` gets the bind parameters of the reader's lists, by name. SQLite gives the last column as
+    `query` gets the bind parameters of the reader's lists, by name. A file gives the last column as
     it is stored, and a server as text: `convert` turns both into the same value.
     """
 
@@ -55,9 +54,9 @@ class Columns:
 
 
 class ColumnReader:
-    """Reads several sources: from SQLite by a statement for each, from a server by one for all.
+    """Reads several sources: from a file by a statement for each, from a server by one for all.
 
-    A row costs about a microsecond with SQLite, and up to ten with a server. So a server joins the
+    A row costs about a microsecond with a file, and up to ten with a server. So a server joins the
     rows of many providers into one text, a pack.
     """
 
@@ -71,11 +70,12 @@ class ColumnReader:
     def read(self, connection: Connection, values: Mapping[str, Any]) -> list[Columns]:
         """The columns of each source, their rows in any order; no list may be empty."""
         gathered = self._gathered()
-        if connection.dialect.name == "sqlite":
+        dialect = dialect_of(connection)
+        if not dialect.packs_rows:
             for into, statement in zip(gathered, self._rows, strict=True):
                 _gather_rows(into, statement.run(connection, values))
         else:
-            _allow_long_texts(connection)
+            dialect.allow_long_texts(connection)
             _gather_packs(gathered, self._packs.run(connection, values))
         return [into.columns() for into in gathered]
 
@@ -154,11 +154,3 @@ def _packed(source_index: int, query: ForestQuery) -> ForestQuery:
     pack = integers[0] // literal_column(str(_PACK_LENGTH), Integer)
     packs: ForestQuery = select(*columns).group_by(pack)
     return packs
-
-
-def _allow_long_texts(connection: Connection) -> None:
-    """Let MySQL join texts of any length; once for each connection to the server."""
-    if connection.dialect.name == "postgresql" or "joins_long_texts" in connection.info:
-        return
-    connection.exec_driver_sql(f"SET SESSION group_concat_max_len = {_JOINED_LENGTH_MAX}")
-    connection.info["joins_long_texts"] = True

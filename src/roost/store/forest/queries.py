@@ -14,7 +14,6 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     Select,
-    String,
     bindparam,
     cast,
     func,
@@ -24,6 +23,7 @@ from sqlalchemy import (
 
 from roost.search.columns import IntColumn
 from roost.search.rows import NO_PARENT
+from roost.store.dialect import JOINABLE
 from roost.store.tables import (
     allocations,
     inventories,
@@ -34,9 +34,6 @@ from roost.store.tables import (
 )
 
 ForestQuery: TypeAlias = Select[Any]
-
-# SQLite joins integers without a cast, which is a little faster.
-_JOINABLE = String().with_variant(Integer(), "sqlite")
 
 
 class IdRange(NamedTuple):
@@ -106,7 +103,7 @@ def select_allocations() -> ForestQuery:
 def select_traits(provider_ids: Any = None) -> ForestQuery:
     """Provider's id, and the ids of its traits, separated by commas."""
     columns = resource_provider_traits.c
-    query = _members(columns.resource_provider_id, cast(columns.trait_id, _JOINABLE))
+    query = _members(columns.resource_provider_id, cast(columns.trait_id, JOINABLE))
     return _only(provider_ids, columns.resource_provider_id, query)
 
 

@@ -1,4 +1,4 @@
-"""What the readers of SQLite and of MySQL have in common: they read on by the ids of rows."""
+"""What the readers of several databases have in common: they read on by the ids of rows."""
 
 from __future__ import annotations
 

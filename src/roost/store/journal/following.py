@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import ProgrammingError
 
 from roost.store.database import Database
-from roost.store.journal.server_life import server_life
-from roost.store.sessions import Session
-from roost.store.snapshots import in_one_moment
+from roost.store.dialect import dialect_of
+from roost.store.sessions import Session, in_one_moment
 from roost.store.watchdog import Watch
 
 P = ParamSpec("P")
@@ -45,7 +45,7 @@ class Following:
         self._doorway = database.followers
         self._availability = database.availability
         # A file does not lose what was read from it.
-        self._is_file = self._engine.dialect.name == "sqlite"
+        self._is_file = database.dialect.is_file
         # The life of the server in which the reader began; `None` if it is not known.
         self._life: str | None = None
         # A key in `info` of the connections that belong to that life.
@@ -128,3 +128,18 @@ class Following:
             _inherited.extend([self._engine.pool, *self._doorway.forget_kept()])
             self._engine.dispose(close=False)
             self._process_id = os.getpid()
+
+
+def server_life(connection: Connection) -> str | None:
+    """What tells this life of the server from all others; `None` if the server does not say.
+
+    A life is the time from the start of a server, or from its recovery after a crash, to the next.
+    Within one life, a server loses nothing that it has shown. So a reader that lost its connection
+    may go on over another one to the same life.
+    """
+    try:
+        life = connection.exec_driver_sql(dialect_of(connection).server_life).scalar()
+    except ProgrammingError:
+        # An operator has taken the right to see it away.
+        return None
+    return None if life is None else str(life)

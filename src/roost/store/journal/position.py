@@ -9,6 +9,7 @@ from typing import Self, TypeAlias
 
 from sqlalchemy import Connection
 
+from roost.store.dialect import dialect_of
 from roost.store.errors import DatabaseUnusable
 from roost.store.journal.writing import ChangeKind
 
@@ -66,9 +67,18 @@ class Position(ABC):
 
         A reader calls it after its start and then every few seconds, because missing ids make
         reading slower. The connection must have no transaction: rows may be locked for a moment.
-        Only MySQL and MariaDB have missing ids; without any, no statement is sent.
+        Without missing ids, no statement is sent.
         """
         return self
+
+
+def start_position(connection: Connection) -> Position:
+    """The position of a reader that is about to read all tables.
+
+    The reader calls it first in the transaction whose snapshot it reads the tables from. Changes
+    that the snapshot contains are not reported later. All other changes are.
+    """
+    return dialect_of(connection).position.start(connection)
 
 
 def too_many(rows_max: int) -> JournalLost:

@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.database import Database
+from roost.store.dialect import dialect_of
 from roost.store.identity import ensure_identity
 from roost.store.migrations.compatibility import record_compatibility
 from roost.store.migrations.histories import HISTORIES, History
-from roost.store.migrations.lock import lock_transaction, named_lock
 from roost.store.migrations.placement import drop_indexes_a082b8bb98d0
 from roost.store.migrations.steps import Steps
 from roost.store.sessions import Session
@@ -24,19 +24,18 @@ from roost.store.watchdog import wait_for_ever
 
 LOG = logging.getLogger(__name__)
 
-_MYSQL = ("mysql", "mariadb")
 _CLUSTER_ATTEMPTS = 20
 
 
 def upgrade_database(database: Database) -> None:
     """Bring both histories to their heads, one process at a time.
 
-    On SQLite and PostgreSQL it is one transaction: all of it happens, or nothing.
+    Where a database can undo changes of tables, all of it happens or nothing.
     """
-    if database.engine.dialect.name in _MYSQL:
-        _upgrade_mysql(database)
-    else:
+    if database.dialect.undoes_table_changes:
         database.write(_upgrade_in_transaction)
+    else:
+        _upgrade_by_steps(database)
 
 
 def upgrade_history(connection: Connection, history: History, target: str | None = None) -> None:
@@ -49,7 +48,7 @@ def upgrade_history(connection: Connection, history: History, target: str | None
     for module in history.missing(revision):
         module.upgrade(_steps(connection))
         history.record(connection, module.revision)
-        if connection.dialect.name in _MYSQL:
+        if not dialect_of(connection).undoes_table_changes:
             # The server has already committed the changes to tables.
             connection.commit()
         LOG.info("Schema %s is at revision %s", history.name, module.revision)
@@ -59,16 +58,15 @@ def upgrade_history(connection: Connection, history: History, target: str | None
 
 def _upgrade_in_transaction(connection: Connection) -> None:
     wait_for_ever(connection)
-    if connection.dialect.name == "postgresql":
-        lock_transaction(connection)
-    for history in HISTORIES:
-        upgrade_history(connection, history)
-    record_compatibility(connection)
-    ensure_identity(connection)
+    with dialect_of(connection).migration_lock(connection):
+        for history in HISTORIES:
+            upgrade_history(connection, history)
+        record_compatibility(connection)
+        ensure_identity(connection)
 
 
-def _upgrade_mysql(database: Database) -> None:
-    """Upgrade a MySQL database, which commits each change of a table at once.
+def _upgrade_by_steps(database: Database) -> None:
+    """Upgrade a database that commits each change of a table at once.
 
     A cluster has no lock, so other processes may run the same steps at the same time and make some
     steps fail. Every step looks first: the next attempt finds what is done and does the rest.
@@ -76,7 +74,7 @@ def _upgrade_mysql(database: Database) -> None:
     for attempt in range(_CLUSTER_ATTEMPTS):
         with (
             Session(database.writers, math.inf) as connection,
-            named_lock(connection) as locked,
+            database.dialect.migration_lock(connection) as locked,
         ):
             try:
                 for history in HISTORIES:

@@ -6,7 +6,7 @@ of it behind, and the next process begins the same revision again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -33,13 +33,9 @@ class Steps:
         self.operations = operations
         self.connection = operations.get_bind()
 
-    def create_table(
-        self, name: str, *parts: sa.schema.SchemaItem, sqlite_autoincrement: bool = False
-    ) -> None:
+    def create_table(self, name: str, *parts: sa.schema.SchemaItem, **options: Any) -> None:
         """Create a table unless it exists. `DatabaseUnusable` if it lacks one of the columns."""
-        self.operations.create_table(
-            name, *parts, if_not_exists=True, sqlite_autoincrement=sqlite_autoincrement
-        )
+        self.operations.create_table(name, *parts, if_not_exists=True, **options)
         wanted = {part.name for part in parts if isinstance(part, sa.Column)}
         missing = wanted - self.column_names(name)
         if missing:

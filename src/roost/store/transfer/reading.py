@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from roost.store.dialect import dialect_of
 from roost.store.transfer.layout import LAYOUT, TransferTable
 
 PAGE_ROWS = 5000
@@ -67,5 +68,4 @@ def _pages_by_provider(connection: Connection, part: TransferTable, page_rows: i
 
 def keep_snapshot(connection: Connection) -> None:
     """Let the transaction wait for a slow receiver of the rows."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+    dialect_of(connection).keep_snapshot(connection)

@@ -6,6 +6,7 @@ import uuid
 
 import sqlalchemy as sa
 
+from roost.store.dialect import EVER_HIGHER_IDS, WIDE_KEY, dialect_of
 from roost.store.migrations.steps import Steps
 
 revision = "roost_0001"
@@ -14,26 +15,19 @@ revision = "roost_0001"
 def upgrade(steps: Steps) -> None:
     """Create `roost_changes` and `roost_meta`, and write the epoch."""
     connection = steps.connection
-    is_postgresql = connection.dialect.name == "postgresql"
     steps.create_table(
         "roost_changes",
-        # SQLite generates ids only for a key of the type INTEGER.
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer, "sqlite"),
-            primary_key=True,
-            nullable=False,
-        ),
+        sa.Column("id", WIDE_KEY, primary_key=True, nullable=False),
         sa.Column(
             "transaction_id",
             sa.BigInteger,
-            server_default=sa.text("txid_current()") if is_postgresql else None,
+            server_default=dialect_of(connection).transaction_id_default,
         ),
         sa.Column("created_at", sa.DateTime, nullable=False),
         sa.Column("kind", sa.String(16), nullable=False),
         sa.Column("provider_id", sa.Integer),
         sa.Column("provider_uuid", sa.String(36)),
-        sqlite_autoincrement=True,
+        **EVER_HIGHER_IDS,
     )
     steps.create_index("roost_changes_transaction_id_idx", "roost_changes", "transaction_id")
     steps.create_table(

@@ -1,39 +1,115 @@
-"""Installs and removes the triggers, and tells what is installed."""
+"""Triggers that let the writes of other programs reach the journal of Roost.
+
+They watch the tables of a forest, and the columns that a forest has. Each database has its own SQL.
+A trigger writes rows without usages, so a reader reads the provider again. Connections of Roost
+write their own rows to the journal. Triggers leave these connections out where the database can
+tell connections apart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from enum import StrEnum
+from itertools import product
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.commits import Commit
 from roost.store.database import Database
+from roost.store.dialect import dialect_of
 from roost.store.driver_errors import reason, shown_url
 from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.journal.epochs import has_triggers, read_epoch, renew_epoch
-from roost.store.tables import roost_changes, roost_meta
+from roost.store.journal.writing import ChangeKind
+from roost.store.tables import (
+    allocations,
+    inventories,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    roost_changes,
+    roost_meta,
+    traits,
+)
 from roost.store.transfer.progress_mark import read_mark
-from roost.store.triggers import mysql, postgresql, sqlite
-from roost.store.triggers.watching import trigger_names
 
 INSTALL_COMMAND = "roost db triggers install"
 REMOVE_COMMAND = "roost db triggers remove"
 BROKEN = f"The triggers have lost their table {roost_changes.name}, so every write fails"
+PREFIX = "roost_journal_"
+# The version is a part of every name. A change of the SQL needs another version.
+_VERSION = "v2"
 
-_MYSQL = ("mysql", "mariadb")
-_MODULES: dict[str, ModuleType] = {
-    "sqlite": sqlite,
-    "postgresql": postgresql,
-    "mysql": mysql,
-    "mariadb": mysql,
-}
-# How long MySQL waits for a table that another transaction uses.
-_TABLE_WAIT_SECONDS = 20
+
+class TableEvent(StrEnum):
+    """What happens to a row."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTable:
+    """A table whose changes the journal must have."""
+
+    table: Table
+    kind: ChangeKind
+    # The column with the id of the provider; `None` for the names of traits and classes.
+    provider: str | None
+    # An update matters if it changes one of these.
+    columns: tuple[str, ...]
+
+    def trigger_name(self, event: TableEvent) -> str:
+        """The name of the trigger for an event."""
+        return f"{PREFIX}{_VERSION}_{self.table.name}_{event}"
+
+    @property
+    def function_name(self) -> str:
+        """The name of the function of the triggers, where triggers need one."""
+        return f"{PREFIX}{_VERSION}_{self.table.name}"
+
+
+_STAMPS = ("created_at", "updated_at")
+
+
+def _watch(table: Table, kind: ChangeKind, provider: str | None) -> WatchedTable:
+    columns = (column.name for column in table.columns if column.name not in _STAMPS)
+    return WatchedTable(table, kind, provider, tuple(columns))
+
+
+_PROVIDER_ID = "resource_provider_id"
+
+WATCHED = (
+    # A forest has neither names nor generations, and every claim changes a generation.
+    WatchedTable(
+        resource_providers,
+        ChangeKind.PROVIDER,
+        "id",
+        ("id", "uuid", "root_provider_id", "parent_provider_id"),
+    ),
+    _watch(inventories, ChangeKind.INVENTORIES, _PROVIDER_ID),
+    _watch(allocations, ChangeKind.USAGE, _PROVIDER_ID),
+    _watch(resource_provider_traits, ChangeKind.TRAITS, _PROVIDER_ID),
+    _watch(resource_provider_aggregates, ChangeKind.AGGREGATES, _PROVIDER_ID),
+    _watch(traits, ChangeKind.TRAIT_NAMES, None),
+    _watch(resource_classes, ChangeKind.RESOURCE_CLASSES, None),
+)
+
+
+# Each needs a trigger.
+WATCHED_EVENTS = tuple(product(WATCHED, TableEvent))
+
+
+def trigger_names() -> Iterator[tuple[str, str]]:
+    """The table and the name of every trigger."""
+    for watched, event in WATCHED_EVENTS:
+        yield watched.table.name, watched.trigger_name(event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +151,7 @@ class TriggerStatus:
 
 def trigger_status(connection: Connection) -> TriggerStatus:
     """Which triggers a database has. It may be a database without the tables of Roost."""
-    rows = connection.execute(sa.text(_module(connection).INSTALLED)).all()
+    rows = connection.execute(sa.text(dialect_of(connection).installed_triggers)).all()
     inspector = sa.inspect(connection)
     known = inspector.has_table(roost_meta.name)
     return TriggerStatus(
@@ -89,22 +165,13 @@ def trigger_status(connection: Connection) -> TriggerStatus:
 def installing(connection: Connection) -> list[str]:
     """The statements that install the triggers, in their order."""
     # Triggers of this version go first as well: SQL of the same name may be an earlier draft.
-    statements = removing(connection)
-    if connection.dialect.name == "postgresql":
-        schema = str(connection.scalar(sa.text(postgresql.SCHEMA)))
-        return [*statements, *postgresql.creations(schema)]
-    return [*statements, *_module(connection).creations()]
+    return [*removing(connection), *dialect_of(connection).trigger_creations(connection)]
 
 
 def removing(connection: Connection) -> list[str]:
     """The statements that remove all triggers, in their order."""
-    module = _module(connection)
     found = sorted(trigger_status(connection).found)
-    statements = [module.removal(table, name) for table, name in found]
-    if connection.dialect.name == "postgresql":
-        functions = connection.scalars(sa.text(postgresql.FUNCTIONS))
-        statements += [postgresql.function_removal(signature) for signature in functions]
-    return statements
+    return list(dialect_of(connection).trigger_removals(connection, found))
 
 
 def install_triggers(database: Database) -> None:
@@ -147,12 +214,11 @@ def _require_journal(connection: Connection) -> None:
 
 @contextmanager
 def _changing(database: Database) -> Iterator[Connection]:
-    """A transaction; on MySQL, each change of a trigger is a transaction of its own."""
-    commit = Commit()
+    """A transaction; where it cannot undo changes of tables, each trigger has one of its own."""
+    commit = Commit(database.dialect)
     try:
         with database.writer_turn(), database.engine.begin() as connection:
-            if connection.dialect.name in _MYSQL:
-                connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {_TABLE_WAIT_SECONDS}")
+            database.dialect.limit_table_wait(connection)
             yield connection
             commit.is_sent = True
     except DBAPIError as error:
@@ -164,7 +230,3 @@ def _changing(database: Database) -> Iterator[Connection]:
             f"{reason(error, database.url)}. The user needs the right to change triggers, and no "
             "transaction may hold the tables for long. Then run the same command again."
         ) from error
-
-
-def _module(connection: Connection) -> ModuleType:
-    return _MODULES[connection.dialect.name]

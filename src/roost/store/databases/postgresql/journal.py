@@ -25,7 +25,6 @@ from typing import Any, Self
 from sqlalchemy import BigInteger, ColumnElement, Connection, func
 
 from roost.store.journal.epochs import has_triggers
-from roost.store.journal.old_rows import OldRows
 from roost.store.journal.position import (
     JournalLost,
     Position,
@@ -33,6 +32,7 @@ from roost.store.journal.position import (
     no_epoch,
     too_many,
 )
+from roost.store.journal.pruning import OldRows
 from roost.store.journal.rows import (
     RECENT_MAX,
     SEPARATOR,

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from roost.store.databases.sqlite.file import FileIdentity, identity
 from roost.store.errors import Busy, DatabaseUnusable
-from roost.store.sqlite_file import FileIdentity, identity
 
 _LOG = logging.getLogger(__name__)
 
