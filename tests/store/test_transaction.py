@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection, bindparam, event
+from sqlalchemy.exc import OperationalError
 
+from roost.store import transaction as transaction_module
+from roost.store.commits import Commit
 from roost.store.database import Database
+from roost.store.errors import OutcomeUnknown
 from roost.store.statements import BoundStatement, InsertRows, Statement
 from roost.store.tables import projects
 from roost.store.transaction import Finished, Transaction
@@ -153,3 +158,48 @@ def test_all_statements_of_a_write_share_a_round_trip_with_commit(
     ]
     assert [batch.count("INSERT") for batch in batches] == [3]
     assert not sent
+
+
+def test_writes_that_join_see_what_the_first_one_wrote(database: Database) -> None:
+    seen: list[str] = []
+
+    def join(connection: Connection) -> None:
+        seen.extend(connection.scalars(sa.select(projects.c.external_id)))
+
+    def work(transaction: Transaction) -> Finished[None]:
+        insert(transaction, "of the first")
+        return transaction.finish()
+
+    with database.engine.connect() as connection, connection.begin():
+        Transaction(connection, Commit(), join).run(work)
+    assert "of the first" in seen
+    assert "of the first" in stored(database)
+
+
+def test_an_error_of_rollback_does_not_answer_for_the_commit(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(_raw: object, _statements: object, commit: Commit | None) -> NoReturn:
+        assert commit is not None
+        commit.is_sent = True
+        raise OSError("the answer to COMMIT was lost")
+
+    def refuse(_connection: Connection) -> NoReturn:
+        orig = sqlite3.OperationalError("full")
+        orig.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise OperationalError(None, None, orig)
+
+    def work(transaction: Transaction) -> Finished[None]:
+        insert(transaction, "perhaps")
+        return transaction.finish()
+
+    monkeypatch.setattr(transaction_module, "_runner", lambda _driver: lose)
+    # A write that leads others sends its statements before COMMIT.
+    monkeypatch.setattr(database, "_write", database._write_once)
+    event.listen(database.engine, "rollback", refuse)
+    try:
+        with pytest.raises(OutcomeUnknown):
+            database.transact(work)
+    finally:
+        event.remove(database.engine, "rollback", refuse)
+        database.release()
