@@ -105,7 +105,7 @@ def database(kind: str, _makers: dict[str, Databases], _prepared: dict[str, Data
         options = DatabaseOptions(url=_makers[kind].create().url, sqlite_synchronous=False)
         _prepared[kind] = Database(options)
         prepare_schema(_prepared[kind], upgrade=True)
-        _prepared[kind].write(sync_standard_names)
+        _prepared[kind].transact(sync_standard_names)
     _prepared[kind].write(clean_tables)
     return _prepared[kind]
 

@@ -60,7 +60,7 @@ def _prepare(settings: Settings, database: Database) -> None:
         max_retries=settings.connect_attempts,
         retry_interval=settings.connect_interval_seconds,
     )
-    database.write(sync_standard_names)
+    database.transact(sync_standard_names)
     # The schema of an older version is current, and its database has no identity yet.
     if database.read(read_identity) is None:
         database.write(ensure_identity)

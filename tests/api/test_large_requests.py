@@ -17,6 +17,7 @@ from roost.model.limits import Limits
 from roost.store import tables
 from roost.store.database import Database
 from roost.store.providers import lock_providers
+from roost.store.transaction import Transaction
 from support.api_client import Answer, ApiClient, limited_client
 from support.store.bulk_rows import numbered_uuid, write_providers, write_rows
 
@@ -290,7 +291,7 @@ def test_a_claim_from_many_providers_locks_no_other_provider(
     claimed = [numbered_uuid(number) for number in range(ROWS - 60)]
     held = {numbered_uuid(ROWS - 30): {"resources": {"VCPU": 1}}}
     with database.engine.begin() as connection:
-        assert len(lock_providers(connection, claimed)) == ROWS - 60
+        assert len(lock_providers(Transaction(connection), claimed)) == ROWS - 60
         # The claim has a connection of its own, and does not wait for these locks.
         assert world.put(f"/allocations/{uuid4()}", record(held)).status == 204
 

@@ -23,7 +23,7 @@ def _tables_database(_makers: dict[str, Databases]) -> Iterator[Database]:
     options = DatabaseOptions(url=_makers["sqlite"].create().url, sqlite_synchronous=False)
     database = Database(options)
     prepare_schema(database, upgrade=True)
-    database.write(sync_standard_names)
+    database.transact(sync_standard_names)
     yield database
     database.close()
 

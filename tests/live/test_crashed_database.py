@@ -12,13 +12,13 @@ from sqlalchemy import Connection
 
 from roost.model.consumers import Claim
 from roost.service.claims import claim_for_one
-from roost.store.batches import execute_batch
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import ConnectionLost
 from roost.store.journal.following import Following, ServerReplaced
 from roost.store.journal.position import JournalLost
 from roost.store.schema import prepare_schema
 from roost.store.sessions import Session
+from roost.store.transaction import Transaction
 from roost.store.vocabulary import sync_standard_names
 from support.api_client import ApiClient, in_process_client
 from support.servers.killable_databases import (
@@ -42,7 +42,7 @@ def prepared(url: str) -> Iterator[Database]:
     database = Database(DatabaseOptions(url=url))
     try:
         prepare_schema(database, upgrade=True)
-        database.write(sync_standard_names)
+        database.transact(sync_standard_names)
         yield database
     finally:
         database.close()
@@ -213,7 +213,7 @@ class TestMariaDBKilled:
             with writing(database) as late:
                 # In the journal, the row of this claim is below the row of the new host.
                 claim = Claim(str(uuid4()), {host: {"VCPU": 1}}, "late", "late", None)
-                execute_batch(late, claim_for_one(late, claim).statements)
+                Transaction(late).run(lambda part: claim_for_one(part, claim))
                 make_host(api)
                 mariadb.flush()
                 assert used_by_candidates(api, host) == 0

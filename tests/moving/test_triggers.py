@@ -22,8 +22,9 @@ from roost.store.checks import check_database
 from roost.store.database import Database, DatabaseOptions
 from roost.store.errors import DatabaseUnusable
 from roost.store.findings import Level
-from roost.store.journal.writing import recording_usages
+from roost.store.journal.writing import record_usages
 from roost.store.schema import sync_schema
+from roost.store.transaction import Finished, Transaction
 from roost.store.triggers import install_triggers, remove_triggers, trigger_status
 from support.api_client import ApiClient
 from support.moving.shared_database import MakeApi, SharedDatabase
@@ -227,17 +228,17 @@ def test_readers_believe_no_sums_while_other_programs_write(
     put_provider(api, uuid)
     assert len(placed(api)) == 1
 
-    def record_wrong_sums(connection: Connection) -> None:
+    def record_wrong_sums(transaction: Transaction) -> Finished[None]:
         query = sa.select(tables.resource_providers.c.id)
-        provider_id = connection.scalars(query).one()
-        for text, parameters in recording_usages(connection, [(provider_id, uuid, {0: 8})]):
-            connection.exec_driver_sql(text, parameters)
+        provider_id = transaction.connection.scalars(query).one()
+        record_usages(transaction, [(provider_id, uuid, {0: 8})])
+        return transaction.finish()
 
-    database.write(record_wrong_sums)
+    database.transact(record_wrong_sums)
     assert len(placed(api)) == 1
     remove_triggers(database)
     assert len(placed(api)) == 1
-    database.write(record_wrong_sums)
+    database.transact(record_wrong_sums)
     # Without triggers, only Roost writes, and its sums are right.
     assert placed(api) == []
 

@@ -27,6 +27,7 @@ from roost.store.errors import DatabaseAway
 from roost.store.journal.pruning import prune_changes
 from roost.store.sessions import fetch_directly
 from roost.store.tables import utc_now
+from roost.store.transaction import Finished, Transaction
 from support.api_client import ApiClient
 from support.store.journal import record, settle
 from support.waiting import SECONDS_MAX, wait_until_blocked
@@ -34,11 +35,12 @@ from support.waiting import SECONDS_MAX, wait_until_blocked
 only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
-def add_host(connection: Connection, total: int = 8, parent: str | None = None) -> str:
+def add_host(transaction: Transaction, total: int = 8, parent: str | None = None) -> Finished[str]:
     uuid = str(uuid4())
-    create_provider(connection, uuid, uuid, parent)
-    replace_inventories(connection, uuid, 0, [Inventory("VCPU", total)], may_reserve_all=True)
-    return uuid
+    transaction.include(create_provider, uuid, uuid, parent)
+    inventories = [Inventory("VCPU", total)]
+    transaction.include(replace_inventories, uuid, 0, inventories, may_reserve_all=True)
+    return transaction.finish(uuid)
 
 
 def capacities(forest: Forest) -> dict[str, int]:
@@ -144,24 +146,24 @@ def ask_during_a_look(ask: Callable[[], object], times: int, looks: Looks) -> No
 def test_a_request_sees_every_write_before_it(database: Database) -> None:
     replica = Replica(database)
     assert capacities(replica.current()) == {}
-    host = database.write(add_host)
+    host = database.transact(add_host)
     assert capacities(replica.current()) == {host: 8}
-    child = database.write(add_host, 4, host)
+    child = database.transact(add_host, 4, host)
     assert capacities(replica.current()) == {host: 8, child: 4}
     assert trees(replica.current()) == {host: host, child: host}
-    other = database.write(add_host, 2)
-    database.write(update_provider, child, name="moved", parent_uuid=other, may_reparent=True)
+    other = database.transact(add_host, 2)
+    database.transact(update_provider, child, name="moved", parent_uuid=other, may_reparent=True)
     assert trees(replica.current()) == {host: host, other: other, child: other}
-    database.write(delete_provider, child)
+    database.transact(delete_provider, child)
     assert trees(replica.current()) == {host: host, other: other}
 
 
 def test_a_forest_never_changes(database: Database) -> None:
     replica = Replica(database)
-    host = database.write(add_host)
+    host = database.transact(add_host)
     before = replica.current()
-    database.write(add_host)
-    database.write(replace_inventories, host, 1, [Inventory("VCPU", 99)], may_reserve_all=True)
+    database.transact(add_host)
+    database.transact(replace_inventories, host, 1, [Inventory("VCPU", 99)], may_reserve_all=True)
     assert capacities(replica.current())[host] == 99
     assert capacities(before) == {host: 8}
 
@@ -169,7 +171,7 @@ def test_a_forest_never_changes(database: Database) -> None:
 def test_a_claim_makes_the_replica_read_nothing_but_the_journal(
     api: ApiClient, database: Database
 ) -> None:
-    host = database.write(add_host)
+    host = database.transact(add_host)
     replica = Replica(database)
     replica.current()
     claim = {
@@ -190,7 +192,7 @@ def test_a_claim_makes_the_replica_read_nothing_but_the_journal(
 
 @only_sqlite
 def test_a_request_without_changes_looks_into_the_journal_once(database: Database) -> None:
-    database.write(add_host)
+    database.transact(add_host)
     replica = Replica(database)
     forest = replica.current()
     assert replica.current() is forest
@@ -203,7 +205,7 @@ def test_a_request_without_changes_looks_into_the_journal_once(database: Databas
 def test_a_new_resource_class_is_in_the_next_forest(database: Database) -> None:
     replica = Replica(database)
     assert "CUSTOM_GOLD" not in replica.current().vocabulary.class_ids
-    database.write(ensure_resource_class, "CUSTOM_GOLD")
+    database.transact(ensure_resource_class, "CUSTOM_GOLD")
     assert "CUSTOM_GOLD" in replica.current().vocabulary.class_ids
 
 
@@ -249,9 +251,9 @@ def test_waiting_threads_fail_with_a_look_if_the_database_is_away(
 
 def test_a_pruned_journal_makes_the_replica_read_all_tables(database: Database) -> None:
     replica = Replica(database)
-    hosts = {database.write(add_host)}
+    hosts = {database.transact(add_host)}
     replica.current()
-    hosts |= {database.write(add_host) for _ in range(3)}
+    hosts |= {database.transact(add_host) for _ in range(3)}
     database.write(_make_old)
     # A transaction in another database of the server delays pruning.
     settle(database)
@@ -262,7 +264,7 @@ def test_a_pruned_journal_makes_the_replica_read_all_tables(database: Database) 
 def test_slow_reads_do_not_delay_the_replica(database: Database) -> None:
     replica = Replica(database)
     replica.current()
-    host = database.write(add_host)
+    host = database.transact(add_host)
     options = database.options
     database.readers.close_kept()
     with ExitStack() as slow:
@@ -279,7 +281,7 @@ def _make_old(connection: Connection) -> None:
 
 def test_another_epoch_makes_the_replica_read_all_tables(database: Database) -> None:
     replica = Replica(database)
-    database.write(add_host)
+    database.transact(add_host)
     replica.current()
 
     def restore(connection: Connection) -> None:
@@ -304,10 +306,10 @@ def test_many_changed_providers_make_the_replica_read_all_tables(
     replica = Replica(database)
     replica.current()
 
-    def add_many(connection: Connection) -> list[str]:
-        return [add_host(connection) for _ in range(20)]
+    def add_many(transaction: Transaction) -> Finished[list[str]]:
+        return transaction.finish([transaction.include(add_host) for _ in range(20)])
 
-    hosts = database.write(add_many)
+    hosts = database.transact(add_many)
     with statements(database) as sent:
         assert set(capacities(replica.current())) == set(hosts)
     # One statement for each table, two for the journal, and those of the transaction.
@@ -318,7 +320,7 @@ def test_many_journal_rows_make_the_replica_read_all_tables(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(replica_module, "CHANGES_MIN", 20)
-    hosts = {database.write(add_host) for _ in range(2)}
+    hosts = {database.transact(add_host) for _ in range(2)}
     replica = Replica(database)
     replica.current()
     with caplog.at_level("INFO"):
@@ -326,7 +328,7 @@ def test_many_journal_rows_make_the_replica_read_all_tables(
         assert set(capacities(replica.current())) == hosts
         assert "Reading all providers again" not in caplog.text
         database.write(record, *range(19))
-        hosts.add(database.write(add_host))
+        hosts.add(database.transact(add_host))
         assert set(capacities(replica.current())) == hosts
     assert "Reading all providers again" in caplog.text
     assert replica.current() is replica.current()

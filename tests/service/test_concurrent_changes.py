@@ -11,12 +11,12 @@ from sqlalchemy import Connection, select
 
 from roost.model.identifiers import new_uuid
 from roost.store.checks import check_database
-from roost.store.claim_rows import ClaimScope, LockedRows, read_inventories
-from roost.store.consumers import Names, WantedNames
+from roost.store.claims import ClaimScope, LockedRows, Names, WantedNames, read_inventories
 from roost.store.database import Database
 from roost.store.errors import Retry
 from roost.store.findings import Level
 from roost.store.tables import resource_classes, resource_providers
+from roost.store.transaction import Transaction
 from support.api_client import ApiClient
 
 CHILDREN = 6
@@ -106,7 +106,7 @@ def test_a_claim_notices_that_its_class_was_deleted_and_made_again(
         names = Names({name: old_ids[name]}, {}, {}, {})
         scope = ClaimScope([], [uuid], WantedNames([name], [], [], []), replaces=False)
         return read_inventories(
-            connection, scope, LockedRows(names, [], [], {uuid: (provider_id, 0)})
+            Transaction(connection), scope, LockedRows(names, [], [], {uuid: (provider_id, 0)})
         )
 
     assert database.read(look, "CUSTOM_NEW")

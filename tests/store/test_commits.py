@@ -28,6 +28,7 @@ from roost.store.errors import (
     OutcomeUnknown,
 )
 from roost.store.shared_commits import SharedCommits
+from roost.store.transaction import Finished, Transaction
 from support.api_client import ApiClient
 from support.waiting import SECONDS_MAX
 
@@ -265,18 +266,24 @@ def test_works_that_share_an_open_commit_are_not_done_again(failure: type[BaseEx
     begun, all_wait = threading.Event(), threading.Event()
     done: list[str] = []
 
-    def write(deadline: float, work: Callable[[Any], T]) -> T:
-        work(_Raw())
+    def write(
+        deadline: float,
+        work: Callable[[Transaction], Finished[T]],
+        join: Callable[[Connection], None] | None = None,
+    ) -> T:
+        connection: Any = _Raw()
+        Transaction(connection, join=join).run(work)
         raise failure("during COMMIT")
 
     shared = SharedCommits(write)
     errors: dict[str, BaseException] = {}
 
     def run(name: str) -> None:
-        def work(_connection: Any) -> None:
+        def work(transaction: Transaction) -> Finished[None]:
             done.append(name)
             begun.set()
             assert all_wait.wait(SECONDS_MAX)
+            return transaction.finish()
 
         try:
             shared.run(time.monotonic() + SECONDS_MAX, work)
@@ -301,6 +308,7 @@ class _Raw:
     """A connection for works that use none."""
 
     in_transaction = True
+    dialect = None
 
     @property
     def connection(self) -> _Raw:

@@ -16,7 +16,7 @@ from support.api_client import Answer, ApiClient
 
 # The round trips of one request. The last one includes COMMIT. These limits may fall, not rise.
 FIRST_CLAIM = 2
-FIRST_CLAIM_OF_A_NEW_OWNER = FIRST_CLAIM + 2 * 3  # a SELECT and an INSERT for project, user, type
+FIRST_CLAIM_OF_A_NEW_OWNER = FIRST_CLAIM + 1  # project, user and type together
 REPLACEMENT = 3
 EMPTYING = 3
 DELETION = 3
@@ -34,10 +34,12 @@ def counted(database: Database, caplog: pytest.LogCaptureFixture) -> Iterator[li
 
     event.listen(database.engine, "before_cursor_execute", note)
     try:
-        with caplog.at_level(logging.DEBUG, "roost.store.batches"):
+        with caplog.at_level(logging.DEBUG, "roost.store.transaction"):
             yield sent
         sent += [
-            record.getMessage() for record in caplog.records if record.name == "roost.store.batches"
+            record.getMessage()
+            for record in caplog.records
+            if record.name == "roost.store.transaction"
         ]
     finally:
         event.remove(database.engine, "before_cursor_execute", note)

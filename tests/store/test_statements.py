@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, delete, select
 
 from roost.store.database import Database
-from roost.store.statements import InsertRows, Statement, UpdateRows
+from roost.store.statements import BoundStatement, InsertRows, Statement, UpdateRows
 from roost.store.tables import projects
+from roost.store.transaction import Finished, Transaction
 from support.store.bulk_rows import write_rows
 
 _IDS = Statement(
@@ -18,6 +20,16 @@ _IDS = Statement(
 )
 _DELETE = Statement(lambda ids: delete(projects).where(projects.c.id.in_(ids)), lists=["ids"])
 _UPDATE = UpdateRows(projects, ["external_id"], common=["updated_at"])
+
+
+def write(database: Database, bind: Callable[[Transaction], list[BoundStatement]]) -> None:
+    """Execute the statements that `bind` returns."""
+
+    def work(transaction: Transaction) -> Finished[None]:
+        transaction.write(bind(transaction))
+        return transaction.finish()
+
+    database.transact(work)
 
 
 @pytest.fixture
@@ -48,7 +60,7 @@ def test_a_statement_takes_lists_of_any_length(
 def test_a_condition_on_an_empty_list_is_never_sent(database: Database, rows: list[int]) -> None:
     with pytest.raises(ValueError, match="empty list"):
         database.write(_DELETE.run, {"ids": []})
-    database.write(_DELETE.apply, [])
+    write(database, lambda transaction: _DELETE.bound_chunks(transaction, []))
     assert database.read(_IDS.rows, []) == []
     assert len(database.read(names)) == len(rows)
 
@@ -56,13 +68,13 @@ def test_a_condition_on_an_empty_list_is_never_sent(database: Database, rows: li
 def test_a_long_list_takes_several_executions(database: Database, rows: list[int]) -> None:
     found = database.read(_IDS.rows, rows)
     assert [id_ for (id_,) in found] == rows
-    database.write(_DELETE.apply, rows[:-1])
+    write(database, lambda transaction: _DELETE.bound_chunks(transaction, rows[:-1]))
     assert database.read(names) == ["project 10600"]
 
 
 def test_an_update_gives_each_row_its_own_value(database: Database, rows: list[int]) -> None:
     changed = [{"id": id_, "external_id": f"now {id_}"} for id_ in rows[10:590]]
-    database.write(_UPDATE.run, changed, {"updated_at": None})
+    write(database, lambda transaction: _UPDATE.bound(transaction, changed, {"updated_at": None}))
     assert database.read(names) == [
         *(f"project {id_}" for id_ in rows[:10]),
         *(f"now {id_}" for id_ in rows[10:590]),
@@ -76,6 +88,7 @@ def test_an_insert_skips_rows_whose_value_is_taken(
 ) -> None:
     insert = InsertRows(projects, unless_taken=projects.c.external_id)
     wanted = [f"project {rows[-1] - count // 2 + offset}" for offset in range(count)]
-    database.write(insert.run, [{"external_id": name} for name in wanted])
+    new = [{"external_id": name} for name in wanted]
+    write(database, lambda transaction: insert.bound(transaction, new))
     known = {f"project {id_}" for id_ in rows}
     assert sorted(database.read(names)) == sorted(known | set(wanted))

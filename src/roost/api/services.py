@@ -23,7 +23,7 @@ from roost.search.resilience import Resilience
 from roost.search.rounds import Rounds
 from roost.search.turns import Turn
 from roost.search.vocabulary import Vocabulary
-from roost.store.database import Database, Work
+from roost.store.database import Database, Work, Write
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class Services:
     def write(
         self,
         request: Request,
-        work: Work[P, T],
+        write: Write[P, T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
@@ -117,7 +117,7 @@ class Services:
         """
         began = perf_counter()
         try:
-            result = self.database.write(work, *args, **kwargs)
+            result = self.database.transact(write, *args, **kwargs)
         finally:
             request.times.end(Stage.DATABASE, began)
         request.has_written = True

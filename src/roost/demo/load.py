@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import Progress
-from sqlalchemy import Connection
 
 from roost.demo.drawings import DRAWINGS
 from roost.demo.hosts import build_hosts
@@ -23,9 +22,9 @@ from roost.service.inventories import replace_inventories
 from roost.service.providers import create_provider
 from roost.service.resource_classes import ensure_resource_class
 from roost.service.traits import ensure_trait, replace_provider_traits
-from roost.store.batches import execute_batch
 from roost.store.database import Database
 from roost.store.providers import any_exists
+from roost.store.transaction import Finished, Transaction
 from roost.store.vocabulary import lock_resource_class
 
 # Takes the number of providers that are loaded so far.
@@ -53,7 +52,7 @@ def load_demo(database: Database, worlds: Sequence[World] | None = None) -> Demo
     """
     worlds = demo_worlds() if worlds is None else worlds
     with _progress(sum(len(world.providers) for world in worlds)) as show_progress:
-        return database.write(_load_if_empty, worlds, show_progress)
+        return database.transact(_load_if_empty, worlds, show_progress)
 
 
 def demo_worlds() -> tuple[World, ...]:
@@ -70,23 +69,23 @@ def demo_worlds() -> tuple[World, ...]:
 
 
 def load_worlds(
-    connection: Connection, worlds: Sequence[World], show_progress: ShowProgress | None = None
-) -> dict[str, str]:
+    transaction: Transaction, worlds: Sequence[World], show_progress: ShowProgress | None = None
+) -> Finished[dict[str, str]]:
     """Load these worlds; returns the uuids of their providers by name.
 
     A provider has the name that the database knows, such as `sharing/CN1`. It has its drawn name,
     `CN1`, as well, unless several of the worlds draw that name.
     """
-    _make_names(connection, [provider for world in worlds for provider in world.providers])
+    _make_names(transaction, [provider for world in worlds for provider in world.providers])
     uuids: dict[str, str] = {}
     for world in worlds:
         for provider in world.providers:
-            uuids[world.full_name(provider.name)] = _load_provider(connection, world, provider)
+            uuids[world.full_name(provider.name)] = _load_provider(transaction, world, provider)
             if show_progress is not None:
                 show_progress(len(uuids))
     claims = [_claim(world, consumer) for world in worlds for consumer in world.consumers]
     if claims:
-        execute_batch(connection, claim_for_several(connection, claims).statements)
+        transaction.include(claim_for_several, claims)
     times_drawn = Counter(provider.name for world in worlds for provider in world.providers)
     drawn = {
         provider.name: world.uuid(provider.name)
@@ -94,51 +93,53 @@ def load_worlds(
         for provider in world.providers
         if times_drawn[provider.name] == 1
     }
-    return uuids | drawn
+    return transaction.finish(uuids | drawn)
 
 
 def _load_if_empty(
-    connection: Connection, worlds: Sequence[World], show_progress: ShowProgress
-) -> DemoSummary:
+    transaction: Transaction, worlds: Sequence[World], show_progress: ShowProgress
+) -> Finished[DemoSummary]:
     # Every database has this row. A second process waits here until the first commits, and then
     # sees its providers.
-    lock_resource_class(connection, "VCPU")
-    if any_exists(connection):
-        return DemoSummary()
-    load_worlds(connection, worlds, show_progress)
-    return DemoSummary(
+    lock_resource_class(transaction, "VCPU")
+    if any_exists(transaction.connection):
+        return transaction.finish(DemoSummary())
+    transaction.include(load_worlds, worlds, show_progress)
+    summary = DemoSummary(
         providers=sum(len(world.providers) for world in worlds),
         consumers=sum(len(world.consumers) for world in worlds),
     )
+    return transaction.finish(summary)
 
 
-def _make_names(connection: Connection, providers: Iterable[ProviderSpec]) -> None:
+def _make_names(transaction: Transaction, providers: Iterable[ProviderSpec]) -> None:
     """The custom resource classes and traits that the providers have."""
     classes, traits = set(), set()
     for provider in providers:
         classes |= {inventory.resource_class for inventory in provider.inventories}
         traits |= set(provider.traits)
     for name in sorted(filter(is_custom, classes)):
-        ensure_resource_class(connection, name)
+        transaction.include(ensure_resource_class, name)
     for name in sorted(filter(is_custom, traits)):
-        ensure_trait(connection, name)
+        transaction.include(ensure_trait, name)
 
 
-def _load_provider(connection: Connection, world: World, spec: ProviderSpec) -> str:
+def _load_provider(transaction: Transaction, world: World, spec: ProviderSpec) -> str:
     uuid = world.uuid(spec.name)
     parent_uuid = None if spec.parent is None else world.uuid(spec.parent)
-    generation = create_provider(
-        connection, world.full_name(spec.name), uuid, parent_uuid
-    ).generation
+    created = transaction.include(create_provider, world.full_name(spec.name), uuid, parent_uuid)
+    generation = created.generation
     if spec.inventories:
-        generation = replace_inventories(
-            connection, uuid, generation, spec.inventories, may_reserve_all=True
-        ).generation
+        replaced = transaction.include(
+            replace_inventories, uuid, generation, spec.inventories, may_reserve_all=True
+        )
+        generation = replaced.generation
     if spec.traits:
-        generation, _ = replace_provider_traits(connection, uuid, generation, spec.traits)
+        changed = transaction.include(replace_provider_traits, uuid, generation, spec.traits)
+        generation, _ = changed
     if spec.aggregates:
         aggregates = [world.uuid(aggregate) for aggregate in spec.aggregates]
-        replace_aggregates(connection, uuid, aggregates, generation)
+        transaction.include(replace_aggregates, uuid, aggregates, generation)
     return uuid
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from roost.service.errors import generation_conflict, provider_not_found
 from roost.service.providers import get_locked_provider
 from roost.store import aggregates
+from roost.store.transaction import Finished, Transaction
 
 
 def list_aggregates(connection: Connection, uuid: str) -> tuple[int, list[str]]:
@@ -20,20 +21,20 @@ def list_aggregates(connection: Connection, uuid: str) -> tuple[int, list[str]]:
 
 
 def replace_aggregates(
-    connection: Connection, uuid: str, wanted: Sequence[str], generation: int | None
-) -> int:
+    transaction: Transaction, uuid: str, wanted: Sequence[str], generation: int | None
+) -> Finished[int]:
     """Make the provider a member of exactly these aggregates; its generation afterwards.
 
     Without a generation (below 1.19) the use case neither checks nor increments the generation.
     """
-    provider = get_locked_provider(connection, uuid)
+    provider = get_locked_provider(transaction, uuid)
     if generation is not None and provider.generation != generation:
         raise generation_conflict()
-    ids = aggregates.ensure_aggregates(connection, wanted)
+    ids = aggregates.ensure_aggregates(transaction, wanted)
     aggregates.replace_provider_aggregates(
-        connection,
+        transaction,
         provider,
         [found[0] for found in ids.values()],
         moves_generation=generation is not None,
     )
-    return provider.generation if generation is None else provider.generation + 1
+    return transaction.finish(provider.generation + (generation is not None))

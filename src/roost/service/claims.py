@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from sqlalchemy import Connection
+from operator import itemgetter
 
 from roost.model.consumers import AnyGeneration, Claim
 from roost.model.identifiers import canonical_uuid, is_uuid
@@ -24,58 +23,63 @@ from roost.service.errors import (
     NotFound,
     UnknownResourceClass,
 )
-from roost.store import allocations, consumers, providers
-from roost.store.allocations import AllocationRow, InventoryUsages
-from roost.store.batches import LastBatch
-from roost.store.claim_rows import ClaimScope, LockedRows, lock_and_read
-from roost.store.consumers import ConsumerOwner, ConsumerRow, Names, WantedNames
-from roost.store.journal.writing import recording_usages
-from roost.store.statements import BoundStatement
+from roost.store import claims as claim_rows
+from roost.store.claims import (
+    AllocationRow,
+    ClaimScope,
+    ConsumerOwner,
+    ConsumerRow,
+    InventoryUsages,
+    LockedRows,
+    Names,
+    WantedNames,
+    lock_and_read,
+)
+from roost.store.journal.writing import record_usages
+from roost.store.providers import increment_generations
+from roost.store.transaction import Finished, Transaction
 
 _NO_NAMES = WantedNames((), (), (), ())
 
 
-def claim_for_one(connection: Connection, claim: Claim) -> LastBatch:
+def claim_for_one(transaction: Transaction, claim: Claim) -> Finished[None]:
     """Make the claim the whole of what its consumer holds."""
     try:
-        return _claim(connection, [claim])
+        return _claim(transaction, [claim])
     except UnknownResourceClass as unknown:
         raise Invalid(
             f"Unable to allocate inventory for consumer {claim.consumer}: {unknown.message}"
         ) from None
 
 
-def claim_for_several(connection: Connection, claims: Sequence[Claim]) -> LastBatch:
+def claim_for_several(transaction: Transaction, claims: Sequence[Claim]) -> Finished[None]:
     """Make each claim the whole of what its consumer holds, as one change."""
     try:
-        return _claim(connection, claims)
+        return _claim(transaction, claims)
     except UnknownResourceClass as unknown:
         raise Invalid(f"Unable to allocate inventory {unknown.message}") from None
 
 
-def delete_allocations(connection: Connection, consumer: str) -> LastBatch:
+def delete_allocations(transaction: Transaction, consumer: str) -> Finished[None]:
     """Remove all allocations of the consumer; the providers keep their generations."""
     scope = ClaimScope([consumer], (), _NO_NAMES, replaces=True)
-    rows, inventories = lock_and_read(connection, scope)
+    rows, inventories = lock_and_read(transaction, scope)
     if not rows.held:
         raise NotFound(f"No allocations for consumer '{consumer}'")
     usages = usages_after({}, amounts_of(rows.held), inventories)
-    touched = _providers_of(rows.held)
-    return LastBatch(
-        [
-            *allocations.deleting_allocations(connection, _uuids(rows.held)),
-            *consumers.deleting_consumers(connection, [row.id for row in rows.consumers]),
-            *_recording(connection, touched, rows.held, usages),
-        ]
-    )
+    claim_rows.delete_allocations(transaction, rows.held)
+    claim_rows.delete_consumers(transaction, [row.id for row in rows.consumers])
+    _record(transaction, _providers_of(rows.held), rows.held, usages)
+    return transaction.finish()
 
 
-def _claim(connection: Connection, claims: Sequence[Claim]) -> LastBatch:
+def _claim(transaction: Transaction, claims: Sequence[Claim]) -> Finished[None]:
     scope = scope_of(claims)
-    rows, inventories = lock_and_read(connection, scope)
+    rows, inventories = lock_and_read(transaction, scope)
     prepared = prepare_claims(claims, scope, rows)
     check_providers_exist(claims, rows)
-    return LastBatch(settle_claims(connection, prepared, inventories))
+    settle_claims(transaction, prepared, inventories)
+    return transaction.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +149,9 @@ def check_providers_exist(claims: Sequence[Claim], rows: LockedRows) -> None:
 
 
 def settle_claims(
-    connection: Connection, prepared: PreparedClaims, inventories: InventoryUsages
-) -> list[BoundStatement]:
-    """The statements that write the claims, if these fit into the inventories."""
+    transaction: Transaction, prepared: PreparedClaims, inventories: InventoryUsages
+) -> None:
+    """Write the claims, if these fit into the inventories."""
     claims, rows, held = prepared.claims, prepared.rows, prepared.rows.held
     classes = rows.names.classes
     for name in _requested_classes(claims):
@@ -157,15 +161,14 @@ def settle_claims(
     held_before = amounts_of(held)
     asked = check_capacity(claims, classes, provider_ids, held_before, inventories)
     usages = usages_after(asked, held_before, inventories)
-    consumers.insert_missing_names(connection, prepared.scope.names, rows.names)
     moved = {provider_ids[uuid]: uuid for uuid in prepared.provider_uuids if uuid in provider_ids}
-    return [
-        *_writing_consumers(connection, prepared),
-        *allocations.deleting_allocations(connection, _uuids(held)),
-        *_inserting_allocations(connection, prepared, provider_ids),
-        *providers.incrementing_generations(connection, sorted(moved)),
-        *_recording(connection, _providers_of(held) | moved, held, usages),
-    ]
+    claim_rows.insert_missing_names(transaction, prepared.scope.names, rows.names)
+    _write_consumers(transaction, prepared)
+    if held:
+        claim_rows.delete_allocations(transaction, held)
+    _insert_allocations(transaction, prepared, provider_ids)
+    increment_generations(transaction, sorted(moved))
+    _record(transaction, _providers_of(held) | moved, held, usages)
 
 
 def _requested_classes(claims: Sequence[Claim]) -> Iterator[str]:
@@ -194,7 +197,7 @@ def _check_generation(claim: Claim, row: ConsumerRow | None) -> None:
         )
 
 
-def _writing_consumers(connection: Connection, prepared: PreparedClaims) -> list[BoundStatement]:
+def _write_consumers(transaction: Transaction, prepared: PreparedClaims) -> None:
     """Insert new consumers, increment known consumers, delete emptied consumers."""
     names, known = prepared.rows.names, prepared.known
     new: list[tuple[str, ConsumerOwner]] = []
@@ -215,13 +218,15 @@ def _writing_consumers(connection: Connection, prepared: PreparedClaims) -> list
         moved.append(row.id)
         if row.owner != owner:
             reassigned.append((row.id, owner))
-    return [
+    if new:
         # In the order of uuids, so that two requests for the same new consumers cannot deadlock.
-        *consumers.inserting_consumers(connection, sorted(new, key=lambda pair: pair[0])),
-        *consumers.reassigning_consumers(connection, reassigned),
-        *consumers.incrementing_consumers(connection, moved),
-        *consumers.deleting_consumers(connection, deleted),
-    ]
+        claim_rows.insert_consumers(transaction, sorted(new, key=itemgetter(0)))
+    if reassigned:
+        claim_rows.reassign_consumers(transaction, reassigned)
+    if moved:
+        claim_rows.increment_consumers(transaction, moved)
+    if deleted:
+        claim_rows.delete_consumers(transaction, deleted)
 
 
 def _owner(claim: Claim, row: ConsumerRow | None, names: Names) -> ConsumerOwner:
@@ -233,12 +238,12 @@ def _owner(claim: Claim, row: ConsumerRow | None, names: Names) -> ConsumerOwner
     return ConsumerOwner(names.projects[claim.project], names.users[claim.user], type_id)
 
 
-def _inserting_allocations(
-    connection: Connection, prepared: PreparedClaims, provider_ids: Mapping[str, int]
-) -> list[BoundStatement]:
+def _insert_allocations(
+    transaction: Transaction, prepared: PreparedClaims, provider_ids: Mapping[str, int]
+) -> None:
     known, classes = prepared.known, prepared.rows.names.classes
-    return allocations.inserting_allocations(
-        connection,
+    claim_rows.insert_allocations(
+        transaction,
         (
             {
                 "resource_provider_id": provider_ids[uuid],
@@ -256,12 +261,12 @@ def _inserting_allocations(
     )
 
 
-def _recording(
-    connection: Connection,
+def _record(
+    transaction: Transaction,
     touched: Mapping[int, str],
     held: Sequence[AllocationRow],
     usages: Amounts,
-) -> list[BoundStatement]:
+) -> None:
     """Record the new usages of the providers; readers read again what the claim does not know."""
     by_provider: dict[int, dict[int, int] | None] = {id_: {} for id_ in sorted(touched)}
     for (provider_id, class_id), used in usages.items():
@@ -271,17 +276,11 @@ def _recording(
     for row in held:
         if (row.provider_id, row.class_id) not in usages:
             by_provider[row.provider_id] = None
-    return recording_usages(
-        connection, ((id_, touched[id_], found) for id_, found in by_provider.items())
-    )
+    record_usages(transaction, ((id_, touched[id_], found) for id_, found in by_provider.items()))
 
 
 def _canonical(consumer: str) -> str:
     return canonical_uuid(consumer) if is_uuid(consumer) else consumer
-
-
-def _uuids(held: Sequence[AllocationRow]) -> set[str]:
-    return {row.consumer_uuid for row in held}
 
 
 def _providers_of(held: Sequence[AllocationRow]) -> dict[int, str]:

@@ -21,6 +21,7 @@ from roost.service.errors import (
 from roost.service.providers import get_locked_provider
 from roost.store import inventories, providers, vocabulary
 from roost.store.inventories import InventoryKey
+from roost.store.transaction import Finished, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +51,18 @@ def get_inventory(connection: Connection, uuid: str, resource_class: str) -> Pro
 
 
 def add_inventory(
-    connection: Connection, uuid: str, inventory: Inventory, may_reserve_all: bool
-) -> ProviderInventories:
+    transaction: Transaction, uuid: str, inventory: Inventory, may_reserve_all: bool
+) -> Finished[ProviderInventories]:
     """Add an inventory of a class that the provider does not have yet."""
-    provider = get_locked_provider(connection, uuid)
+    provider = get_locked_provider(transaction, uuid)
     prefix = f"Unable to create inventory for resource provider {uuid}: "
     _check_reserved(provider, [inventory], may_reserve_all, prefix)
     try:
-        class_ids = hold_classes(connection, [inventory.resource_class])
+        class_ids = hold_classes(transaction, [inventory.resource_class])
     except UnknownResourceClass as unknown:
         raise Invalid(prefix + unknown.message) from None
     wanted = _by_key(provider, [inventory], class_ids)
-    present = inventories.present_inventories(connection, [provider.id])
+    present = inventories.present_inventories(transaction, [provider.id])
     if wanted.keys() & present.keys():
         raise Conflict(
             f"Update conflict: resource provider {uuid} already has inventory of class "
@@ -69,18 +70,18 @@ def add_inventory(
             ErrorCode.CONCURRENT_UPDATE,
             ConflictCause.EXISTS,
         )
-    return _write(connection, provider, wanted, present)
+    return transaction.finish(_change(transaction, provider, wanted, present))
 
 
 def replace_inventories(
-    connection: Connection,
+    transaction: Transaction,
     uuid: str,
     generation: int,
     wanted: Collection[Inventory],
     may_reserve_all: bool,
-) -> ProviderInventories:
+) -> Finished[ProviderInventories]:
     """Give the provider exactly these inventories."""
-    provider = get_locked_provider(connection, uuid)
+    provider = get_locked_provider(transaction, uuid)
     _check_generation(provider, generation)
     _check_reserved(
         provider,
@@ -89,72 +90,74 @@ def replace_inventories(
         f"Unable to update inventory for resource provider {uuid}: ",
     )
     try:
-        class_ids = hold_classes(connection, [inventory.resource_class for inventory in wanted])
+        class_ids = hold_classes(transaction, [inventory.resource_class for inventory in wanted])
     except UnknownResourceClass as unknown:
         raise Invalid(
             f"Unknown resource class in inventory for resource provider {uuid}: {unknown.message}"
         ) from None
     new = _by_key(provider, wanted, class_ids)
-    present = inventories.present_inventories(connection, [provider.id])
+    present = inventories.present_inventories(transaction, [provider.id])
     removed = present.keys() - new.keys()
-    check_unused(connection, {provider.id: provider.uuid}, removed, prefix="update conflict: ")
-    return _write(connection, provider, new, present, removed)
+    check_unused(transaction, {provider.id: provider.uuid}, removed, prefix="update conflict: ")
+    return transaction.finish(_change(transaction, provider, new, present, removed))
 
 
 def replace_inventory(
-    connection: Connection,
+    transaction: Transaction,
     uuid: str,
     generation: int,
     inventory: Inventory,
     may_reserve_all: bool,
-) -> ProviderInventories:
+) -> Finished[ProviderInventories]:
     """Change one inventory that the provider has."""
-    provider = get_locked_provider(connection, uuid)
+    provider = get_locked_provider(transaction, uuid)
     _check_generation(provider, generation)
     prefix = f"Unable to update inventory for resource provider {uuid}: "
     _check_reserved(provider, [inventory], may_reserve_all, prefix)
     name = inventory.resource_class
-    class_ids = vocabulary.hold_resource_classes(connection, [name])
+    class_ids = vocabulary.hold_resource_classes(transaction, [name])
     if name not in class_ids:
         raise NotFound(f"No such resource class {name}")
     wanted = _by_key(provider, [inventory], class_ids)
-    present = inventories.present_inventories(connection, [provider.id])
+    present = inventories.present_inventories(transaction, [provider.id])
     if not wanted.keys() & present.keys():
         raise Invalid(
             f"No inventory record with resource class for resource provider {uuid} and class "
             f"{name}: add it with POST."
         )
-    return _write(connection, provider, wanted, present)
+    return transaction.finish(_change(transaction, provider, wanted, present))
 
 
-def delete_inventory(connection: Connection, uuid: str, resource_class: str) -> None:
+def delete_inventory(transaction: Transaction, uuid: str, resource_class: str) -> Finished[None]:
     """Remove one inventory without allocations."""
-    provider = get_locked_provider(connection, uuid)
+    provider = get_locked_provider(transaction, uuid)
     missing = f"No inventory of class {resource_class} found for delete"
-    found = vocabulary.find_resource_class(connection, resource_class)
+    found = vocabulary.find_resource_class(transaction.connection, resource_class)
     if found is None:
         raise NotFound(f"{missing}: No such resource class {resource_class}.")
-    present = inventories.present_inventories(connection, [provider.id])
+    present = inventories.present_inventories(transaction, [provider.id])
     removed = {(provider.id, found.id)}
     if not removed & present.keys():
         raise NotFound(missing)
     check_unused(
-        connection,
+        transaction,
         {provider.id: provider.uuid},
         removed,
         prefix=f"Unable to delete inventory of class {resource_class}: ",
         # The reference sends this code here, and clients may match on it.
         code=ErrorCode.CONCURRENT_UPDATE,
     )
-    _write(connection, provider, {}, present, removed)
+    _change(transaction, provider, {}, present, removed)
+    return transaction.finish()
 
 
-def delete_inventories(connection: Connection, uuid: str) -> None:
+def delete_inventories(transaction: Transaction, uuid: str) -> Finished[None]:
     """Remove all inventories, if no consumer has an allocation from any."""
-    provider = get_locked_provider(connection, uuid)
-    present = inventories.present_inventories(connection, [provider.id])
-    check_unused(connection, {provider.id: provider.uuid}, present.keys(), prefix="")
-    _write(connection, provider, {}, present, present)
+    provider = get_locked_provider(transaction, uuid)
+    present = inventories.present_inventories(transaction, [provider.id])
+    check_unused(transaction, {provider.id: provider.uuid}, present.keys(), prefix="")
+    _change(transaction, provider, {}, present, present)
+    return transaction.finish()
 
 
 def list_provider_usages(connection: Connection, uuid: str) -> tuple[int, Mapping[str, int]]:
@@ -165,10 +168,10 @@ def list_provider_usages(connection: Connection, uuid: str) -> tuple[int, Mappin
     return found
 
 
-def hold_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+def hold_classes(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
     """The ids of these classes. No other transaction deletes them before this one ends."""
     wanted = list(names)
-    class_ids = vocabulary.hold_resource_classes(connection, wanted)
+    class_ids = vocabulary.hold_resource_classes(transaction, wanted)
     for name in wanted:
         if name not in class_ids:
             raise UnknownResourceClass(name)
@@ -176,7 +179,7 @@ def hold_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]
 
 
 def check_unused(
-    connection: Connection,
+    transaction: Transaction,
     provider_uuids: Mapping[int, str],
     removed: Collection[InventoryKey],
     prefix: str,
@@ -189,12 +192,14 @@ def check_unused(
     if not removed:
         return
     losing = {provider_id for provider_id, _ in removed}
-    in_use = inventories.allocated_classes(connection, losing) & set(removed)
+    in_use = inventories.allocated_classes(transaction, losing) & set(removed)
     if not in_use:
         return
     blocked = {provider_id for provider_id, _ in in_use}
     first = next(id_ for id_ in provider_uuids if id_ in blocked)
-    names = {found.id: found.name for found in vocabulary.list_resource_classes(connection)}
+    names = {
+        found.id: found.name for found in vocabulary.list_resource_classes(transaction.connection)
+    }
     class_ids = sorted(class_id for provider_id, class_id in in_use if provider_id == first)
     listed = ", ".join(names.get(id_, str(id_)) for id_ in class_ids)
     raise Conflict(
@@ -238,21 +243,21 @@ def _by_key(
     return {(provider.id, class_ids[item.resource_class]): item for item in wanted}
 
 
-def _write(
-    connection: Connection,
+def _change(
+    transaction: Transaction,
     provider: Provider,
     wanted: Mapping[InventoryKey, Inventory],
     present: Mapping[InventoryKey, int],
     removed: Iterable[InventoryKey] = (),
 ) -> ProviderInventories:
     inventories.change_inventories(
-        connection,
+        transaction,
         [(provider.id, provider.uuid)],
         wanted=wanted,
         present=present,
         removed=removed,
     )
-    providers.increment_generations(connection, [provider.id])
+    providers.increment_generations(transaction, [provider.id])
     return ProviderInventories(
         provider.generation + 1,
         {inventory.resource_class: inventory for inventory in wanted.values()},

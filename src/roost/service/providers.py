@@ -16,6 +16,7 @@ from roost.service.errors import (
 )
 from roost.store import providers
 from roost.store.errors import Retry
+from roost.store.transaction import Finished, Transaction
 
 
 class Keep:
@@ -26,8 +27,8 @@ KEEP_PARENT = Keep()
 
 
 def create_provider(
-    connection: Connection, name: str, uuid: str | None = None, parent_uuid: str | None = None
-) -> Provider:
+    transaction: Transaction, name: str, uuid: str | None = None, parent_uuid: str | None = None
+) -> Finished[Provider]:
     """A new provider, as a root or below a parent."""
     uuid = uuid or new_uuid()
     prefix = f'Unable to create resource provider "{name}", {uuid}: '
@@ -40,21 +41,21 @@ def create_provider(
                 f"{prefix}parent provider UUID cannot be same as UUID. Leave "
                 "parent_provider_uuid out to make a root."
             )
-        parent = _find_parent(connection, parent_uuid, prefix)
-        providers.lock_trees(connection, [parent])
-    if providers.is_taken(connection, uuid=uuid):
+        parent = _find_parent(transaction, parent_uuid, prefix)
+        providers.lock_trees(transaction, [parent])
+    if providers.is_taken(transaction.connection, uuid=uuid):
         raise Conflict(
             f"Conflicting resource provider uuid: {uuid} already exists.",
             ErrorCode.DUPLICATE_NAME,
             ConflictCause.EXISTS,
         )
-    if providers.is_taken(connection, name=name):
+    if providers.is_taken(transaction.connection, name=name):
         raise Conflict(
             f"Conflicting resource provider name: {name} already exists.",
             ErrorCode.DUPLICATE_NAME,
             ConflictCause.EXISTS,
         )
-    return providers.insert_provider(connection, uuid, name, parent)
+    return transaction.finish(providers.insert_provider(transaction, uuid, name, parent))
 
 
 def get_provider(connection: Connection, uuid: str) -> Provider:
@@ -65,41 +66,41 @@ def get_provider(connection: Connection, uuid: str) -> Provider:
     return provider
 
 
-def get_locked_provider(connection: Connection, uuid: str) -> Provider:
+def get_locked_provider(transaction: Transaction, uuid: str) -> Provider:
     """The provider with this uuid. No other transaction changes it before this one ends."""
-    provider = providers.lock_provider(connection, uuid)
+    provider = providers.lock_provider(transaction, uuid)
     if provider is None:
         raise provider_not_found(uuid)
     return provider
 
 
 def update_provider(
-    connection: Connection,
+    transaction: Transaction,
     uuid: str,
     name: str,
     parent_uuid: str | Keep | None = KEEP_PARENT,
     may_reparent: bool = True,
-) -> Provider:
+) -> Finished[Provider]:
     """Rename the provider and, unless the update keeps the parent, move its subtree."""
-    provider = get_provider(connection, uuid)
+    provider = get_provider(transaction.connection, uuid)
     prefix = f"Unable to save resource provider {uuid}: "
     if not name:
         raise Invalid(f"{prefix}name is required: give the provider 1 to 200 characters")
     if not isinstance(parent_uuid, Keep):
-        _move(connection, provider, parent_uuid, may_reparent, prefix)
+        _move(transaction, provider, parent_uuid, may_reparent, prefix)
     if name != provider.name:
-        if providers.is_taken(connection, name=name, other_than=provider):
+        if providers.is_taken(transaction.connection, name=name, other_than=provider):
             raise Conflict(
                 f"Conflicting resource provider {name} already exists.",
                 ErrorCode.DUPLICATE_NAME,
                 ConflictCause.EXISTS,
             )
-        providers.rename_provider(connection, provider, name)
-    return get_provider(connection, uuid)
+        providers.rename_provider(transaction, provider, name)
+    return transaction.finish(get_provider(transaction.connection, uuid))
 
 
 def _move(
-    connection: Connection,
+    transaction: Transaction,
     provider: Provider,
     parent_uuid: str | None,
     may_reparent: bool,
@@ -113,46 +114,47 @@ def _move(
                 f"{prefix}un-parenting a provider is not currently allowed: it needs "
                 "microversion 1.37."
             )
-        _find_parent(connection, parent_uuid, prefix)
+        _find_parent(transaction, parent_uuid, prefix)
         raise Invalid(
             f"{prefix}re-parenting a provider is not currently allowed: it needs microversion 1.37."
         )
-    parent = None if parent_uuid is None else _find_parent(connection, parent_uuid, prefix)
+    parent = None if parent_uuid is None else _find_parent(transaction, parent_uuid, prefix)
     # One statement locks all rows that change, in the order of ids. Claims lock in the same order.
-    subtree = providers.subtree_ids(connection, provider)
+    subtree = providers.subtree_ids(transaction.connection, provider)
     both = [provider] if parent is None else [provider, parent]
-    providers.lock_trees(connection, both, also=subtree)
-    if providers.subtree_ids(connection, provider) != subtree:
+    providers.lock_trees(transaction, both, also=subtree)
+    if providers.subtree_ids(transaction.connection, provider) != subtree:
         raise Retry
     if parent is not None and parent.id in subtree:
         raise Invalid(f"{prefix}creating loop in the provider tree is not allowed.")
-    providers.move_provider(connection, provider, subtree, parent)
+    providers.move_provider(transaction, provider, subtree, parent)
 
 
-def _find_parent(connection: Connection, parent_uuid: str, prefix: str) -> Provider:
-    parent = providers.find_provider(connection, parent_uuid)
+def _find_parent(transaction: Transaction, parent_uuid: str, prefix: str) -> Provider:
+    parent = providers.find_provider(transaction.connection, parent_uuid)
     if parent is None:
         raise Invalid(f"{prefix}parent provider UUID does not exist. ({parent_uuid})")
     return parent
 
 
-def delete_provider(connection: Connection, uuid: str) -> None:
+def delete_provider(transaction: Transaction, uuid: str) -> Finished[None]:
     """Remove a provider that has neither children nor allocations."""
-    provider = providers.find_provider(connection, uuid)
+    provider = providers.find_provider(transaction.connection, uuid)
     if provider is None:
         raise NotFound(f"No resource provider with uuid {uuid} found for delete")
     # The lock of the tree keeps new children away, the lock of the provider keeps claims away.
-    providers.lock_trees(connection, [provider])
-    if providers.has_children(connection, provider):
+    providers.lock_trees(transaction, [provider])
+    if providers.has_children(transaction.connection, provider):
         raise Conflict(
             f"Unable to delete parent resource provider {uuid}: It has child resource providers.",
             ErrorCode.PROVIDER_CANNOT_DELETE_PARENT,
             ConflictCause.IN_USE,
         )
-    if providers.has_allocations(connection, provider):
+    if providers.has_allocations(transaction.connection, provider):
         raise Conflict(
             f"Unable to delete resource provider {uuid}: Resource provider has allocations.",
             ErrorCode.PROVIDER_IN_USE,
             ConflictCause.IN_USE,
         )
-    providers.delete_provider(connection, provider)
+    providers.delete_provider(transaction, provider)
+    return transaction.finish()

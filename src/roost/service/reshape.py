@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from roost.model.consumers import Claim
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
@@ -19,11 +17,11 @@ from roost.service.claims import (
 from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid, UnknownResourceClass
 from roost.service.inventories import check_unused, hold_classes
 from roost.store import inventories, providers
-from roost.store.batches import execute_batch
-from roost.store.claim_rows import lock_rows, read_inventories
+from roost.store.claims import lock_rows, read_inventories
 from roost.store.errors import Retry
 from roost.store.inventories import InventoryKey
 from roost.store.providers import SeenProvider
+from roost.store.transaction import Finished, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +33,17 @@ class NewInventories:
 
 
 def reshape(
-    connection: Connection, wanted: Mapping[str, NewInventories], claims: Sequence[Claim]
-) -> None:
+    transaction: Transaction, wanted: Mapping[str, NewInventories], claims: Sequence[Claim]
+) -> Finished[None]:
     """Give the providers exactly these inventories and the consumers exactly these allocations.
 
     New and changed inventories are written before the claims are checked, and old inventories are
     removed afterwards. So allocations can follow their inventory to another provider.
     """
-    seen = _seen_providers(connection, wanted)
+    seen = _seen_providers(transaction, wanted)
     stored = {provider.uuid for provider in seen.values()}
     scope = scope_of(claims)
-    locked = lock_rows(connection, scope, stored)
+    locked = lock_rows(transaction, scope, stored)
     prepared = prepare_claims(claims, scope, locked)
     for provider in seen.values():
         found = locked.providers.get(provider.uuid)
@@ -55,27 +53,28 @@ def reshape(
     new_by_id = {provider.id: wanted[uuid].inventories for uuid, provider in seen.items()}
     names = {provider.id: provider.uuid for provider in seen.values()}
     try:
-        rows = _rows(connection, new_by_id)
-        present = inventories.present_inventories(connection, names)
-        inventories.change_inventories(connection, names.items(), wanted=rows, present=present)
-        inventory_usages = read_inventories(connection, scope, locked)
-        execute_batch(connection, settle_claims(connection, prepared, inventory_usages))
+        rows = _rows(transaction, new_by_id)
+        present = inventories.present_inventories(transaction, names)
+        inventories.change_inventories(transaction, names.items(), wanted=rows, present=present)
+        settle_claims(transaction, prepared, read_inventories(transaction, scope, locked))
     except UnknownResourceClass as unknown:
         raise Invalid(f"malformed reshaper data: {unknown.message}") from None
     removed = present.keys() - rows.keys()
-    check_unused(connection, names, removed, prefix="update conflict: ")
+    check_unused(transaction, names, removed, prefix="update conflict: ")
     if removed:
-        inventories.change_inventories(connection, (), present=present, removed=removed)
+        inventories.change_inventories(transaction, (), present=present, removed=removed)
     # The reference increments once for the interim inventories and once for the final inventories.
     emptied = [id_ for id_, new in new_by_id.items() if not new]
-    providers.increment_generations(connection, sorted(new_by_id.keys() - set(emptied)), by=2)
-    providers.increment_generations(connection, sorted(emptied))
+    providers.increment_generations(transaction, sorted(new_by_id.keys() - set(emptied)), by=2)
+    providers.increment_generations(transaction, sorted(emptied))
+    return transaction.finish()
 
 
 def _seen_providers(
-    connection: Connection, wanted: Mapping[str, NewInventories]
+    transaction: Transaction, wanted: Mapping[str, NewInventories]
 ) -> dict[str, Provider | SeenProvider]:
     """The providers by the uuids of the request; a generation that has changed is a conflict."""
+    connection = transaction.connection
     found = providers.find_generations(connection, wanted)
     seen: dict[str, Provider | SeenProvider] = {}
     for uuid, new in wanted.items():
@@ -99,11 +98,11 @@ def _seen_providers(
 
 
 def _rows(
-    connection: Connection, wanted: Mapping[int, Sequence[Inventory]]
+    transaction: Transaction, wanted: Mapping[int, Sequence[Inventory]]
 ) -> dict[InventoryKey, Inventory]:
     """The inventories by the ids of their provider and class; the classes are locked."""
     names = dict.fromkeys(item.resource_class for new in wanted.values() for item in new)
-    class_ids = hold_classes(connection, names)
+    class_ids = hold_classes(transaction, names)
     return {
         (provider_id, class_ids[item.resource_class]): item
         for provider_id, new in wanted.items()

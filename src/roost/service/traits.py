@@ -19,6 +19,7 @@ from roost.service.errors import (
 )
 from roost.service.providers import get_locked_provider
 from roost.store import providers, traits, vocabulary
+from roost.store.transaction import Finished, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +53,31 @@ def get_trait(connection: Connection, name: str) -> Name:
     return trait
 
 
-def ensure_trait(connection: Connection, name: str) -> tuple[Name, bool]:
+def ensure_trait(transaction: Transaction, name: str) -> Finished[tuple[Name, bool]]:
     """The custom trait of this name, and whether it was created."""
     if not is_custom_name(name):
         raise Invalid(
             "The trait is invalid. A valid trait must be no longer than 255 characters, start "
             'with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
         )
-    found = vocabulary.find_trait(connection, name)
+    found = vocabulary.find_trait(transaction.connection, name)
     if found is not None:
-        return found, False
-    vocabulary.insert_trait(connection, name)
-    return get_trait(connection, name), True
+        return transaction.finish((found, False))
+    vocabulary.insert_trait(transaction, name)
+    return transaction.finish((get_trait(transaction.connection, name), True))
 
 
-def delete_trait(connection: Connection, name: str) -> None:
+def delete_trait(transaction: Transaction, name: str) -> Finished[None]:
     """Delete a custom trait that no provider has."""
-    trait = get_trait(connection, name)
+    trait = get_trait(transaction.connection, name)
     if not is_custom(name):
         raise Invalid(f"Cannot delete standard trait {name}.")
-    if vocabulary.trait_is_used(connection, trait):
+    if vocabulary.trait_is_used(transaction.connection, trait):
         raise Conflict(
             f"The trait {name} is in use by a resource provider.", cause=ConflictCause.IN_USE
         )
-    vocabulary.delete_trait(connection, trait)
+    vocabulary.delete_trait(transaction, trait)
+    return transaction.finish()
 
 
 def list_provider_traits(connection: Connection, uuid: str) -> tuple[int, list[Name]]:
@@ -87,28 +89,29 @@ def list_provider_traits(connection: Connection, uuid: str) -> tuple[int, list[N
 
 
 def replace_provider_traits(
-    connection: Connection, uuid: str, generation: int, wanted: Collection[str]
-) -> tuple[int, list[Name]]:
+    transaction: Transaction, uuid: str, generation: int, wanted: Collection[str]
+) -> Finished[tuple[int, list[Name]]]:
     """Give the provider exactly these traits; only a difference increments its generation."""
-    provider = get_locked_provider(connection, uuid)
+    provider = get_locked_provider(transaction, uuid)
     if provider.generation != generation:
         raise generation_conflict()
-    known = vocabulary.trait_ids(connection, wanted)
+    known = vocabulary.trait_ids(transaction.connection, wanted)
     unknown = [name for name in dict.fromkeys(wanted) if name not in known]
     if unknown:
         raise Invalid(f"No such trait {', '.join(unknown)}")
-    return _change(connection, provider, set(known.values()))
+    _change(transaction, provider, set(known.values()))
+    return transaction.finish(list_provider_traits(transaction.connection, provider.uuid))
 
 
-def delete_provider_traits(connection: Connection, uuid: str) -> None:
+def delete_provider_traits(transaction: Transaction, uuid: str) -> Finished[None]:
     """Remove all traits of the provider."""
-    _change(connection, get_locked_provider(connection, uuid), set())
+    _change(transaction, get_locked_provider(transaction, uuid), set())
+    return transaction.finish()
 
 
-def _change(connection: Connection, provider: Provider, wanted: set[int]) -> tuple[int, list[Name]]:
-    _, found = list_provider_traits(connection, provider.uuid)
+def _change(transaction: Transaction, provider: Provider, wanted: set[int]) -> None:
+    _, found = list_provider_traits(transaction.connection, provider.uuid)
     present = {trait.id for trait in found}
     if present != wanted:
-        traits.change_provider_traits(connection, provider, wanted - present, present - wanted)
-        providers.increment_generations(connection, [provider.id])
-    return list_provider_traits(connection, provider.uuid)
+        traits.change_provider_traits(transaction, provider, wanted - present, present - wanted)
+        providers.increment_generations(transaction, [provider.id])

@@ -25,8 +25,8 @@ from roost.store.tables import (
     placement_aggregates,
     resource_provider_aggregates,
     resource_providers,
-    utc_now,
 )
+from roost.store.transaction import Transaction
 
 # A provider without aggregates has one row, whose aggregate is null.
 _AGGREGATES = Query(
@@ -58,6 +58,11 @@ _BY_UUIDS_OR_NOT_CANONICAL = Statement(
         _ROWS.where(placement_aggregates.c.uuid.in_(uuids)), _ROWS.where(_NOT_CANONICAL)
     ),
     lists=["uuids"],
+)
+_PRESENT = Statement(
+    select(resource_provider_aggregates.c.aggregate_id).where(
+        resource_provider_aggregates.c.resource_provider_id == bindparam("provider_id")
+    )
 )
 _INSERT = InsertRows(placement_aggregates)
 _JOIN = InsertRows(resource_provider_aggregates)
@@ -101,36 +106,32 @@ def aggregate_ids(connection: Connection, uuids: Iterable[str]) -> dict[str, lis
     return found
 
 
-def ensure_aggregates(connection: Connection, uuids: Iterable[str]) -> dict[str, list[int]]:
+def ensure_aggregates(transaction: Transaction, uuids: Iterable[str]) -> dict[str, list[int]]:
     """Like `aggregate_ids`; unknown aggregates are inserted (`IntegrityError` in a race)."""
     wanted = {canonical_uuid(uuid) for uuid in uuids}
-    known = aggregate_ids(connection, wanted)
+    known = aggregate_ids(transaction.connection, wanted)
     missing = sorted(wanted - known.keys())
     if missing:
-        now = utc_now()
-        _INSERT.run(connection, [{"created_at": now, "uuid": uuid} for uuid in missing])
-        known = aggregate_ids(connection, wanted)
+        rows = [{"created_at": transaction.now, "uuid": uuid} for uuid in missing]
+        transaction.write(_INSERT.bound(transaction, rows))
+        known = aggregate_ids(transaction.connection, wanted)
     return known
 
 
 def replace_provider_aggregates(
-    connection: Connection, provider: Provider, ids: Iterable[int], *, moves_generation: bool
+    transaction: Transaction, provider: Provider, ids: Iterable[int], *, moves_generation: bool
 ) -> None:
     """Make the locked provider a member of exactly these aggregates."""
-    association = resource_provider_aggregates
-    query = select(association.c.aggregate_id).where(
-        association.c.resource_provider_id == provider.id
-    )
-    present = set(connection.execute(query).scalars())
-    wanted = set(ids)
-    _LEAVE.apply(connection, sorted(present - wanted), {"provider_id": provider.id})
-    now = utc_now()
+    provider_id = {"provider_id": provider.id}
+    (rows,) = transaction.read([_PRESENT.bound(transaction, provider_id)])
+    present, wanted = {id_ for (id_,) in rows}, set(ids)
     new = [
-        {"created_at": now, "resource_provider_id": provider.id, "aggregate_id": id_}
+        {"created_at": transaction.now, "resource_provider_id": provider.id, "aggregate_id": id_}
         for id_ in sorted(wanted - present)
     ]
-    _JOIN.run(connection, new)
+    transaction.write(_LEAVE.bound_chunks(transaction, sorted(present - wanted), provider_id))
+    transaction.write(_JOIN.bound(transaction, new))
     if moves_generation:
-        increment_generations(connection, [provider.id])
+        increment_generations(transaction, [provider.id])
     if moves_generation or present != wanted:
-        record_changes(connection, ChangeKind.AGGREGATES, [(provider.id, provider.uuid)])
+        record_changes(transaction, ChangeKind.AGGREGATES, [(provider.id, provider.uuid)])

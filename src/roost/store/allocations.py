@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
+from sqlalchemy import Connection, bindparam, func, literal_column, select
 
 from roost.model.consumers import ConsumerAllocations, ProviderAllocation, ProviderConsumer
 from roost.model.identifiers import uuid_spellings
-from roost.model.inventory import Inventory
 from roost.store.queries import Query
-from roost.store.statements import BoundStatement, InsertRows, Statement, chunks
+from roost.store.statements import Statement
 from roost.store.tables import (
     allocations,
     consumer_types,
     consumers,
-    inventories,
     projects,
     resource_classes,
     resource_providers,
     stored_time,
     users,
-    utc_now,
 )
 
 _BY_CONSUMER = Query(
@@ -94,80 +90,6 @@ _CLASS_NAMES = Statement(
     ),
     lists=["ids"],
 )
-_ROWS = select(
-    allocations.c.resource_provider_id,
-    resource_providers.c.uuid,
-    allocations.c.consumer_id,
-    allocations.c.resource_class_id,
-    resource_classes.c.name,
-    allocations.c.used,
-).select_from(
-    allocations.outerjoin(
-        resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
-    ).outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-)
-_OF_CONSUMERS = Statement(
-    lambda uuids: _ROWS.where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
-)
-_INVENTORY_USAGES = select(
-    inventories.c.resource_provider_id,
-    inventories.c.resource_class_id,
-    resource_classes.c.name,
-    inventories.c.total,
-    inventories.c.reserved,
-    inventories.c.min_unit,
-    inventories.c.max_unit,
-    inventories.c.step_size,
-    inventories.c.allocation_ratio,
-    select(func.coalesce(func.sum(allocations.c.used), literal_column("0")))
-    .where(
-        allocations.c.resource_provider_id == inventories.c.resource_provider_id,
-        allocations.c.resource_class_id == inventories.c.resource_class_id,
-    )
-    .scalar_subquery(),
-).select_from(
-    inventories.join(
-        resource_providers, resource_providers.c.id == inventories.c.resource_provider_id
-    ).join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
-)
-# By uuid and name, so that a claim need not look up ids before.
-_INVENTORY_USAGES_OF = Statement(
-    lambda uuids, classes: _INVENTORY_USAGES.where(
-        resource_providers.c.uuid.in_(uuids), resource_classes.c.name.in_(classes)
-    ),
-    lists=["uuids", "classes"],
-)
-_DELETE = Statement(
-    lambda uuids: delete(allocations).where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
-)
-_INSERT = InsertRows(allocations)
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationRow:
-    """A row of an allocation, with the uuid of its provider and the name of its class.
-
-    Either is `None` if another service has deleted it.
-    """
-
-    provider_id: int
-    provider_uuid: str | None
-    consumer_uuid: str
-    class_id: int
-    resource_class: str | None
-    used: int
-
-
-@dataclass(frozen=True, slots=True)
-class InventoryUsage:
-    """An inventory, and the sum of the allocations of all consumers from it."""
-
-    inventory: Inventory
-    used: int
-
-
-# (provider id, class id) -> an inventory that exists, and its usage
-InventoryUsages: TypeAlias = dict[tuple[int, int], InventoryUsage]
 
 
 def consumer_allocations(connection: Connection, uuid: str) -> ConsumerAllocations | None:
@@ -252,53 +174,3 @@ def _consumers(rows: Iterable[Any]) -> tuple[ProviderConsumer, ...]:
         ProviderConsumer(consumer, generations[consumer], amounts)
         for consumer, amounts in resources.items()
     )
-
-
-def reading_allocations(
-    connection: Connection, consumer_uuids: Iterable[str]
-) -> list[BoundStatement]:
-    """The statements that read the allocations of consumers, given in all spellings."""
-    return _OF_CONSUMERS.bound_chunks(connection, consumer_uuids)
-
-
-def found_allocations(rows: Iterable[Any]) -> list[AllocationRow]:
-    """The allocations in the rows of these statements."""
-    return [AllocationRow(*row) for row in rows]
-
-
-def reading_inventories(
-    connection: Connection, provider_uuids: Iterable[str], classes: Iterable[str]
-) -> list[BoundStatement]:
-    """The statements that read inventories with their usage.
-
-    Before it executes them, the caller locks the providers. So neither can change.
-    """
-    uuids = list(provider_uuids)
-    return [
-        statement
-        for chunk in chunks(classes)
-        for statement in _INVENTORY_USAGES_OF.bound_chunks(connection, uuids, {"classes": chunk})
-    ]
-
-
-def found_inventories(rows: Iterable[Any]) -> InventoryUsages:
-    """The inventories in the rows of these statements."""
-    return {
-        (provider_id, class_id): InventoryUsage(Inventory(name, *amounts), int(used))
-        for provider_id, class_id, name, *amounts, used in rows
-    }
-
-
-def deleting_allocations(
-    connection: Connection, consumer_uuids: Iterable[str]
-) -> list[BoundStatement]:
-    """The statements that delete all allocations of these consumers."""
-    return _DELETE.bound_chunks(connection, consumer_uuids)
-
-
-def inserting_allocations(
-    connection: Connection, rows: Iterable[Mapping[str, Any]]
-) -> list[BoundStatement]:
-    """The statements that insert allocations: provider id, consumer uuid, class id, amount."""
-    now = utc_now()
-    return _INSERT.bound(connection, [{"created_at": now, **row} for row in rows])

@@ -15,7 +15,6 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, Operationa
 
 from roost.metrics.catalogue import RETRIES
 from roost.store.availability import Availability
-from roost.store.batches import LastBatch, commit_batch
 from roost.store.commits import Commit
 from roost.store.dialect import dialect_named
 from roost.store.errors import (
@@ -30,6 +29,7 @@ from roost.store.errors import (
 )
 from roost.store.sessions import Doorway, Session, in_one_moment
 from roost.store.shared_commits import SharedCommits
+from roost.store.transaction import Finished, Transaction
 from roost.store.urls import parse_url
 
 _LOG = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 # A function that the database calls with a connection, then with arguments of its own.
 Work: TypeAlias = Callable[Concatenate[Connection, P], T]
+# The same with a transaction, which the function must finish.
+Write: TypeAlias = Callable[Concatenate[Transaction, P], Finished[T]]
 
 # Every worker has a pool of this size for readers and one for writers. Four workers stay below the
 # 100 connections that PostgreSQL allows by default. Further threads wait for a connection.
@@ -79,10 +81,10 @@ class DatabaseOptions:
 
 
 class Database:
-    """Pools of connections, and the ways to use them: `read`, `snapshot`, `survey` and `write`.
+    """Pools of connections, and the ways to use them: `read`, `snapshot`, `survey`, `transact`.
 
-    Each calls a function with a connection as its first argument. The function may be called
-    several times, so it must have no effects outside the database.
+    Each calls a function with a connection or a transaction as its first argument. The function may
+    be called several times, so it must have no effects outside the database.
     """
 
     def __init__(self, options: DatabaseOptions) -> None:
@@ -138,16 +140,22 @@ class Database:
         return self._with_fresh_connection(lambda: self._survey_once(work, *args, **kwargs))
 
     def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` returns, after all of its writes are durable; or none of them is.
+        """Like `transact`, for work that executes each of its statements at once."""
+        return self.transact(
+            lambda transaction: transaction.finish(work(transaction.connection, *args, **kwargs))
+        )
 
-        After a deadlock, a serialisation failure or a lost race, `work` runs again. After
+    def transact(self, write: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of `write`, after all that it wrote is durable; or nothing of it is.
+
+        After a deadlock, a serialisation failure or a lost race, `write` runs again. After
         `options.attempts` attempts, `Contention` is raised. A violated unique key is a lost race:
-        work looks before it inserts, so the next attempt finds the row and raises the right error.
+        a write looks before it inserts, so the next attempt finds the row and raises the right
+        error.
 
-        A connection that is lost before COMMIT has written nothing, so `work` runs again. After
+        A connection that is lost before COMMIT has written nothing, so `write` runs again. After
         COMMIT was sent, an error by which the database does not refuse raises `OutcomeUnknown`, and
-        `work` does not run again. Work that returns a `LastBatch` saves a round trip: the database
-        executes it together with COMMIT.
+        `write` does not run again.
         """
         deadline = time.monotonic() + WRITE_SECONDS_MAX
         last: Exception | None = None
@@ -157,7 +165,9 @@ class Database:
                 if time.monotonic() > deadline:
                     break
             try:
-                return self._write(deadline, lambda connection: work(connection, *args, **kwargs))
+                return self._write(
+                    deadline, lambda transaction: write(transaction, *args, **kwargs)
+                )
             except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
             except DBAPIError as error:
@@ -247,7 +257,12 @@ class Database:
         with self._session(self.readers) as connection:
             return work(connection, *args, **kwargs)
 
-    def _write_once(self, deadline: float, work: Callable[[Connection], T]) -> T:
+    def _write_once(
+        self,
+        deadline: float,
+        work: Callable[[Transaction], Finished[T]],
+        join: Callable[[Connection], None] | None = None,
+    ) -> T:
         commit = Commit(self.dialect)
         try:
             with (
@@ -255,11 +270,7 @@ class Database:
                 self._session(self.writers) as connection,
                 connection.begin(),
             ):
-                result = work(connection)
-                if isinstance(result, LastBatch):
-                    commit_batch(connection, result, commit)
-                commit.is_sent = True
-            return result
+                return Transaction(connection, commit, join).run(work)
         except Exception as error:
             if commit.leaves_open(error):
                 lost = isinstance(error, DatabaseAway)

@@ -18,8 +18,8 @@ from roost.store.tables import (
     resource_classes,
     resource_providers,
     stored_time,
-    utc_now,
 )
+from roost.store.transaction import Transaction
 
 # A provider without inventories has one row, whose inventory is null.
 _WITH_CLASSES = VISIBLE_PROVIDERS.outerjoin(
@@ -104,20 +104,21 @@ def provider_usages(connection: Connection, uuid: str) -> tuple[int, dict[str, i
 
 
 def present_inventories(
-    connection: Connection, provider_ids: Iterable[int]
+    transaction: Transaction, provider_ids: Iterable[int]
 ) -> dict[InventoryKey, int]:
     """The ids of the rows of all inventories of locked providers."""
-    rows = _PRESENT.rows(connection, provider_ids)
+    (rows,) = transaction.read(_PRESENT.bound_chunks(transaction, provider_ids))
     return {(provider_id, class_id): id_ for provider_id, class_id, id_ in rows}
 
 
-def allocated_classes(connection: Connection, provider_ids: Iterable[int]) -> set[InventoryKey]:
+def allocated_classes(transaction: Transaction, provider_ids: Iterable[int]) -> set[InventoryKey]:
     """The classes of these providers of which there are allocations."""
-    return set(map(tuple, _ALLOCATED.rows(connection, provider_ids)))
+    (rows,) = transaction.read(_ALLOCATED.bound_chunks(transaction, provider_ids))
+    return set(rows)
 
 
 def change_inventories(
-    connection: Connection,
+    transaction: Transaction,
     providers: Iterable[tuple[int, str]],
     *,
     wanted: Mapping[InventoryKey, Inventory] | None = None,
@@ -128,7 +129,7 @@ def change_inventories(
 
     A `wanted` inventory that is `present` is updated. Any other wanted inventory is inserted.
     """
-    now = utc_now()
+    now = transaction.now
     changed, new = [], []
     for key, inventory in (wanted or {}).items():
         values = _values(inventory)
@@ -137,10 +138,14 @@ def change_inventories(
         else:
             ids = dict(zip(("resource_provider_id", "resource_class_id"), key, strict=True))
             new.append({"created_at": now, **ids, **values})
-    _DELETE.apply(connection, sorted(present[key] for key in removed))
-    _UPDATE.run(connection, changed, {"updated_at": now})
-    _INSERT.run(connection, new)
-    record_changes(connection, ChangeKind.INVENTORIES, providers)
+    transaction.write(
+        [
+            *_DELETE.bound_chunks(transaction, sorted(present[key] for key in removed)),
+            *_UPDATE.bound(transaction, changed, {"updated_at": now}),
+            *_INSERT.bound(transaction, new),
+        ]
+    )
+    record_changes(transaction, ChangeKind.INVENTORIES, providers)
 
 
 def _values(inventory: Inventory) -> dict[str, Any]:

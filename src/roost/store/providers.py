@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
 
 from roost.model.providers import Provider
-from roost.store.batches import execute_batch, fetch_groups
 from roost.store.errors import Retry
 from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.queries import Query
@@ -20,8 +19,8 @@ from roost.store.tables import (
     resource_provider_traits,
     resource_providers,
     stored_time,
-    utc_now,
 )
+from roost.store.transaction import Transaction
 
 _root = resource_providers.alias("root")
 _parent = resource_providers.alias("parent")
@@ -64,17 +63,6 @@ _LOCK_BY_UUIDS = Statement(
     lambda uuids: _LOCK.where(resource_providers.c.uuid.in_(uuids)), lists=["uuids"]
 )
 _LOCK_BY_IDS = Statement(lambda ids: _LOCK.where(resource_providers.c.id.in_(ids)), lists=["ids"])
-_INCREMENT = Statement(
-    lambda ids: (
-        update(resource_providers)
-        .where(resource_providers.c.id.in_(ids))
-        .values(
-            generation=resource_providers.c.generation + bindparam("by"),
-            updated_at=bindparam("now"),
-        )
-    ),
-    lists=["ids"],
-)
 _GENERATIONS = Statement(
     lambda uuids: select(
         resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.generation
@@ -101,13 +89,34 @@ _CHILDREN = Statement(
     ),
     lists=["ids"],
 )
-_MOVE = Statement(
-    lambda ids: (
-        update(resource_providers)
-        .where(resource_providers.c.id.in_(ids))
-        .values(root_provider_id=bindparam("root_id"), updated_at=bindparam("now"))
-    ),
-    lists=["ids"],
+
+
+def _update(**values: Any) -> Statement:
+    """Sets columns of providers by their ids."""
+    return Statement(
+        lambda ids: (
+            update(resource_providers).where(resource_providers.c.id.in_(ids)).values(**values)
+        ),
+        lists=["ids"],
+    )
+
+
+_INCREMENT = _update(
+    generation=resource_providers.c.generation + bindparam("by"), updated_at=bindparam("now")
+)
+_MOVE = _update(root_provider_id=bindparam("root_id"), updated_at=bindparam("now"))
+_RENAME = _update(name=bindparam("name"), updated_at=bindparam("now"))
+_SET_PARENT = _update(parent_provider_id=bindparam("parent_id"))
+_SET_ROOT = _update(root_provider_id=bindparam("root_id"))
+_DELETE_PARTS = [
+    Statement(
+        lambda ids, table=table: delete(table).where(table.c.resource_provider_id.in_(ids)),
+        lists=["ids"],
+    )
+    for table in (inventories, resource_provider_traits, resource_provider_aggregates)
+]
+_DELETE = Statement(
+    lambda ids: delete(resource_providers).where(resource_providers.c.id.in_(ids)), lists=["ids"]
 )
 
 
@@ -133,12 +142,6 @@ def find_provider(connection: Connection, uuid: str) -> Provider | None:
 def find_generations(connection: Connection, uuids: Iterable[str]) -> dict[str, SeenProvider]:
     """Those of the providers that exist, by the uuid of their row."""
     return {row.uuid: SeenProvider(*row) for row in _GENERATIONS.rows(connection, uuids)}
-
-
-def find_provider_by_id(connection: Connection, id_: int) -> Provider | None:
-    """The provider with this internal id."""
-    row = _BY_ID.fetch_one(connection, {"id": id_})
-    return None if row is None else provider_of(row)
 
 
 def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
@@ -175,37 +178,40 @@ def is_taken(
     return connection.execute(query.limit(1)).first() is not None
 
 
-def lock_providers(connection: Connection, uuids: Iterable[str]) -> dict[str, tuple[int, int]]:
+def lock_providers(transaction: Transaction, uuids: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Lock these providers until the transaction ends: uuid -> (id, generation) of those found."""
-    (rows,) = fetch_groups(connection, locking_providers(connection, uuids))
+    (rows,) = transaction.lock(provider_locks(transaction, uuids))
     return locked_providers(rows)
 
 
-def locking_providers(connection: Connection, uuids: Iterable[str]) -> list[BoundStatement]:
-    """The statements that lock these providers until the transaction ends.
+def provider_locks(transaction: Transaction, uuids: Iterable[str]) -> list[BoundStatement]:
+    """The queries that lock these providers until the transaction ends.
 
     Every writer locks in the order of ids, so no two writers wait for each other. If a database
     locks in another order, it ends one of two such transactions, which then runs again.
     """
     wanted = list(uuids)
     if len(wanted) <= CHUNK_LENGTH:
-        return _LOCK_BY_UUIDS.bound_chunks(connection, wanted)
-    ids = {id_ for (id_,) in _IDS.rows(connection, wanted)}
-    return _LOCK_BY_IDS.bound_chunks(connection, sorted(ids))
+        return _LOCK_BY_UUIDS.bound_chunks(transaction, wanted)
+    ids = {id_ for (id_,) in _IDS.rows(transaction.connection, wanted)}
+    return _LOCK_BY_IDS.bound_chunks(transaction, sorted(ids))
 
 
 def locked_providers(rows: Iterable[Any]) -> dict[str, tuple[int, int]]:
-    """The providers in the rows of these statements: uuid -> (id, generation)."""
+    """The providers in the rows of these queries: uuid -> (id, generation)."""
     return {uuid: (id_, generation) for id_, uuid, generation in rows}
 
 
-def lock_provider(connection: Connection, uuid: str) -> Provider | None:
+def lock_provider(transaction: Transaction, uuid: str) -> Provider | None:
     """The provider with this uuid, locked: its row cannot change before the transaction ends."""
-    return find_provider(connection, uuid) if lock_providers(connection, [uuid]) else None
+    locked, found = transaction.lock(
+        provider_locks(transaction, [uuid]), [_BY_UUID.bound(transaction, {"uuid": uuid})]
+    )
+    return provider_of(found[0]) if locked and found else None
 
 
 def lock_trees(
-    connection: Connection, providers: Sequence[Provider], also: Iterable[int] = ()
+    transaction: Transaction, providers: Sequence[Provider], also: Iterable[int] = ()
 ) -> None:
     """Lock these providers, the ids in `also`, and the shape of the providers' trees.
 
@@ -213,32 +219,29 @@ def lock_trees(
     tree between reading and locking, the whole transaction starts again.
     """
     ids = {id_ for provider in providers for id_ in (provider.id, provider.root_id)} | set(also)
-    _LOCK_BY_IDS.apply(connection, sorted(ids))
-    for provider in providers:
-        now = find_provider(connection, provider.uuid)
+    _, *found = transaction.lock(
+        _LOCK_BY_IDS.bound_chunks(transaction, sorted(ids)),
+        *([_BY_UUID.bound(transaction, {"uuid": provider.uuid})] for provider in providers),
+    )
+    for provider, rows in zip(providers, found, strict=True):
+        now = provider_of(rows[0]) if rows else None
         if now is None or now.root_id != provider.root_id or now.parent_id != provider.parent_id:
             raise Retry
 
 
-def increment_generations(connection: Connection, ids: Sequence[int], by: int = 1) -> None:
+def increment_generations(transaction: Transaction, ids: Iterable[int], by: int = 1) -> None:
     """Move the generation of locked providers on; their `updated_at` moves with it."""
-    execute_batch(connection, incrementing_generations(connection, ids, by))
-
-
-def incrementing_generations(
-    connection: Connection, ids: Sequence[int], by: int = 1
-) -> list[BoundStatement]:
-    """The statements that increment the generations of locked providers."""
-    return _INCREMENT.bound_chunks(connection, ids, {"by": by, "now": utc_now()})
+    values = {"by": by, "now": transaction.now}
+    transaction.write(_INCREMENT.bound_chunks(transaction, ids, values))
 
 
 def insert_provider(
-    connection: Connection, uuid: str, name: str, parent: Provider | None
+    transaction: Transaction, uuid: str, name: str, parent: Provider | None
 ) -> Provider:
     """Make a provider below the parent, or a root. The database checks its name and uuid."""
-    now = utc_now()
+    now = transaction.now
     id_ = insert_row(
-        connection,
+        transaction.connection,
         resource_providers,
         {
             "created_at": now,
@@ -252,25 +255,17 @@ def insert_provider(
         },
     )
     if parent is None:
-        connection.execute(
-            update(resource_providers)
-            .where(resource_providers.c.id == id_)
-            .values(root_provider_id=id_)
-        )
-    record_changes(connection, ChangeKind.PROVIDER, [(id_, uuid)])
-    provider = find_provider_by_id(connection, id_)
-    assert provider is not None, "a row that this transaction has just inserted"
-    return provider
+        transaction.write(_SET_ROOT.bound_chunks(transaction, [id_], {"root_id": id_}))
+    record_changes(transaction, ChangeKind.PROVIDER, [(id_, uuid)])
+    ((row,),) = transaction.read([_BY_ID.bound(transaction, {"id": id_})])
+    return provider_of(row)
 
 
-def rename_provider(connection: Connection, provider: Provider, name: str) -> None:
+def rename_provider(transaction: Transaction, provider: Provider, name: str) -> None:
     """Give the provider another name. The database refuses a name that is taken."""
-    connection.execute(
-        update(resource_providers)
-        .where(resource_providers.c.id == provider.id)
-        .values(name=name, updated_at=utc_now())
-    )
-    record_changes(connection, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
+    values = {"name": name, "now": transaction.now}
+    transaction.write(_RENAME.bound_chunks(transaction, [provider.id], values))
+    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
 
 
 def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
@@ -286,19 +281,19 @@ def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
 
 
 def move_provider(
-    connection: Connection, provider: Provider, subtree: Sequence[int], parent: Provider | None
+    transaction: Transaction, provider: Provider, subtree: Sequence[int], parent: Provider | None
 ) -> None:
     """Move the provider and its subtree below another parent; `None` makes it a root."""
     root_id = provider.id if parent is None else parent.root_id
-    now = utc_now()
-    connection.execute(
-        update(resource_providers)
-        .where(resource_providers.c.id == provider.id)
-        .values(parent_provider_id=None if parent is None else parent.id, updated_at=now)
+    parent_id, now = None if parent is None else parent.id, transaction.now
+    transaction.write(
+        [
+            _SET_PARENT.bound(transaction, {"ids": [provider.id], "parent_id": parent_id}),
+            *_MOVE.bound_chunks(transaction, subtree, {"root_id": root_id, "now": now}),
+        ]
     )
-    _MOVE.apply(connection, subtree, {"root_id": root_id, "now": now})
-    moved = _UUIDS.rows(connection, subtree)
-    record_changes(connection, ChangeKind.PROVIDER, [(row.id, row.uuid) for row in moved])
+    (moved,) = transaction.read(_UUIDS.bound_chunks(transaction, subtree))
+    record_changes(transaction, ChangeKind.PROVIDER, moved)
 
 
 def has_children(connection: Connection, provider: Provider) -> bool:
@@ -314,15 +309,15 @@ def has_allocations(connection: Connection, provider: Provider) -> bool:
     return connection.execute(query.limit(1)).first() is not None
 
 
-def delete_provider(connection: Connection, provider: Provider) -> None:
+def delete_provider(transaction: Transaction, provider: Provider) -> None:
     """Remove a locked provider that has neither children nor allocations, with all its parts."""
-    for table in (inventories, resource_provider_traits, resource_provider_aggregates):
-        connection.execute(delete(table).where(table.c.resource_provider_id == provider.id))
-    # MySQL refuses to delete a row that refers to itself.
-    connection.execute(
-        update(resource_providers)
-        .where(resource_providers.c.id == provider.id)
-        .values(root_provider_id=None)
+    ids = [provider.id]
+    transaction.write(
+        [
+            *(part.bound(transaction, {"ids": ids}) for part in _DELETE_PARTS),
+            # MySQL refuses to delete a row that refers to itself.
+            _SET_ROOT.bound(transaction, {"ids": ids, "root_id": None}),
+            _DELETE.bound(transaction, {"ids": ids}),
+        ]
     )
-    connection.execute(delete(resource_providers).where(resource_providers.c.id == provider.id))
-    record_changes(connection, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
+    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])

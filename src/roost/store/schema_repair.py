@@ -17,6 +17,7 @@ from roost.store.tables import (
     users,
     utc_now,
 )
+from roost.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ def _set_missing_roots(connection: Connection) -> int:
     # The rest has no root above it: a parent is missing, or is its own descendant.
     _make_root(connection, sa.true())
     if sa.inspect(connection).has_table(roost_changes.name):
-        record_changes(connection, ChangeKind.PROVIDER, found)
+        journal = Transaction(connection)
+        record_changes(journal, ChangeKind.PROVIDER, found)
+        journal.finish()
     return len(found)
 
 

@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from roost.store.batches import LastBatch, execute_batch
 from roost.store.errors import Busy, OutcomeUnknown
+from roost.store.transaction import Finished, Transaction
 
 T = TypeVar("T")
 
@@ -25,11 +25,16 @@ T = TypeVar("T")
 WORKS_MAX = 32
 
 
-class Write(Protocol):
-    """Does a work in a transaction of its own, which it commits."""
+class WriteOnce(Protocol):
+    """Does a work in a transaction of its own, which further works may join before its COMMIT."""
 
-    def __call__(self, deadline: float, work: Callable[[Connection], T]) -> T:
-        """What the work returns, after its writes are durable."""
+    def __call__(
+        self,
+        deadline: float,
+        work: Callable[[Transaction], Finished[T]],
+        join: Callable[[Connection], None] | None = None,
+    ) -> T:
+        """The result of the work, after its writes are durable."""
 
 
 class _NextAction(Enum):
@@ -45,7 +50,7 @@ class _Writer:
 
     __slots__ = ("error", "next_action", "result", "woken", "work")
 
-    def __init__(self, work: Callable[[Connection], Any]) -> None:
+    def __init__(self, work: Callable[[Transaction], Finished[Any]]) -> None:
         self.work = work
         self.woken = threading.Event()
         self.next_action = _NextAction.WRITE_ALONE
@@ -56,18 +61,12 @@ class _Writer:
         self.next_action = next_action
         self.woken.set()
 
-    def do(self, connection: Connection) -> None:
-        """Do the work, without COMMIT."""
-        self.result = self.work(connection)
-        if isinstance(self.result, LastBatch):
-            execute_batch(connection, self.result.statements)
-
     def do_in_savepoint(self, connection: Connection) -> None:
-        """Do the work; if it fails, undo it and nothing else."""
+        """Do the work, without COMMIT; if it fails, undo it and nothing else."""
         raw: Any = connection.connection.dbapi_connection
         connection.exec_driver_sql("SAVEPOINT work")
         try:
-            self.do(connection)
+            self.result = Transaction(connection).run(self.work)
         except Exception as error:
             if not raw.in_transaction:
                 # SQLite has ended the whole transaction, as it does when the disk is full.
@@ -85,15 +84,15 @@ class _Writer:
 class SharedCommits:
     """The threads of one process that write to one SQLite file."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: WriteOnce) -> None:
         self._write = write
         # Protects the attributes below.
         self._lock = threading.Lock()
         self._writers: deque[_Writer] = deque()
         self._is_led = False
 
-    def run(self, deadline: float, work: Callable[[Connection], T]) -> T:
-        """What the work returns, after its writes are durable; or none of them is.
+    def run(self, deadline: float, work: Callable[[Transaction], Finished[T]]) -> T:
+        """The result of the work, after its writes are durable; or none of them is.
 
         `Busy` if no thread has begun the work by the deadline, a value of `time.monotonic`.
         """
@@ -104,11 +103,11 @@ class SharedCommits:
             if not leads:
                 self._writers.append(writer)
         next_action = _NextAction.LEAD if leads else self._wait(writer, deadline)
+        if next_action is _NextAction.LEAD:
+            return self._lead(work, deadline)
         if next_action is _NextAction.WRITE_ALONE:
             return self._write(deadline, work)
-        result: T = (
-            self._lead(writer, deadline) if next_action is _NextAction.LEAD else writer.outcome()
-        )
+        result: T = writer.outcome()
         return result
 
     def _wait(self, writer: _Writer, deadline: float) -> _NextAction:
@@ -123,44 +122,40 @@ class SharedCommits:
             writer.woken.wait()
         return writer.next_action
 
-    def _lead(self, own: _Writer, deadline: float) -> Any:
-        group = [own]
+    def _lead(self, work: Callable[[Transaction], Finished[T]], deadline: float) -> T:
+        """Do the work, and before its COMMIT those of the threads that wait."""
+        followers: list[_Writer] = []
         try:
-            self._write(deadline, lambda connection: self._do_all(connection, group))
+            result = self._write(
+                deadline, work, lambda connection: self._join(connection, followers)
+            )
         except OutcomeUnknown as error:
-            _leave_open(group[1:], error)
+            _leave_open(followers, error)
             raise
         except Exception:
-            followers = group[1:]
             for writer in followers:
                 # The refusals as well: they may rest on works that are undone now.
                 writer.wake(_NextAction.WRITE_ALONE)
             if not followers:
                 raise
             # The failure may be that of another work.
-            return self._write(deadline, own.work)
+            return self._write(deadline, work)
         except BaseException:
             # An exit of this thread, perhaps during COMMIT.
             text = "the thread that wrote for several requests has ended"
-            _leave_open(group[1:], OutcomeUnknown(text, lost=False))
+            _leave_open(followers, OutcomeUnknown(text, lost=False))
             raise
         else:
-            for writer in group[1:]:
+            for writer in followers:
                 writer.wake(_NextAction.TAKE_RESULT)
         finally:
             self._pass_on()
-        return own.outcome()
+        return result
 
-    def _do_all(self, connection: Connection, group: list[_Writer]) -> None:
-        """Do the own work, then those of the threads that wait meanwhile."""
-        own = group[0]
-        if self._writers:
-            own.do_in_savepoint(connection)
-        else:
-            # Alone so far: the whole transaction fails with the work.
-            own.do(connection)
-        while len(group) < WORKS_MAX and (writer := self._next()) is not None:
-            group.append(writer)
+    def _join(self, connection: Connection, followers: list[_Writer]) -> None:
+        """Do the works of the threads that wait, in the transaction of the leader."""
+        while len(followers) < WORKS_MAX - 1 and (writer := self._next()) is not None:
+            followers.append(writer)
             writer.do_in_savepoint(connection)
 
     def _next(self) -> _Writer | None:

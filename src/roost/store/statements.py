@@ -6,10 +6,10 @@ microseconds, the largest part of a claim. A statement of this module takes abou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import (
     BindParameter,
@@ -43,8 +43,14 @@ CHUNK_LENGTH = 512
 # A statement has one text for each combination of list lengths. Usual clients need far fewer; the
 # bound is against a client that sends all combinations.
 _TEXTS_MAX = 256
-# How many times of day a statement remembers in the form of the driver.
+# How many times of day are remembered in the form of the driver.
 _TIMES_MAX = 8
+
+
+class HasDialect(Protocol):
+    """A connection or a transaction: the text of a statement depends on its dialect."""
+
+    dialect: Dialect
 
 
 class BoundStatement(NamedTuple):
@@ -54,18 +60,16 @@ class BoundStatement(NamedTuple):
     parameters: Any
 
 
-def chunks(values: Iterable[T], length: int = CHUNK_LENGTH) -> Iterator[Sequence[T]]:
+def chunks(values: Iterable[T], length: int = CHUNK_LENGTH) -> list[Sequence[T]]:
     """The values in pieces that fit into one statement; no piece for no values.
 
     >>> [len(chunk) for chunk in chunks(range(513))]
     [512, 1]
     """
     everything = list(values)
-    if 0 < len(everything) <= length:
-        yield everything
-        return
-    for start in range(0, len(everything), length):
-        yield everything[start : start + length]
+    if len(everything) <= length:
+        return [everything] if everything else []
+    return [everything[start : start + length] for start in range(0, len(everything), length)]
 
 
 def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
@@ -81,26 +85,23 @@ class _Compiled:
     """The text for one database, and how its parameters come from values by name."""
 
     text: str
-    # For each parameter the name of its value; in a list also the index there, else `None`.
-    sources: tuple[tuple[str, int | None], ...]
+    # For each parameter the name of its value; in a list also the index there, else -1.
+    sources: tuple[tuple[str, int], ...]
     # Which parameters are converted, and how.
     converters: tuple[tuple[int, Callable[[Any], Any]], ...]
 
-    def parameters(self, values: Values) -> tuple[Any, ...]:
-        found = [
-            values[name] if index is None else values[name][index] for name, index in self.sources
-        ]
+    def bound(self, parameters: list[Any]) -> BoundStatement:
         for position, convert in self.converters:
-            found[position] = convert(found[position])
-        return tuple(found)
+            parameters[position] = convert(parameters[position])
+        return BoundStatement(self.text, tuple(parameters))
 
 
 class Statement:
     """A statement whose result columns need no conversion: integers and text.
 
     A parameter that is a list (`IN`) needs another text for each length. So `construct` is then a
-    function that takes the bind parameters of the members, by the names of the lists. Unless the
-    lengths are `exact`, the last member fills a list up to a power of two, so that texts are few.
+    function that takes the bind parameters of the members, by the names of the lists. The last
+    member fills a list up to a power of two, so that texts are few.
     """
 
     def __init__(
@@ -108,30 +109,39 @@ class Statement:
         construct: ClauseElement | Callable[..., ClauseElement],
         *,
         lists: Sequence[str] = (),
-        exact: bool = False,
     ) -> None:
         self._construct = construct
         self._lists = tuple(lists)
-        self._exact = exact
         self._compiled: dict[tuple[Any, ...], _Compiled] = {}
 
     def run(self, connection: Connection, values: Values) -> Any:
         """Execute it once. A list may be empty only if `construct` handles an empty list."""
         return connection.exec_driver_sql(*self.bound(connection, values))
 
-    def bound(self, connection: Connection, values: Values) -> BoundStatement:
-        """The statement with these values, for a batch."""
-        if self._lists and not self._exact:
-            values = {**values, **{name: _filled(values[name]) for name in self._lists}}
-        compiled = self._for(connection, tuple([len(values[name]) for name in self._lists]))
-        return BoundStatement(compiled.text, compiled.parameters(values))
+    def bound(self, place: HasDialect, values: Values) -> BoundStatement:
+        """The statement with these values."""
+        lengths: tuple[int, ...] = ()
+        if self._lists:
+            values = dict(values)
+            for name in self._lists:
+                members = values[name] = _filled(values[name])
+                lengths += (len(members),)
+        compiled = self._for(place.dialect, lengths)
+        return compiled.bound(
+            [values[name] if index < 0 else values[name][index] for name, index in compiled.sources]
+        )
+
+    def bound_rows(self, place: HasDialect, rows: Sequence[Values]) -> BoundStatement:
+        """The statement with the values of rows. Each row has a member of each list."""
+        compiled = self._for(place.dialect, (len(rows),) * len(self._lists))
+        return compiled.bound([rows[index][name] for name, index in compiled.sources])
 
     def bound_chunks(
-        self, connection: Connection, members: Iterable[Any], values: Values | None = None
+        self, place: HasDialect, members: Iterable[Any], values: Values | None = None
     ) -> list[BoundStatement]:
         """The statements for the members of its first list, as many as necessary."""
         name, others = self._lists[0], values or {}
-        return [self.bound(connection, {name: chunk, **others}) for chunk in chunks(members)]
+        return [self.bound(place, {name: chunk, **others}) for chunk in chunks(members)]
 
     def rows(
         self, connection: Connection, members: Iterable[Any], values: Values | None = None
@@ -144,25 +154,17 @@ class Statement:
             for row in self.run(connection, {name: chunk, **others})
         ]
 
-    def apply(
-        self, connection: Connection, members: Iterable[Any], values: Values | None = None
-    ) -> None:
-        """Execute it for the members of its first list, as often as necessary."""
-        name, others = self._lists[0], values or {}
-        for chunk in chunks(members):
-            self.run(connection, {name: chunk, **others})
-
-    def _for(self, connection: Connection, lengths: tuple[int, ...]) -> _Compiled:
-        key = connection.dialect.name, connection.dialect.driver, lengths
+    def _for(self, dialect: Dialect, lengths: tuple[int, ...]) -> _Compiled:
+        key = dialect.name, dialect.driver, lengths
         found = self._compiled.get(key)
         if found is None:
             if len(self._compiled) >= _TEXTS_MAX:
                 self._compiled.clear()
-            found = self._compiled[key] = self._compile(connection, lengths)
+            found = self._compiled[key] = self._compile(dialect, lengths)
         return found
 
-    def _compile(self, connection: Connection, lengths: tuple[int, ...]) -> _Compiled:
-        dialect = _with_positions(connection.dialect)
+    def _compile(self, dialect: Dialect, lengths: tuple[int, ...]) -> _Compiled:
+        dialect = _with_positions(dialect)
         parameters: dict[str, list[Parameter]] = {
             name: [bindparam(_parameter_name(name, index)) for index in range(length)]
             for name, length in zip(self._lists, lengths, strict=True)
@@ -188,7 +190,7 @@ class Statement:
         )
         return _Compiled(
             text=str(compiled),
-            sources=tuple(members.get(name, (name, None)) for name in order),
+            sources=tuple(members.get(name, (name, -1)) for name in order),
             converters=tuple((position, convert) for position, convert in converters if convert),
         )
 
@@ -203,15 +205,20 @@ def _with_positions(dialect: Dialect) -> Dialect:
 
 
 def _converter(type_: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
-    convert = type_.dialect_impl(dialect).bind_processor(dialect)
-    if convert is None or not isinstance(type_, DateTime):
-        return convert
-    # Every row of a claim has the same time.
-    return lru_cache(_TIMES_MAX)(convert)
+    if isinstance(type_, DateTime):
+        return _time_converter(dialect)
+    return type_.dialect_impl(dialect).bind_processor(dialect)
+
+
+@cache
+def _time_converter(dialect: Dialect) -> Callable[[Any], Any] | None:
+    """One for all statements, because all rows of a transaction have the same time."""
+    convert = DateTime().dialect_impl(dialect).bind_processor(dialect)
+    return None if convert is None else lru_cache(_TIMES_MAX)(convert)
 
 
 class InsertRows:
-    """Inserts rows into a table: a few by one statement, many by the driver's own method.
+    """Inserts rows into a table, several by one statement.
 
     psycopg takes a third of a millisecond for three rows one by one. With `unless_taken`, it skips
     a row if the table already has the row's value in that unique column.
@@ -225,28 +232,18 @@ class InsertRows:
         self._unless_taken = unless_taken
         self._together: dict[tuple[str, tuple[str, ...]], Statement] = {}
 
-    def run(self, connection: Connection, rows: Sequence[Values]) -> None:
-        """Insert the rows, which all have the same columns."""
-        if not rows:
-            return
-        dialect = connection.dialect.name
-        if len(rows) > self._TOGETHER_MAX:
-            connection.execute(self._insert(dialect), [dict(row) for row in rows])
-            return
-        connection.exec_driver_sql(*self._bound(connection, rows))
+    def bound(self, place: HasDialect, rows: Sequence[Values]) -> list[BoundStatement]:
+        """The statements that insert the rows, which all have the same columns."""
+        return [self._bound(place, chunk) for chunk in chunks(rows, self._TOGETHER_MAX)]
 
-    def bound(self, connection: Connection, rows: Sequence[Values]) -> list[BoundStatement]:
-        """The statements that insert the rows, which all have the same columns; for a batch."""
-        return [self._bound(connection, chunk) for chunk in chunks(rows, self._TOGETHER_MAX)]
-
-    def _bound(self, connection: Connection, rows: Sequence[Values]) -> BoundStatement:
-        dialect, names = connection.dialect.name, tuple(rows[0])
+    def _bound(self, place: HasDialect, rows: Sequence[Values]) -> BoundStatement:
+        dialect, names = place.dialect.name, tuple(rows[0])
         statement = self._together.get((dialect, names))
         if statement is None:
             construct = partial(self._several, dialect)
-            statement = Statement(construct, lists=names, exact=True)
+            statement = Statement(construct, lists=names)
             self._together[dialect, names] = statement
-        return statement.bound(connection, {name: [row[name] for row in rows] for name in names})
+        return statement.bound_rows(place, rows)
 
     def _several(self, dialect: str, **parameters: list[Parameter]) -> ClauseElement:
         columns = self._table.c
@@ -280,22 +277,15 @@ class UpdateRows:
         self._common = tuple(common)
         self._statement = Statement(self._construct, lists=self._lists)
 
-    def run(
-        self, connection: Connection, rows: Sequence[Values], common: Values | None = None
-    ) -> None:
-        """Update the rows. Each has an `id` and a value for each of `names`."""
-        for statement in self.bound(connection, rows, common):
-            connection.exec_driver_sql(*statement)
-
     def bound(
-        self, connection: Connection, rows: Sequence[Values], common: Values | None = None
+        self, place: HasDialect, rows: Sequence[Values], common: Values | None = None
     ) -> list[BoundStatement]:
-        """The statements that update the rows, for a batch."""
+        """The statements that update the rows. Each row has an `id` and a value for each name."""
         lists = (
             {name: [row[name] for row in chunk] for name in self._lists}
             for chunk in chunks(rows, self._TOGETHER_MAX)
         )
-        return [self._statement.bound(connection, {**list_, **(common or {})}) for list_ in lists]
+        return [self._statement.bound(place, {**list_, **(common or {})}) for list_ in lists]
 
     def _construct(self, **parameters: list[Parameter]) -> ClauseElement:
         columns = self._table.c

@@ -17,8 +17,8 @@ from roost.store.tables import (
     resource_providers,
     stored_time,
     traits,
-    utc_now,
 )
+from roost.store.transaction import Transaction
 
 # A provider without traits has one row, whose trait is null.
 _TRAITS = Query(
@@ -64,11 +64,13 @@ def provider_traits(connection: Connection, uuid: str) -> tuple[int, list[Name]]
 
 
 def change_provider_traits(
-    connection: Connection, provider: Provider, add: Iterable[int], remove: Iterable[int]
+    transaction: Transaction, provider: Provider, add: Iterable[int], remove: Iterable[int]
 ) -> None:
     """Add traits to a locked provider and remove traits from it, by their ids."""
-    now = utc_now()
-    _REMOVE.apply(connection, remove, {"provider_id": provider.id})
-    new = [{"created_at": now, "trait_id": id_, "resource_provider_id": provider.id} for id_ in add]
-    _ADD.run(connection, new)
-    record_changes(connection, ChangeKind.TRAITS, [(provider.id, provider.uuid)])
+    new = [
+        {"created_at": transaction.now, "trait_id": id_, "resource_provider_id": provider.id}
+        for id_ in add
+    ]
+    transaction.write(_REMOVE.bound_chunks(transaction, remove, {"provider_id": provider.id}))
+    transaction.write(_ADD.bound(transaction, new))
+    record_changes(transaction, ChangeKind.TRAITS, [(provider.id, provider.uuid)])

@@ -15,21 +15,20 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     select,
     update,
 )
 
 from roost.model.identifiers import Name, is_custom
 from roost.store.journal.writing import ChangeKind, record_vocabulary_change
-from roost.store.statements import Statement
+from roost.store.statements import InsertRows, Statement
 from roost.store.tables import (
     inventories,
     resource_classes,
     resource_provider_traits,
     traits,
-    utc_now,
 )
+from roost.store.transaction import Finished, Transaction
 
 
 def _names(table: Table) -> Select[Any]:
@@ -54,6 +53,20 @@ _HOLD_CLASSES = Statement(
     lists=["names"],
 )
 _TRAIT_IDS = Statement(lambda names: _ids(traits, names), lists=["names"])
+_LOCK_CLASS = Statement(
+    select(resource_classes.c.id)
+    .where(resource_classes.c.name == bindparam("name"))
+    .with_for_update()
+)
+_INSERT_CLASSES = InsertRows(resource_classes)
+_RENAME_CLASS = Statement(
+    update(resource_classes)
+    .where(resource_classes.c.id == bindparam("id"))
+    .values(name=bindparam("new_name"), updated_at=bindparam("now"))
+)
+_DELETE_CLASS = Statement(delete(resource_classes).where(resource_classes.c.id == bindparam("id")))
+_INSERT_TRAITS = InsertRows(traits)
+_DELETE_TRAIT = Statement(delete(traits).where(traits.c.id == bindparam("id")))
 
 
 def resource_class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
@@ -61,12 +74,13 @@ def resource_class_ids(connection: Connection, names: Iterable[str]) -> dict[str
     return {row.name: row.id for row in _CLASS_IDS.rows(connection, names)}
 
 
-def hold_resource_classes(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+def hold_resource_classes(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
     """Like `resource_class_ids`; no class can be deleted before the transaction ends.
 
     No foreign key protects the class of an inventory, so a writer of inventories holds the classes.
     """
-    return {row.name: row.id for row in _HOLD_CLASSES.rows(connection, names)}
+    (rows,) = transaction.lock(_HOLD_CLASSES.bound_chunks(transaction, names))
+    return {name: id_ for id_, name in rows}
 
 
 def list_resource_classes(connection: Connection) -> list[Name]:
@@ -79,11 +93,10 @@ def find_resource_class(connection: Connection, name: str) -> Name | None:
     return _exact(connection.execute(_CLASS, {"name": name}).one_or_none(), name)
 
 
-def lock_resource_class(connection: Connection, name: str) -> Name | None:
+def lock_resource_class(transaction: Transaction, name: str) -> Name | None:
     """The class of this name; no inventory can begin to use it until the transaction ends."""
-    query = select(resource_classes.c.id).where(resource_classes.c.name == name)
-    locked = connection.execute(query.with_for_update()).first()
-    return None if locked is None else find_resource_class(connection, name)
+    (locked,) = transaction.lock([_LOCK_CLASS.bound(transaction, {"name": name})])
+    return find_resource_class(transaction.connection, name) if locked else None
 
 
 def resource_class_is_used(connection: Connection, resource_class: Name) -> bool:
@@ -92,29 +105,27 @@ def resource_class_is_used(connection: Connection, resource_class: Name) -> bool
     return connection.execute(query.limit(1)).first() is not None
 
 
-def insert_resource_class(connection: Connection, name: str) -> None:
+def insert_resource_class(transaction: Transaction, name: str) -> None:
     """Insert a custom class with the next id. The lock makes writers take turns."""
-    lock_resource_class(connection, os_resource_classes.VCPU)
-    newest = connection.execute(select(func.max(resource_classes.c.id))).scalar()
+    lock_resource_class(transaction, os_resource_classes.VCPU)
+    newest = transaction.connection.execute(select(func.max(resource_classes.c.id))).scalar()
     id_ = max(FIRST_CUSTOM_CLASS_ID, (newest or 0) + 1)
-    connection.execute(insert(resource_classes), {"created_at": utc_now(), "id": id_, "name": name})
-    record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
+    row = {"created_at": transaction.now, "id": id_, "name": name}
+    transaction.write(_INSERT_CLASSES.bound(transaction, [row]))
+    record_vocabulary_change(transaction, ChangeKind.RESOURCE_CLASSES)
 
 
-def rename_resource_class(connection: Connection, resource_class: Name, name: str) -> None:
+def rename_resource_class(transaction: Transaction, resource_class: Name, name: str) -> None:
     """Rename a custom class. Inventories and allocations refer to its id, which stays."""
-    connection.execute(
-        update(resource_classes)
-        .where(resource_classes.c.id == resource_class.id)
-        .values(name=name, updated_at=utc_now())
-    )
-    record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
+    values = {"id": resource_class.id, "new_name": name, "now": transaction.now}
+    transaction.write([_RENAME_CLASS.bound(transaction, values)])
+    record_vocabulary_change(transaction, ChangeKind.RESOURCE_CLASSES)
 
 
-def delete_resource_class(connection: Connection, resource_class: Name) -> None:
+def delete_resource_class(transaction: Transaction, resource_class: Name) -> None:
     """Delete a locked class that no inventory has."""
-    connection.execute(delete(resource_classes).where(resource_classes.c.id == resource_class.id))
-    record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
+    transaction.write([_DELETE_CLASS.bound(transaction, {"id": resource_class.id})])
+    record_vocabulary_change(transaction, ChangeKind.RESOURCE_CLASSES)
 
 
 def trait_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
@@ -141,16 +152,17 @@ def _exact(row: Any, name: str) -> Name | None:
     return None if row is None or row.name != name else Name(*row)
 
 
-def insert_trait(connection: Connection, name: str) -> None:
+def insert_trait(transaction: Transaction, name: str) -> None:
     """Insert a custom trait; `IntegrityError` if it exists."""
-    connection.execute(insert(traits), {"created_at": utc_now(), "name": name})
-    record_vocabulary_change(connection, ChangeKind.TRAIT_NAMES)
+    row = {"created_at": transaction.now, "name": name}
+    transaction.write(_INSERT_TRAITS.bound(transaction, [row]))
+    record_vocabulary_change(transaction, ChangeKind.TRAIT_NAMES)
 
 
-def delete_trait(connection: Connection, trait: Name) -> None:
+def delete_trait(transaction: Transaction, trait: Name) -> None:
     """Delete a trait; `IntegrityError` if a provider has it."""
-    connection.execute(delete(traits).where(traits.c.id == trait.id))
-    record_vocabulary_change(connection, ChangeKind.TRAIT_NAMES)
+    transaction.write([_DELETE_TRAIT.bound(transaction, {"id": trait.id})])
+    record_vocabulary_change(transaction, ChangeKind.TRAIT_NAMES)
 
 
 def trait_is_used(connection: Connection, trait: Name) -> bool:
@@ -161,29 +173,30 @@ def trait_is_used(connection: Connection, trait: Name) -> bool:
     return connection.execute(query.limit(1)).first() is not None
 
 
-def sync_standard_names(connection: Connection) -> int:
+def sync_standard_names(transaction: Transaction) -> Finished[int]:
     """Insert every standard class and trait that is missing; how many were missing.
 
     It runs at each start, so that an upgrade of os-resource-classes or os-traits brings its new
     names. It never deletes a name.
     """
-    now = utc_now()
-    known_classes = set(connection.execute(select(resource_classes.c.name)).scalars())
+    known_classes, known_traits = (
+        set(transaction.connection.execute(select(table.c.name)).scalars())
+        for table in (resource_classes, traits)
+    )
     new_classes = [
-        {"created_at": now, "id": id_, "name": name}
+        {"created_at": transaction.now, "id": id_, "name": name}
         for id_, name in enumerate(os_resource_classes.STANDARDS)
         if name not in known_classes
     ]
-    known_traits = set(connection.execute(select(traits.c.name)).scalars())
     new_traits = [
-        {"created_at": now, "name": name}
+        {"created_at": transaction.now, "name": name}
         for name in sorted(os_traits.get_traits())
         if name not in known_traits and not is_custom(name)
     ]
     if new_classes:
-        connection.execute(insert(resource_classes), new_classes)
-        record_vocabulary_change(connection, ChangeKind.RESOURCE_CLASSES)
+        transaction.write(_INSERT_CLASSES.bound(transaction, new_classes))
+        record_vocabulary_change(transaction, ChangeKind.RESOURCE_CLASSES)
     if new_traits:
-        connection.execute(insert(traits), new_traits)
-        record_vocabulary_change(connection, ChangeKind.TRAIT_NAMES)
-    return len(new_classes) + len(new_traits)
+        transaction.write(_INSERT_TRAITS.bound(transaction, new_traits))
+        record_vocabulary_change(transaction, ChangeKind.TRAIT_NAMES)
+    return transaction.finish(len(new_classes) + len(new_traits))

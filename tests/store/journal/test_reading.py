@@ -27,6 +27,7 @@ from roost.store.journal.position import (
 from roost.store.journal.writing import ChangeKind, record_vocabulary_change
 from roost.store.sessions import fetch_directly
 from roost.store.tables import roost_changes, roost_meta
+from roost.store.transaction import Finished, Transaction
 from support.store.journal import (
     Reader,
     Writers,
@@ -51,6 +52,11 @@ SERVERS = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=Tr
 pytestmark = pytest.mark.usefixtures("meta_kept")
 
 
+def record_new_trait(transaction: Transaction) -> Finished[None]:
+    record_vocabulary_change(transaction, ChangeKind.TRAIT_NAMES)
+    return transaction.finish()
+
+
 class TestReportedChanges:
     def test_a_reader_reports_nothing_while_nothing_is_new(self, reader: Reader) -> None:
         for _ in range(3):
@@ -66,7 +72,7 @@ class TestReportedChanges:
 
     def test_an_entry_has_id_kind_and_provider(self, database: Database, reader: Reader) -> None:
         database.write(record, 7)
-        database.write(record_vocabulary_change, ChangeKind.TRAIT_NAMES)
+        database.transact(record_new_trait)
         last = newest_id(database)
         entries, _ = database.read(reader.position.read, 10)
         assert entries == (

@@ -85,7 +85,7 @@ def interleaved(
             return False
 
     stopping = StoppingFilter()
-    batches = logging.getLogger("roost.store.batches")
+    batches = logging.getLogger("roost.store.transaction")
     level = batches.level
     batches.addFilter(stopping)
     batches.setLevel(logging.DEBUG)

@@ -23,6 +23,7 @@ from roost.store.journal.position import JournalEntry, Position, start_position
 from roost.store.journal.pruning import prune_changes
 from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.tables import projects, roost_changes, roost_meta, utc_now
+from roost.store.transaction import Transaction
 from support.waiting import wait_until
 
 Clock: TypeAlias = Callable[[], float]
@@ -83,7 +84,9 @@ def rolled_back(database: Database) -> Iterator[Connection]:
 
 def record(connection: Connection, *provider_ids: int) -> None:
     """Record that the usage of these providers changed."""
-    record_changes(connection, ChangeKind.USAGE, [(id_, str(uuid4())) for id_ in provider_ids])
+    part = Transaction(connection)
+    record_changes(part, ChangeKind.USAGE, [(id_, str(uuid4())) for id_ in provider_ids])
+    part.finish()
 
 
 def insert_change(connection: Connection, /, **values: Any) -> None:

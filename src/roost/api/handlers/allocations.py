@@ -59,7 +59,7 @@ from roost.service import allocations, claims
 from roost.service.allocations import ProviderAllocations
 from roost.service.errors import ConflictCause, ErrorCode
 from roost.service.reshape import NewInventories, reshape
-from roost.store.database import Work
+from roost.store.database import Write
 from roost.store.errors import Contention
 
 P = ParamSpec("P")
@@ -373,12 +373,12 @@ def _count(written: Iterable[Claim]) -> None:
 def _write(
     services: Services,
     request: Request,
-    work: Work[P, object],
+    write: Write[P, None],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> None:
     try:
-        services.write(request, work, *args, **kwargs)
+        services.write(request, write, *args, **kwargs)
     except Contention as contention:
         CONFLICTS.count((ConflictCause.CONTENTION,))
         raise HttpError(

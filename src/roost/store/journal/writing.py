@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from sqlalchemy import Connection
-
-from roost.store.statements import BoundStatement, InsertRows
-from roost.store.tables import roost_changes, utc_now
+from roost.store.statements import InsertRows
+from roost.store.tables import roost_changes
+from roost.store.transaction import Transaction
 
 
 class ChangeKind(StrEnum):
@@ -33,23 +32,25 @@ _INSERT = InsertRows(roost_changes)
 
 
 def record_changes(
-    connection: Connection, kind: ChangeKind, providers: Iterable[tuple[int, str]]
+    transaction: Transaction, kind: ChangeKind, providers: Iterable[tuple[int, str]]
 ) -> None:
     """Record that these providers, given as (id, uuid), changed in this way."""
-    now = utc_now()
-    _INSERT.run(
-        connection,
-        [
-            {"created_at": now, "kind": kind.value, "provider_id": id_, "provider_uuid": uuid}
-            for id_, uuid in providers
-        ],
-    )
+    rows = [
+        {
+            "created_at": transaction.now,
+            "kind": kind.value,
+            "provider_id": id_,
+            "provider_uuid": uuid,
+        }
+        for id_, uuid in providers
+    ]
+    transaction.write(_INSERT.bound(transaction, rows))
 
 
-def recording_usages(
-    connection: Connection, providers: Iterable[tuple[int, str, Mapping[int, int] | None]]
-) -> list[BoundStatement]:
-    """The statements that record changed usages of providers, given as (id, uuid, usages).
+def record_usages(
+    transaction: Transaction, providers: Iterable[tuple[int, str, Mapping[int, int] | None]]
+) -> None:
+    """Record changed usages of providers, given as (id, uuid, usages).
 
     The usages are the new sums of all allocations, by resource class: those that the writer has
     changed. With `None`, a reader reads all usages of the provider again.
@@ -57,10 +58,9 @@ def recording_usages(
     A reader takes the usages of the row with the highest id. So the writer locks the provider
     before it reads the sums, and keeps the lock until the end of its transaction.
     """
-    now = utc_now()
     rows = [
         {
-            "created_at": now,
+            "created_at": transaction.now,
             "kind": ChangeKind.USAGE.value,
             "provider_id": id_,
             "provider_uuid": uuid,
@@ -68,7 +68,7 @@ def recording_usages(
         }
         for id_, uuid, usages in providers
     ]
-    return _INSERT.bound(connection, rows)
+    transaction.write(_INSERT.bound(transaction, rows))
 
 
 def usages_text(usages: Mapping[int, int]) -> str | None:
@@ -93,6 +93,7 @@ def parse_usages(text: str) -> dict[int, int] | None:
     return {int(class_id): int(used) for class_id, used in pairs}
 
 
-def record_vocabulary_change(connection: Connection, kind: ChangeKind) -> None:
+def record_vocabulary_change(transaction: Transaction, kind: ChangeKind) -> None:
     """Record that names of resource classes or traits were added, removed or changed."""
-    _INSERT.run(connection, [{"created_at": utc_now(), "kind": kind.value}])
+    rows = [{"created_at": transaction.now, "kind": kind.value}]
+    transaction.write(_INSERT.bound(transaction, rows))
