@@ -36,12 +36,17 @@ def with_amount(
             resources = {**group.resources, name: amount}
         return replace(group, resources=resources)
 
-    return _edited(query, suffix, edit)
+    return edited(query, suffix, edit)
 
 
 def without_in_tree(query: CandidateQuery, suffix: str) -> CandidateQuery:
     """The query whose group may take from any tree."""
-    return _edited(query, suffix, lambda group: replace(group, in_tree=None))
+    return edited(query, suffix, lambda group: replace(group, in_tree=None))
+
+
+def without_in_subtree(query: CandidateQuery, suffix: str) -> CandidateQuery:
+    """The query whose group may take from any subtree."""
+    return edited(query, suffix, lambda group: replace(group, in_subtree=None))
 
 
 def without_required(query: CandidateQuery, suffix: str, names: tuple[str, ...]) -> CandidateQuery:
@@ -50,7 +55,7 @@ def without_required(query: CandidateQuery, suffix: str, names: tuple[str, ...])
     def edit(group: RequestGroup) -> RequestGroup:
         return replace(group, traits=_without_choice(group.traits, names))
 
-    return _edited(query, suffix, edit)
+    return edited(query, suffix, edit)
 
 
 def without_forbidden(query: CandidateQuery, suffix: str, name: str) -> CandidateQuery:
@@ -59,7 +64,7 @@ def without_forbidden(query: CandidateQuery, suffix: str, name: str) -> Candidat
     def edit(group: RequestGroup) -> RequestGroup:
         return replace(group, traits=_without_forbidden(group.traits, name))
 
-    return _edited(query, suffix, edit)
+    return edited(query, suffix, edit)
 
 
 def without_root_trait(query: CandidateQuery, name: str) -> CandidateQuery:
@@ -123,9 +128,10 @@ def tidied(query: CandidateQuery) -> CandidateQuery | None:
     return replace(query, groups=groups, same_subtrees=same_subtrees)
 
 
-def _edited(
+def edited(
     query: CandidateQuery, suffix: str, edit: Callable[[RequestGroup], RequestGroup]
 ) -> CandidateQuery:
+    """The query with another group in place of the one with this suffix."""
     return replace(
         query,
         groups=tuple(edit(group) if group.suffix == suffix else group for group in query.groups),
@@ -135,7 +141,7 @@ def _edited(
 def _with_aggregates(
     query: CandidateQuery, suffix: str, edit: Callable[[AggregateFilter], AggregateFilter]
 ) -> CandidateQuery:
-    return _edited(query, suffix, lambda group: replace(group, aggregates=edit(group.aggregates)))
+    return edited(query, suffix, lambda group: replace(group, aggregates=edit(group.aggregates)))
 
 
 def _without_choice(traits: TraitFilter, names: tuple[str, ...]) -> TraitFilter:

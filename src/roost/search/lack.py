@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
+from roost.model.candidates import CandidateQuery
+from roost.model.query_change import QueryChange
 from roost.search.forest import TreeRef
 
 
@@ -36,6 +40,7 @@ class LackRule(StrEnum):
     # A sharing provider would do, and none of its aggregates has a provider of the tree.
     REACH = "reach"
     IN_TREE = "in_tree"
+    IN_SUBTREE = "in_subtree"
     # Several groups together need more than the providers that meet them have.
     CAPACITY = "capacity"
     ISOLATE = "isolate"
@@ -49,6 +54,16 @@ class UnitRange:
     min_unit: int
     max_unit: int
     step_size: int
+
+
+class Explained(Protocol):
+    """What explains a lack: in a sentence, and by the queries that ask for less."""
+
+    def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
+        """The lack as a sentence without a full stop. Tree and provider are names."""
+
+    def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
+        """The changes of a query that may mend the lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,10 @@ class Lack:
     units: UnitRange | None = None
     # The suffixes of the groups that the check is about, if there are several.
     groups: tuple[str, ...] = ()
+    # The condition that the tree fails; `None` if it is one of several groups.
+    condition: Explained | None = field(default=None, compare=False, repr=False)
+    # Which of the traits the root has.
+    root_traits: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

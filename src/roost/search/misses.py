@@ -15,9 +15,10 @@ import numpy as np
 from roost.model.candidates import CandidateQuery
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
+from roost.search.conditions.condition import WHOLE_GAP
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, TreeRef
-from roost.search.gaps import WHOLE_GAP, ForestGaps, TreeGaps
+from roost.search.gaps import ForestGaps, TreeGaps
 from roost.search.lack import Miss
 from roost.search.nearest import TreeLook
 from roost.search.plan import make_plan

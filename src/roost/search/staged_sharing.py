@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import groupby
 
+from roost.search.columns import SetMask
 from roost.search.eligibility import eligible_by_stage
 from roost.search.forest import Forest, ProviderRef
-from roost.search.plan import Plan, SetMask
+from roost.search.plan import Plan
 from roost.search.stages import GROUP_STAGES, GroupStage
 
 
@@ -42,13 +43,6 @@ class StagedSharing:
         for requirement, by_stage in zip(plan.requirements, self.refs, strict=True):
             left = eligible_by_stage(requirement, block, block_number, as_sharing=True)
             for stage, indexes in zip(GROUP_STAGES, left, strict=True):
-                if (
-                    stage is GroupStage.IN_TREE
-                    and requirement.conditions.unsuffixed
-                    and plan.only_anchor is not None
-                ):
-                    # in_tree of the unsuffixed group excludes providers of other trees.
-                    break
                 found = set(indexes.tolist())
                 by_stage[stage] += [ref for ref in refs if ref.provider_index in found]
 

@@ -155,7 +155,13 @@ def _lacks(
         else:
             traits = next(group for group in rules.plan.query.groups if not group.suffix).traits
             names = (*traits.required, *(name for names in traits.any_of for name in names))
-            yield Lack(LackStage.TOGETHER, rule, group="", traits=tuple(dict.fromkeys(names)))
+            yield Lack(
+                LackStage.TOGETHER,
+                rule,
+                group="",
+                traits=tuple(dict.fromkeys(names)),
+                root_traits=forest.root_traits(tree),
+            )
 
 
 def _classes_to_blame(

@@ -10,17 +10,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from roost.model.candidate_query_edits import tidied, trait_choices_of
+from roost.model.candidate_query_edits import tidied
 from roost.model.candidate_query_text import write_candidate_query
 from roost.model.candidates import CandidateQuery
+from roost.model.query_change import QueryChange
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import find_candidates
+from roost.search.conditions import asks_nothing
+from roost.search.conditions.trees import drop_in_tree
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Miss
 from roost.search.lone_trees import LoneTrees
 from roost.search.togetherness import has_candidate_in
-from roost.service.query_changes import QueryChange, changes_for, drop_group, drop_in_tree
+from roost.service.query_changes import changes_for, drop_group
 
 HINTS_MAX = 5
 # How many changed queries the search checks at most, and for how many pairs of changes a miss is
@@ -86,7 +89,7 @@ def find_hints(
     near = list(misses)
     if not near:
         return check.first(_for_void_query(forest, query, tree))
-    options = [(miss, _options(forest, query, miss)) for miss in near]
+    options = [(miss, _options(query, miss)) for miss in near]
     found = check.first(
         _Proposal((change,), miss.tree) for miss, its in options for change in _singles(its)
     )
@@ -145,23 +148,16 @@ def _for_void_query(
         for group in query.groups
         if group.in_tree is not None and forest.find_tree(group.in_tree) is None
     ]
-    changes += [
-        drop_group(query, group.suffix)
-        for group in query.groups
-        if not (group.resources or group.aggregates.any_of or trait_choices_of(group.traits))
-    ]
+    changes += [drop_group(query, group.suffix) for group in query.groups if asks_nothing(group)]
     if changes:
         yield _Proposal(tuple(changes), tree)
 
 
-def _options(forest: Forest, query: CandidateQuery, miss: Miss) -> list[dict[object, QueryChange]]:
+def _options(query: CandidateQuery, miss: Miss) -> list[dict[object, QueryChange]]:
     """For each lack of a miss the changes that may mend it, by their keys."""
     if len(miss.lacks) > _LACKS_MAX:
         return []
-    return [
-        {change.key: change for change in changes_for(forest, query, miss, lack)}
-        for lack in miss.lacks
-    ]
+    return [{change.key: change for change in changes_for(query, lack)} for lack in miss.lacks]
 
 
 def _singles(options: list[dict[object, QueryChange]]) -> list[QueryChange]:
