@@ -104,9 +104,16 @@ def without_same_subtree(query: CandidateQuery, suffixes: frozenset[str]) -> Can
     )
 
 
-def without_isolation(query: CandidateQuery) -> CandidateQuery:
-    """The query whose groups may have the same provider."""
+def without_policy(query: CandidateQuery) -> CandidateQuery:
+    """The query whose groups may have the same provider, unless a set isolates them."""
     return replace(query, isolate=False)
+
+
+def without_isolated_set(query: CandidateQuery, suffixes: frozenset[str]) -> CandidateQuery:
+    """The query without one `isolate`."""
+    return replace(
+        query, isolated_sets=tuple(its for its in query.isolated_sets if its != suffixes)
+    )
 
 
 def tidied(query: CandidateQuery) -> CandidateQuery | None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from roost.search.forest import TreeRef
+
+if TYPE_CHECKING:
+    from roost.search.joint_conditions import JointCondition
 
 
 class LackStage(StrEnum):
@@ -40,6 +44,9 @@ class LackRule(StrEnum):
     CAPACITY = "capacity"
     ISOLATE = "isolate"
     SAME_SUBTREE = "same_subtree"
+    ONE_PROVIDER = "one_provider"
+    # Several of these rules, none of which is to blame alone.
+    AT_ONCE = "at_once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,12 @@ class Lack:
     units: UnitRange | None = None
     # The suffixes of the groups that the check is about, if there are several.
     groups: tuple[str, ...] = ()
+    # The condition that the groups do not fulfil together, if the check is about several.
+    condition: JointCondition | None = None
+    # Which of the traits the root has.
+    root_traits: frozenset[str] = frozenset()
+    # The lacks of the conditions, if several of them are not fulfilled at once.
+    parts: tuple[Lack, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

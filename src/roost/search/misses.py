@@ -24,7 +24,7 @@ from roost.search.plan import make_plan
 from roost.search.rules import Rules
 from roost.search.scan import scan_block
 from roost.search.sharing import SharingProviders
-from roost.search.togetherness import is_solvable
+from roost.search.solving import is_solvable
 
 # The work in vain on trees in which every group has a provider: a third of a search's.
 _UNITS_MAX = 1_000_000

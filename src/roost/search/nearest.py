@@ -13,11 +13,11 @@ from roost.search.block import Block
 from roost.search.checks import RequirementChecks, SetCheck
 from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.gaps import WHOLE_GAP, ForestGaps, SharingGap, provider_gaps
+from roost.search.joint_conditions import Togetherness
 from roost.search.lack import Lack, LackRule, LackStage, Miss, UnitRange
 from roost.search.lone_trees import LoneTrees
 from roost.search.plan import Slot
 from roost.search.rules import Rules
-from roost.search.togetherness import Togetherness
 
 
 class _Nearest(NamedTuple):
@@ -37,7 +37,7 @@ class TreeLook:
         self._rules = rules
         self._gaps = gaps
         self._lone_trees = LoneTrees(forest)
-        self._togetherness = Togetherness(rules)
+        self._togetherness = Togetherness(forest, rules)
         # By tree and requirement: the gap of each provider of the tree.
         self._own_gaps: dict[tuple[TreeRef, int], list[float]] = {}
         # By tree and requirement: the smallest gap, and the provider that has it.

@@ -14,7 +14,6 @@ from roost.search.empty_stage import (
     largest_free,
 )
 from roost.search.forest import Forest, TreeRef
-from roost.search.joint_conditions import JointKind
 from roost.search.kept_work import KeptWork
 from roost.search.misses import find_misses
 from roost.search.stages import GroupStage, RequestStage
@@ -125,18 +124,16 @@ def _reason(
         fact = _fact(forest, group, stage, blamed, only_tree)
         text = group_reason(group, stage, blamed, fact, of_one_tree=of_one_tree)
         return Reason(stage.value, suffix, blamed, text)
-    names = forest.vocabulary.class_names
     if stage is RequestStage.ROOT:
         text = root_reason(query, of_one_tree=of_one_tree)
     elif stage is RequestStage.GROUPS:
         text = groups_reason(query, of_one_tree=of_one_tree)
-    elif is_exact:
-        text = together_reason(query, clash, names, of_one_tree=of_one_tree)
+    elif is_exact and clash is not None:
+        text = together_reason(clash, of_one_tree=of_one_tree)
+        return Reason(stage.value, None, clash.resource_class, text)
     else:
-        return Reason(stage.value, None, None, GAVE_UP)
-    is_room = clash is not None and clash.kind is JointKind.ROOM
-    blamed = names[clash.which] if clash is not None and is_room else None
-    return Reason(stage.value, None, blamed, text)
+        text = GAVE_UP
+    return Reason(stage.value, None, None, text)
 
 
 def _fact(

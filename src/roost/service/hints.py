@@ -13,14 +13,14 @@ from itertools import combinations
 from roost.model.candidate_query_edits import tidied, trait_choices_of
 from roost.model.candidate_query_text import write_candidate_query
 from roost.model.candidates import CandidateQuery
+from roost.model.query_change import QueryChange
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import find_candidates
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Miss
 from roost.search.lone_trees import LoneTrees
-from roost.search.togetherness import has_candidate_in
-from roost.service.query_changes import QueryChange, changes_for, drop_group, drop_in_tree
+from roost.service.query_changes import changes_for, drop_group, drop_in_tree
 
 HINTS_MAX = 5
 # How many changed queries the search checks at most, and for how many pairs of changes a miss is
@@ -129,8 +129,7 @@ class _Check:
     def _works(self, query: CandidateQuery, tree: TreeRef | None) -> bool:
         self._left -= 1
         if tree is not None:
-            lone = self._lone_trees.forest(tree)
-            return has_candidate_in(lone, tree, query, self._effort)
+            return self._lone_trees.has_candidate(tree, query, self._effort)
         one = replace(query, limit=1)
         found = find_candidates(self._forest, one, CandidateOrder(), pause=self._effort.pause)
         return bool(found.count)

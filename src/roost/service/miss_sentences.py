@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from roost.model.text import listed
 from roost.search.lack import Lack, LackRule, LackStage, Miss
-
-# A sentence has this many names, and says how many more there are.
-_NAMES_MAX = 6
 
 
 def uuids_in(misses: Iterable[Miss]) -> set[str]:
@@ -30,8 +28,8 @@ def lack_sentence(lack: Lack, root: str, names: Mapping[str, str]) -> str:
     """
     tree = names.get(root, root)
     provider = None if lack.provider is None else names.get(lack.provider, lack.provider)
-    if lack.stage is LackStage.TOGETHER:
-        return f"{_together(lack, tree, provider)}."
+    if lack.condition is not None:
+        return f"{lack.condition.lack_text(lack, tree, provider)}."
     return f"{_alone(lack, tree, provider)}."
 
 
@@ -40,8 +38,11 @@ def _alone(lack: Lack, tree: str, provider: str | None) -> str:
         return _by_amount(lack, tree, provider)
     if lack.rule is LackRule.FORBIDDEN:
         return f"{provider} has the forbidden trait {lack.traits[0]}"
+    if lack.stage is LackStage.TOGETHER:
+        traits = listed(lack.traits, "or")
+        return f"No provider of {tree} for the group without suffix has trait {traits}"
     if lack.rule is LackRule.REQUIRED:
-        return f"{provider} has no trait {_listed(lack.traits, 'or')}"
+        return f"{provider} has no trait {listed(lack.traits, 'or')}"
     if lack.rule is LackRule.IN_TREE:
         return f"{provider} is not in the tree that in_tree names"
     return _by_aggregates(lack, tree, provider)
@@ -63,7 +64,7 @@ def _by_amount(lack: Lack, tree: str, provider: str | None) -> str:
 
 
 def _by_aggregates(lack: Lack, tree: str, provider: str | None) -> str:
-    listing = _listed(lack.aggregates, "or")
+    listing = listed(lack.aggregates, "or")
     if lack.rule is LackRule.NOT_MEMBER_OF:
         return f"{provider} is in the forbidden aggregate {listing}"
     if lack.rule is LackRule.MEMBER_OF:
@@ -75,46 +76,5 @@ def _by_aggregates(lack: Lack, tree: str, provider: str | None) -> str:
     return f"{provider} could share {given}, but no provider of {tree} is in aggregate {listing}"
 
 
-def _together(lack: Lack, tree: str, provider: str | None) -> str:
-    groups = _listed([suffix or "without suffix" for suffix in lack.groups], "and")
-    if lack.rule is LackRule.CAPACITY:
-        where = "The providers that fit them have" if provider is None else f"{provider} has"
-        short = lack.free is not None and lack.wanted is not None and lack.free < lack.wanted
-        parts = "" if short else " in parts that do not suffice"
-        return (
-            f"{where} {lack.free} {lack.resource_class} free{parts}, "
-            f"groups {groups} want {lack.wanted} together"
-        )
-    if lack.rule is LackRule.ISOLATE:
-        return (
-            f"Only {lack.free} of the {lack.wanted} groups {groups} can have a provider of their "
-            f"own in {tree} (group_policy=isolate)"
-        )
-    if lack.rule is LackRule.SAME_SUBTREE:
-        return (
-            f"No provider of {tree} that fits one of the groups {groups} is above those that fit "
-            "the rest (same_subtree)"
-        )
-    if lack.rule is LackRule.REQUIRED_TOGETHER:
-        traits = _listed(lack.traits, "and")
-        return f"The providers of {tree} for the group without suffix do not have {traits} together"
-    traits = _listed(lack.traits, "or")
-    return f"No provider of {tree} for the group without suffix has trait {traits}"
-
-
 def _are(amount: int | None) -> str:
     return "is" if amount == 1 else "are"
-
-
-def _listed(names: Iterable[str], word: str) -> str:
-    """The names in one phrase.
-
-    >>> _listed(["a", "b", "c"], "or")
-    'a, b or c'
-    """
-    all_names = list(names)
-    more = len(all_names) - _NAMES_MAX
-    if more > 1:
-        all_names = [*all_names[:_NAMES_MAX], f"{more} more"]
-    *first, last = all_names or [""]
-    return f"{', '.join(first)} {word} {last}" if first else last

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
 from roost.model import candidate_query_edits as edits
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidates import CandidateQuery
+from roost.model.query_change import (
+    DROP_CONDITION,
+    QueryChange,
+    change_amount,
+    place,
+    trait_changes,
+    unlike,
+)
 from roost.search.forest import Forest
 from roost.search.lack import Lack, LackRule, LackStage, Miss, UnitRange
 
-# How much a change takes from a client: the least comes first.
-_MOVE_TRAIT: Final = 0.1
-# From the least change of an amount to the largest.
-_AMOUNT: Final = 0.2, 0.8
-_DROP_RULE: Final = 0.4
-_DROP_CONDITION: Final = 0.5
+# How much a change takes from a client; other changes take less.
 _DROP_CLASS: Final = 0.9
 _DROP_GROUP: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class QueryChange:
-    """One change of a query."""
-
-    # What it changes. Two changes of one subject are alternatives.
-    subject: tuple[str, ...]
-    # What a client does, as the beginning of a sentence.
-    text: str
-    cost: float
-    apply: Callable[[CandidateQuery], CandidateQuery]
-
-    @property
-    def key(self) -> tuple[tuple[str, ...], str]:
-        """What tells it from other changes."""
-        return self.subject, self.text
 
 
 def changes_for(forest: Forest, query: CandidateQuery, miss: Miss, lack: Lack) -> list[QueryChange]:
@@ -44,7 +29,7 @@ def changes_for(forest: Forest, query: CandidateQuery, miss: Miss, lack: Lack) -
     suffixes = lack.groups or (() if lack.group is None else (lack.group,))
     return [
         *_mending(forest, query, miss, lack),
-        *(drop_group(query, suffix) for suffix in _unlike(query, suffixes)),
+        *(drop_group(query, suffix) for suffix in unlike(query, suffixes)),
     ]
 
 
@@ -53,7 +38,7 @@ def drop_in_tree(suffix: str) -> QueryChange:
     return QueryChange(
         ("in_tree", suffix),
         f"leave in_tree{suffix} out",
-        _DROP_CONDITION,
+        DROP_CONDITION,
         partial(edits.without_in_tree, suffix=suffix),
     )
 
@@ -72,7 +57,9 @@ def _mending(
     forest: Forest, query: CandidateQuery, miss: Miss, lack: Lack
 ) -> Iterator[QueryChange]:
     suffix = lack.group or ""
-    if lack.rule is LackRule.IN_TREE:
+    if lack.condition is not None:
+        yield from lack.condition.changes(query, lack)
+    elif lack.rule is LackRule.IN_TREE:
         yield drop_in_tree(suffix)
     elif lack.rule in (LackRule.MEMBER_OF, LackRule.NOT_MEMBER_OF):
         yield _drop_aggregates(query, suffix, lack)
@@ -80,19 +67,8 @@ def _mending(
         yield _drop_root_trait(lack)
     elif lack.rule is LackRule.FORBIDDEN:
         yield _allow_trait(query, suffix, lack.traits[0])
-    elif lack.rule in (LackRule.REQUIRED, LackRule.REQUIRED_TOGETHER):
+    elif lack.rule is LackRule.REQUIRED:
         yield from _trait_changes(forest, query, miss, lack)
-    elif lack.rule is LackRule.CAPACITY:
-        yield from _capacity_changes(query, lack)
-    elif lack.rule is LackRule.ISOLATE:
-        yield QueryChange(
-            ("group_policy",),
-            "let groups share a provider (group_policy=none)",
-            _DROP_RULE,
-            edits.without_isolation,
-        )
-    elif lack.rule is LackRule.SAME_SUBTREE:
-        yield _drop_subtree(frozenset(lack.groups))
     else:
         yield from _amount_changes(query, suffix, lack)
 
@@ -105,11 +81,11 @@ def _amount_changes(query: CandidateQuery, suffix: str, lack: Lack) -> Iterator[
     if lack.units is not None and lack.free is not None:
         possible = nearest_amount(resources[name], lack.free, lack.units)
         if possible is not None:
-            yield _change_amount(query, suffix, name, possible)
+            yield change_amount(query, suffix, name, possible)
     if len(resources) > 1:
         yield QueryChange(
             ("amount", suffix, name),
-            f"ask for no {name}{_place(query, suffix)}",
+            f"ask for no {name}{place(query, suffix)}",
             _DROP_CLASS,
             partial(edits.with_amount, suffix=suffix, name=name, amount=None),
         )
@@ -129,73 +105,22 @@ def nearest_amount(wanted: int, free: int, units: UnitRange) -> int | None:
     return least if least <= most else None
 
 
-def _change_amount(query: CandidateQuery, suffix: str, name: str, amount: int) -> QueryChange:
-    wanted = edits.group_of(query, suffix).resources[name]
-    least, most = _AMOUNT
-    return QueryChange(
-        ("amount", suffix, name),
-        f"ask for {amount} {name} instead of {wanted}{_place(query, suffix)}",
-        # The quotient comes first: an amount may have thousands of digits.
-        least + (most - least) * (abs(wanted - amount) / max(wanted, amount)),
-        partial(edits.with_amount, suffix=suffix, name=name, amount=amount),
-    )
-
-
-def _capacity_changes(query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
-    name = lack.resource_class
-    if name is None or lack.wanted is None or lack.free is None or lack.free >= lack.wanted:
-        return
-    # The last group gives way first.
-    for suffix in _unlike(query, lack.groups[::-1]):
-        left = edits.group_of(query, suffix).resources[name] - (lack.wanted - lack.free)
-        if left > 0:
-            yield _change_amount(query, suffix, name, left)
-
-
-def _drop_subtree(suffixes: frozenset[str]) -> QueryChange:
-    listing = ",".join(sorted(suffixes))
-    return QueryChange(
-        ("same_subtree", listing),
-        f"leave same_subtree={listing} out",
-        _DROP_RULE,
-        partial(edits.without_same_subtree, suffixes=suffixes),
-    )
-
-
 def _trait_changes(
     forest: Forest, query: CandidateQuery, miss: Miss, lack: Lack
 ) -> Iterator[QueryChange]:
     """Drop a required trait, or ask the root for it if the root has it."""
-    suffix = lack.group or ""
     block = forest.blocks[miss.tree.block_number]
     root = int(block.starts[miss.tree.tree_number])
     held = forest.trait_sets[int(block.trait_set_numbers[root])]
-    choices = [lack.traits]
-    if lack.rule is LackRule.REQUIRED_TOGETHER:
-        choices = edits.trait_choices_of(edits.group_of(query, suffix).traits)
-    for names in choices:
-        subject = ("required", suffix, *names)
-        yield QueryChange(
-            subject,
-            f"do not require {' or '.join(names)}{_place(query, suffix)}",
-            _DROP_CONDITION,
-            partial(edits.without_required, suffix=suffix, names=names),
-        )
-        for name in names:
-            if forest.vocabulary.trait_ids[name] in held and name not in query.root_required.names:
-                yield QueryChange(
-                    subject,
-                    f"require {name} of the root (root_required), not{_place(query, suffix)}",
-                    _MOVE_TRAIT,
-                    partial(edits.with_root_trait, suffix=suffix, names=names, name=name),
-                )
+    on_root = {name for name in lack.traits if forest.vocabulary.trait_ids[name] in held}
+    yield from trait_changes(query, lack.group or "", [lack.traits], on_root)
 
 
 def _allow_trait(query: CandidateQuery, suffix: str, name: str) -> QueryChange:
     return QueryChange(
         ("forbidden", suffix, name),
-        f"allow {name}{_place(query, suffix)}",
-        _DROP_CONDITION,
+        f"allow {name}{place(query, suffix)}",
+        DROP_CONDITION,
         partial(edits.without_forbidden, suffix=suffix, name=name),
     )
 
@@ -206,41 +131,24 @@ def _drop_root_trait(lack: Lack) -> QueryChange:
     return QueryChange(
         ("root_required", name),
         f"{verb} {name} of the root (root_required)",
-        _DROP_CONDITION,
+        DROP_CONDITION,
         partial(edits.without_root_trait, name=name),
     )
 
 
 def _drop_aggregates(query: CandidateQuery, suffix: str, lack: Lack) -> QueryChange:
     uuids = lack.aggregates
-    listing = f"{' or '.join(uuids)} (member_of){_place(query, suffix)}"
+    listing = f"{' or '.join(uuids)} (member_of){place(query, suffix)}"
     if lack.rule is LackRule.NOT_MEMBER_OF:
         return QueryChange(
             ("not_member_of", suffix, *uuids),
             f"allow aggregate {listing}",
-            _DROP_CONDITION,
+            DROP_CONDITION,
             partial(edits.without_not_member_of, suffix=suffix, uuid=uuids[0]),
         )
     return QueryChange(
         ("member_of", suffix, *uuids),
         f"do not require aggregate {listing}",
-        _DROP_CONDITION,
+        DROP_CONDITION,
         partial(edits.without_member_of, suffix=suffix, uuids=uuids),
     )
-
-
-def _unlike(query: CandidateQuery, suffixes: Iterable[str]) -> list[str]:
-    """The groups, of those that ask for the same only the first: the rest would do as well."""
-    kept: list[RequestGroup] = []
-    for suffix in suffixes:
-        group = edits.group_of(query, suffix)
-        if all(replace(group, suffix=its.suffix) != its for its in kept):
-            kept.append(group)
-    return [group.suffix for group in kept]
-
-
-def _place(query: CandidateQuery, suffix: str) -> str:
-    """The group that a change is about, unless the query has only the unsuffixed one."""
-    if suffix:
-        return f" in group {suffix}"
-    return " in the unsuffixed group" if len(query.groups) > 1 else ""

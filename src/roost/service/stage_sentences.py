@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
 from roost.search.account import StageCount
-from roost.search.joint_conditions import JointCondition, JointKind
+from roost.search.joint_conditions import JointCondition
 from roost.search.stages import RESOURCE_STAGES, GroupStage, RequestStage
-
-# The names of resource classes by id.
-ClassNames: TypeAlias = Mapping[int, str]
 
 # A sentence has this many names of one kind, and says how many more there are.
 _NAMES_MAX = 6
@@ -115,54 +109,15 @@ def groups_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     )
 
 
-def together_reason(
-    query: CandidateQuery,
-    clash: JointCondition | None,
-    names: ClassNames,
-    *,
-    of_one_tree: bool = False,
-) -> str:
+def together_reason(clash: JointCondition, *, of_one_tree: bool = False) -> str:
     """Why no tree serves all groups together, by the joint condition that is to blame."""
     no_tree = _no_tree(of_one_tree)
-    phrase = _joint_phrase(query, clash, names)
-    return _sentence(f"each group by itself has a provider, but {no_tree} {phrase}")
+    return _sentence(f"each group by itself has a provider, but {no_tree} {clash.phrase}")
 
 
 def _no_tree(of_one_tree: bool) -> str:
     """The subject of a reason: its verb says what is asked of a tree."""
     return "this tree is not one that" if of_one_tree else "no tree"
-
-
-def _joint_phrase(query: CandidateQuery, clash: JointCondition | None, names: ClassNames) -> str:
-    if clash is None:
-        return f"meets all of these at once: {_joined(_few(list(_joint_names(query))))}"
-    if clash.kind is JointKind.ROOM:
-        return f"has room for the {names[clash.which]} of all groups together"
-    if clash.kind is JointKind.ISOLATION:
-        return "has another provider for each suffixed group (group_policy=isolate)"
-    if clash.kind is JointKind.SUBTREE:
-        asked = [its for its in dict.fromkeys(query.same_subtrees) if len(its) > 1][clash.which]
-        return f"has their providers in one subtree (same_subtree={','.join(sorted(asked))})"
-    if clash.kind is JointKind.TRAITS:
-        unsuffixed = next(group for group in query.groups if not group.suffix)
-        asked_traits = replace(unsuffixed.traits, forbidden=())
-        parts = " and ".join(_trait_parts(asked_traits, singular=False))
-        return f"has providers for the group without suffix that together {parts}"
-    return "lets one provider of a tree serve all groups, as versions before 1.29 ask"
-
-
-def _joint_names(query: CandidateQuery) -> Iterator[str]:
-    """The names of all that the groups must fulfil together."""
-    taken = Counter(name for group in query.groups for name in group.resources)
-    yield from (f"room for the {name} of all groups" for name in taken if taken[name] > 1)
-    if query.isolate:
-        yield "group_policy=isolate"
-    yield from (f"same_subtree={','.join(sorted(its))}" for its in query.same_subtrees)
-    for group in query.groups:
-        if not group.suffix and (group.traits.required or group.traits.any_of):
-            yield "required"
-    if not query.nested:
-        yield "one provider of a tree, as versions before 1.29 ask"
 
 
 def _root_phrase(query: CandidateQuery) -> str | None:
