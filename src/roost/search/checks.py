@@ -11,7 +11,7 @@ import numpy as np
 from roost.model.candidates import RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
 from roost.search.columns import BoolColumn, IntColumn
-from roost.search.forest import Forest, TreeRef
+from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.lack import LackRule
 from roost.search.plan import Plan, ResourceAmount
 
@@ -36,6 +36,8 @@ class RequirementChecks:
     not_member_of: tuple[SetCheck, ...]
     # The tree to which in_tree binds a suffixed group. That of the unsuffixed group binds the root.
     in_tree: TreeRef | None
+    # The top of the subtree to which in_subtree binds the group.
+    in_subtree: ProviderRef | None
     # For the unsuffixed group, the aggregates of the root count for all providers of the tree.
     counts_root: bool
     # in_tree of the unsuffixed group excludes sharing providers.
@@ -52,6 +54,8 @@ class PlanChecks:
     root_traits: tuple[SetCheck, ...]
     root_aggregates: tuple[SetCheck, ...]
     only_anchor: TreeRef | None
+    # What binds the unsuffixed group to this tree: in_tree, in_subtree or both.
+    anchor_rules: tuple[LackRule, ...]
     trait_choices: tuple[SetCheck, ...]
     # Which requirements the unsuffixed group has.
     unsuffixed: tuple[int, ...]
@@ -76,6 +80,7 @@ class PlanChecks:
                 () if unsuffixed is None else tuple(_not_member_of(forest, unsuffixed.aggregates))
             ),
             only_anchor=plan.only_anchor,
+            anchor_rules=() if unsuffixed is None else tuple(_anchor_rules(unsuffixed)),
             trait_choices=(
                 () if unsuffixed is None else tuple(required_traits(forest, unsuffixed.traits))
             ),
@@ -120,9 +125,17 @@ def _requirement_checks(
         ),
         not_member_of=tuple(_not_member_of(forest, group.aggregates)),
         in_tree=requirement.conditions.in_tree if group.suffix else None,
+        in_subtree=requirement.conditions.in_subtree,
         counts_root=not group.suffix,
-        excludes_sharing=not group.suffix and plan.only_anchor is not None,
+        excludes_sharing=not group.suffix and group.in_tree is not None,
     )
+
+
+def _anchor_rules(unsuffixed: RequestGroup) -> Iterator[LackRule]:
+    if unsuffixed.in_tree is not None:
+        yield LackRule.IN_TREE
+    if unsuffixed.in_subtree is not None:
+        yield LackRule.IN_SUBTREE
 
 
 def _forbidden_traits(forest: Forest, wanted: TraitFilter) -> Iterator[SetCheck]:

@@ -58,6 +58,14 @@ def provider_gaps(
         here = checks.in_tree.block_number == block_number
         outside = block.tree_numbers != checks.in_tree.tree_number if here else True
         gaps += outside * WHOLE_GAP
+    if checks.in_subtree is not None:
+        outside_subtree: BoolColumn = np.ones(len(block), np.bool_)
+        # The unsuffixed group takes from its own tree only.
+        if checks.in_subtree.block_number == block_number and not (
+            as_sharing and checks.counts_root
+        ):
+            outside_subtree[block.subtree(checks.in_subtree.provider_index)] = False
+        gaps += outside_subtree * WHOLE_GAP
     if as_sharing and checks.excludes_sharing:
         gaps += WHOLE_GAP
     return gaps
@@ -206,7 +214,7 @@ class ForestGaps:
         gaps: FloatColumn = np.zeros(block.tree_count)
         anchor = self.checks.only_anchor
         if anchor is not None:
-            gaps += WHOLE_GAP
+            gaps += WHOLE_GAP * len(self.checks.anchor_rules)
             if anchor.block_number == block_number:
                 gaps[anchor.tree_number] = 0
         by_traits = failed_by_set(self.checks.root_traits)

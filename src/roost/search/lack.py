@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ class LackRule(StrEnum):
     # A sharing provider would do, and none of its aggregates has a provider of the tree.
     REACH = "reach"
     IN_TREE = "in_tree"
+    IN_SUBTREE = "in_subtree"
     # Several groups together need more than the providers that meet them have.
     CAPACITY = "capacity"
     ISOLATE = "isolate"
@@ -98,3 +100,10 @@ class Miss:
     # The sum of what is missing of each amount, relative to the amount; 1 for any other check.
     shortage: float
     lacks: tuple[Lack, ...]
+    # Which of its alternatives each group takes, by suffix, if the query has some.
+    choices: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """What comes first: the fewest failed checks."""
+        return self.failed, self.shortage, self.root

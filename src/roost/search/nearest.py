@@ -93,7 +93,8 @@ class TreeLook:
         root = int(block.starts[tree.tree_number])
         uuid = block.uuids[root].decode()
         if checks.only_anchor is not None and checks.only_anchor != tree:
-            yield Lack(LackStage.ROOT, LackRule.IN_TREE, provider=uuid)
+            for rule in checks.anchor_rules:
+                yield Lack(LackStage.ROOT, rule, provider=uuid)
         for check in _failed(checks.root_traits, int(block.trait_set_numbers[root])):
             yield Lack(LackStage.ROOT, check.rule, provider=uuid, traits=check.names)
         for check in _failed(checks.root_aggregates, int(block.aggregate_set_numbers[root])):
@@ -142,6 +143,12 @@ class TreeLook:
             checks.excludes_sharing and nearest.lends_via is not None
         ):
             yield Lack(LackStage.IN_TREE, LackRule.IN_TREE, slot.suffix, uuid, only_class)
+        if checks.in_subtree is not None and not (
+            nearest.ref.block_number == checks.in_subtree.block_number
+            and index in block.subtree(checks.in_subtree.provider_index)
+            and not (checks.counts_root and nearest.lends_via is not None)
+        ):
+            yield Lack(LackStage.IN_TREE, LackRule.IN_SUBTREE, slot.suffix, uuid, only_class)
 
     def _amount_lacks(self, slot: Slot, ref: ProviderRef) -> Iterator[Lack]:
         block = self._forest.blocks[ref.block_number]

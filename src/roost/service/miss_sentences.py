@@ -43,8 +43,8 @@ def _alone(lack: Lack, tree: str, provider: str | None) -> str:
         return f"No provider of {tree} for the group without suffix has trait {traits}"
     if lack.rule is LackRule.REQUIRED:
         return f"{provider} has no trait {listed(lack.traits, 'or')}"
-    if lack.rule is LackRule.IN_TREE:
-        return f"{provider} is not in the tree that in_tree names"
+    if lack.rule in (LackRule.IN_TREE, LackRule.IN_SUBTREE):
+        return _by_place(lack, provider)
     return _by_aggregates(lack, tree, provider)
 
 
@@ -61,6 +61,14 @@ def _by_amount(lack: Lack, tree: str, provider: str | None) -> str:
             f"in steps of {units.step_size}, {wanted}"
         )
     return f"{provider} has {lack.free} {lack.resource_class} free, {wanted}"
+
+
+def _by_place(lack: Lack, provider: str | None) -> str:
+    if lack.rule is LackRule.IN_TREE:
+        return f"{provider} is not in the tree that in_tree names"
+    if lack.stage is LackStage.ROOT:
+        return f"{provider} is not the root of the provider that in_subtree names"
+    return f"{provider} is neither the provider that in_subtree names nor below it"
 
 
 def _by_aggregates(lack: Lack, tree: str, provider: str | None) -> str:

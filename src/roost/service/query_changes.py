@@ -43,6 +43,16 @@ def drop_in_tree(suffix: str) -> QueryChange:
     )
 
 
+def drop_in_subtree(suffix: str) -> QueryChange:
+    """Let a group take from any subtree."""
+    return QueryChange(
+        ("in_subtree", suffix),
+        f"leave in_subtree{suffix} out",
+        DROP_CONDITION,
+        partial(edits.without_in_subtree, suffix=suffix),
+    )
+
+
 def drop_group(query: CandidateQuery, suffix: str) -> QueryChange:
     """Ask for nothing of what a group asks for."""
     return QueryChange(
@@ -61,6 +71,8 @@ def _mending(
         yield from lack.condition.changes(query, lack)
     elif lack.rule is LackRule.IN_TREE:
         yield drop_in_tree(suffix)
+    elif lack.rule is LackRule.IN_SUBTREE:
+        yield drop_in_subtree(suffix)
     elif lack.rule in (LackRule.MEMBER_OF, LackRule.NOT_MEMBER_OF):
         yield _drop_aggregates(query, suffix, lack)
     elif lack.stage is LackStage.ROOT:
@@ -126,13 +138,12 @@ def _allow_trait(query: CandidateQuery, suffix: str, name: str) -> QueryChange:
 
 
 def _drop_root_trait(lack: Lack) -> QueryChange:
-    (name,) = lack.traits
     verb = "allow" if lack.rule is LackRule.FORBIDDEN else "do not require"
     return QueryChange(
-        ("root_required", name),
-        f"{verb} {name} of the root (root_required)",
+        ("root_required", *lack.traits),
+        f"{verb} {' or '.join(lack.traits)} of the root (root_required)",
         DROP_CONDITION,
-        partial(edits.without_root_trait, name=name),
+        partial(edits.without_root_choice, names=lack.traits),
     )
 
 

@@ -130,6 +130,8 @@ def _root_parts(query: CandidateQuery) -> Iterator[str]:
     unsuffixed = next((group for group in query.groups if not group.suffix), None)
     if unsuffixed is not None and unsuffixed.in_tree is not None:
         yield f"is in the tree of {unsuffixed.in_tree}"
+    if unsuffixed is not None and unsuffixed.in_subtree is not None:
+        yield f"is the root of {unsuffixed.in_subtree}"
 
 
 def _takes_several(group: RequestGroup) -> bool:
@@ -151,6 +153,8 @@ def _phrase(
     else:
         are = "is" if singular else "are"
         parts = [f"{are} in the tree of {group.in_tree}"] if group.in_tree is not None else []
+        if group.in_subtree is not None:
+            parts.append(f"{are} {group.in_subtree} or below it")
     return " and ".join(parts) if parts else None
 
 
