@@ -16,6 +16,8 @@ _MOVE_TRAIT: Final = 0.1
 _AMOUNT: Final = 0.2, 0.8
 DROP_RULE: Final = 0.4
 DROP_CONDITION: Final = 0.5
+DROP_CLASS: Final = 0.9
+_DROP_GROUP: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ def trait_changes(
                     _MOVE_TRAIT,
                     partial(edits.with_root_trait, suffix=suffix, names=names, name=name),
                 )
+
+
+def drop_group(query: CandidateQuery, suffix: str) -> QueryChange:
+    """Ask for nothing of what a group asks for."""
+    return QueryChange(
+        ("group", suffix),
+        f"leave {f'group {suffix}' if suffix else 'the unsuffixed group'} out",
+        _DROP_GROUP + len(edits.group_of(query, suffix).resources) / 1000,
+        partial(edits.without_group, suffix=suffix),
+    )
 
 
 def unlike(query: CandidateQuery, suffixes: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from itertools import islice
 
 from roost.search.block import NO_INDEXES, Block
 from roost.search.columns import IndexColumn
+from roost.search.conditions.condition import BlockView
 from roost.search.plan import Requirement
 from roost.search.stages import GROUP_STAGES, RESOURCE_STAGES, GroupStage
 
@@ -24,11 +25,12 @@ def eligible_indexes(
 
     `as_sharing`: in other trees than their own, where the aggregates of their root do not count.
     """
-    indexes = NO_INDEXES
-    for condition in requirement.conditions:
-        indexes = condition.passing(block, block_number, indexes, as_sharing=as_sharing)
+    view = BlockView(block, block_number, as_sharing)
+    indexes = requirement.wanted.passing(view, NO_INDEXES)
+    for condition in requirement.further:
         if not len(indexes):
             break
+        indexes = condition.passing(view, indexes)
     return indexes
 
 
@@ -40,13 +42,14 @@ def eligible_by_stage(
     A stage that excludes no provider leaves a column of the same length. The last column is that
     of `eligible_indexes`.
     """
+    view = BlockView(block, block_number, as_sharing)
     indexes = NO_INDEXES
     for indexes in requirement.wanted.passing_by_stage(block):
         yield indexes
     for stage in _FURTHER_STAGES:
         for condition in requirement.further:
             if stage in condition.stages:
-                indexes = condition.passing(block, block_number, indexes, as_sharing=as_sharing)
+                indexes = condition.passing(view, indexes)
         yield indexes
 
 
@@ -57,9 +60,10 @@ def eligible_after(
     if stage in RESOURCE_STAGES:
         position = RESOURCE_STAGES.index(stage)
         return next(islice(requirement.wanted.passing_by_stage(block), position, None))
+    view = BlockView(block, block_number)
     passed = GROUP_STAGES[: GROUP_STAGES.index(stage) + 1]
     indexes = NO_INDEXES
     for condition in requirement.conditions:
         if condition.stages[0] in passed:
-            indexes = condition.passing(block, block_number, indexes, as_sharing=False)
+            indexes = condition.passing(view, indexes)
     return indexes

@@ -15,6 +15,7 @@ from roost.model.candidates import CandidateQuery
 from roost.search.account import Account, requirements_of
 from roost.search.block_choice import empty_stage
 from roost.search.columns import BoolColumn
+from roost.search.conditions.condition import BlockView
 from roost.search.effort import Effort
 from roost.search.footprint import Basis
 from roost.search.forest import Forest
@@ -111,7 +112,8 @@ def _leaves_tree(
     left: BoolColumn | None = None
     for requirement_index in requirement_indexes:
         if trees.sharing.reach_masks[requirement_index][stage] is None:
-            shown = empty_stage(trees.plan.requirements[requirement_index], block, block_number)
+            requirement = trees.plan.requirements[requirement_index]
+            shown = empty_stage(requirement, BlockView(block, block_number))
             if shown is not None and GROUP_STAGES.index(shown) <= position:
                 return False
         its = trees.left_after(requirement_index, stage, block_number)

@@ -13,7 +13,7 @@ import numpy as np
 
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, FloatColumn
-from roost.search.conditions.condition import WHOLE_GAP
+from roost.search.conditions.condition import WHOLE_GAP, BlockView
 from roost.search.conditions.traits import trait_choices
 from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, ProviderRef
@@ -28,9 +28,10 @@ def provider_gaps(
 
     `as_sharing`: in other trees than its own.
     """
-    gaps: FloatColumn = np.zeros(len(block))
-    for condition in requirement.conditions:
-        gaps += condition.gaps(block, block_number, as_sharing=as_sharing)
+    view = BlockView(block, block_number, as_sharing)
+    gaps = requirement.wanted.gaps(view)
+    for condition in requirement.further:
+        gaps += condition.gaps(view)
     return gaps
 
 
@@ -166,8 +167,9 @@ class ForestGaps:
 
     def _root_gaps(self, block: Block, block_number: int) -> FloatColumn:
         gaps: FloatColumn = np.zeros(block.tree_count)
+        view = BlockView(block, block_number)
         for condition in self._plan.root_conditions:
-            gaps += condition.gaps(block, block_number)
+            gaps += condition.gaps(view)
         return gaps
 
     def _with_sharing(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -45,6 +45,9 @@ class LackRule(StrEnum):
     CAPACITY = "capacity"
     ISOLATE = "isolate"
     SAME_SUBTREE = "same_subtree"
+    ONE_PROVIDER = "one_provider"
+    # Several of these rules, none of which is to blame alone.
+    AT_ONCE = "at_once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +89,12 @@ class Lack:
     units: UnitRange | None = None
     # The suffixes of the groups that the check is about, if there are several.
     groups: tuple[str, ...] = ()
-    # The condition that the tree fails; `None` if it is one of several groups.
-    condition: Explained | None = field(default=None, compare=False, repr=False)
+    # The condition that the tree fails.
+    condition: Explained = field(compare=False, repr=False, kw_only=True)
     # Which of the traits the root has.
     root_traits: frozenset[str] = frozenset()
+    # The lacks of the conditions, if several of them are not fulfilled at once.
+    parts: tuple[Lack, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +109,10 @@ class Miss:
     # The sum of what is missing of each amount, relative to the amount; 1 for any other check.
     shortage: float
     lacks: tuple[Lack, ...]
+    # Which of its alternatives each group takes, by suffix, if the query has some.
+    choices: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """What comes first: the fewest failed checks."""
+        return self.failed, self.shortage, self.root

@@ -9,15 +9,15 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from roost.search.conditions.aggregates import OutOfReach
-from roost.search.conditions.condition import WHOLE_GAP, NearProvider
+from roost.search.conditions.condition import WHOLE_GAP, BlockView, NearProvider
 from roost.search.conditions.traits import TraitChoice
 from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.gaps import ForestGaps, SharingGap, provider_gaps
+from roost.search.joint_conditions import Togetherness
 from roost.search.lack import Lack, LackRule, Miss
 from roost.search.lone_trees import LoneTrees
 from roost.search.plan import Slot
 from roost.search.rules import Rules
-from roost.search.togetherness import Togetherness
 
 
 class _Nearest(NamedTuple):
@@ -38,7 +38,7 @@ class TreeLook:
         self._rules = rules
         self._gaps = gaps
         self._lone_trees = LoneTrees(forest)
-        self._togetherness = Togetherness(rules)
+        self._togetherness = Togetherness(forest, rules)
         # By tree and requirement: the gap of each provider of the tree.
         self._own_gaps: dict[tuple[TreeRef, int], list[float]] = {}
         # By tree and requirement: the smallest gap, and the provider that has it.
@@ -97,17 +97,18 @@ class TreeLook:
         gap, nearest = option
         if not gap:
             return
+        block_number = nearest.ref.block_number
+        first_class = next(iter(slot.resources), None)
         near = NearProvider(
             nearest.ref,
-            self._forest.blocks[nearest.ref.block_number],
+            BlockView(self._forest.blocks[block_number], block_number, nearest.as_sharing),
             slot.suffix,
             # The unsuffixed group has a slot for each of its classes.
-            next(iter(slot.resources)) if not slot.suffix else None,
-            nearest.as_sharing,
+            None if slot.suffix else first_class,
             self._forest.root_traits(tree),
         )
         if nearest.reach is not None:
-            yield nearest.reach.lack(near, next(iter(slot.resources), None))
+            yield nearest.reach.lack(near, first_class)
             return
         for condition in self._rules.plan.requirements[slot.requirement_index].conditions:
             yield from condition.lacks(near)

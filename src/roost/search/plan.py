@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.columns import BoolColumn
-from roost.search.conditions import FURTHER_CONDITIONS, ROOT_CONDITIONS, asks_nothing
-from roost.search.conditions.amounts import WantedResources, ResourceAmount
+from roost.search.conditions import FURTHER_CONDITIONS, asks_nothing
+from roost.search.conditions.amounts import ResourceAmount, WantedResources
 from roost.search.conditions.condition import Condition, RootCondition
-from roost.search.conditions.traits import trait_choices
+from roost.search.conditions.traits import RootTraits, trait_choices
 from roost.search.forest import Forest
+from roost.search.stages import RequestStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,10 @@ def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
     # The index of each requirement, and the suffixes of its groups.
     drafts: dict[tuple[bool, WantedResources, tuple[Condition, ...]], tuple[int, list[str]]] = {}
     slots: list[Slot] = []
+    unsuffixed: tuple[Condition, ...] = ()
     for group in query.groups:
         further = _further_conditions(forest, group)
+        unsuffixed = unsuffixed if group.suffix else further
         for resources in _resources_by_slot(group):
             wanted = WantedResources.of_resources(forest, resources, is_void=asks_nothing(group))
             key = not group.suffix, wanted, further
@@ -105,9 +108,7 @@ def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
             for (_, wanted, further), (_, suffixes) in drafts.items()
         ),
         slots=tuple(slots),
-        root_conditions=tuple(
-            condition for kind in ROOT_CONDITIONS if (condition := kind.of(forest, query))
-        ),
+        root_conditions=_root_conditions(forest, query, unsuffixed),
         trait_choices=tuple(choice.met for choice in trait_choices(forest, query)),
         isolated_sets=_slot_sets(
             suffixed_slots,
@@ -138,6 +139,18 @@ def _further_conditions(forest: Forest, group: RequestGroup) -> tuple[Condition,
     """The conditions of a group besides those on amounts."""
     found = (kind.of(forest, group) for kind in FURTHER_CONDITIONS)
     return tuple(condition for condition in found if condition is not None)
+
+
+def _root_conditions(
+    forest: Forest, query: CandidateQuery, unsuffixed: Iterable[Condition]
+) -> tuple[RootCondition, ...]:
+    """What these conditions of the unsuffixed group, and the query, ask of the root.
+
+    Those of the stage of roots come first.
+    """
+    found = (*(condition.of_root(forest) for condition in unsuffixed), RootTraits.of(forest, query))
+    asked = (condition for condition in found if condition is not None)
+    return tuple(sorted(asked, key=lambda its: its.stage is not RequestStage.ROOT))
 
 
 def _resources_by_slot(group: RequestGroup) -> list[dict[str, int]]:

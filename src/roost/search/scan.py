@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, IndexColumn, IntColumn, SetMask
-from roost.search.conditions.condition import RootCondition
+from roost.search.conditions.condition import BlockView, RootCondition
 from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, TreeRef
 from roost.search.plan import Plan
@@ -112,9 +112,9 @@ def anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
 
 
 def _trees(conditions: Iterable[RootCondition], block: Block, block_number: int) -> BoolColumn:
-    alive = np.ones(block.tree_count, np.bool_)
+    alive, view = np.ones(block.tree_count, np.bool_), BlockView(block, block_number)
     for condition in conditions:
-        alive &= condition.trees(block, block_number)
+        alive &= condition.trees(view)
     return alive
 
 

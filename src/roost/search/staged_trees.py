@@ -7,18 +7,18 @@ is left reaches it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, IndexColumn, SetMask
-from roost.search.conditions.condition import RootCondition
+from roost.search.conditions.condition import BlockView, RootCondition
 from roost.search.eligibility import eligible_after, eligible_by_stage
 from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.plan import Plan, Requirement
 from roost.search.scan import anchors, trees_with
-from roost.search.staged_sharing import StagedSharing
 from roost.search.stages import GROUP_STAGES, GroupStage
 
 
@@ -28,6 +28,57 @@ class Left(NamedTuple):
     # Providers of the block, each seen from its own tree.
     indexes: IndexColumn
     trees: BoolColumn
+
+
+class StagedSharing:
+    """For each requirement and stage, the sharing providers that are left."""
+
+    def __init__(self, forest: Forest, plan: Plan, pause: Callable[[], None]) -> None:
+        self._forest = forest
+        # By requirement index, then by stage.
+        self.refs = tuple(
+            {stage: list[ProviderRef]() for stage in GROUP_STAGES} for _ in plan.requirements
+        )
+        for block_number, refs in groupby(
+            sorted(filter(self._is_in_aggregate, forest.sharing_refs)),
+            key=lambda ref: ref.block_number,
+        ):
+            pause()
+            self._add_block(plan, block_number, list(refs))
+        self._masks: dict[tuple[ProviderRef, ...], SetMask] = {}
+        # In the same order: by a tree's aggregate set, whether one of them reaches the tree.
+        self.reach_masks: tuple[dict[GroupStage, SetMask], ...] = tuple(
+            {stage: self._mask(tuple(refs)) for stage, refs in by_stage.items()}
+            for by_stage in self.refs
+        )
+
+    def reaches(self, ref: ProviderRef, tree_aggregates: frozenset[str]) -> bool:
+        """Whether a sharing provider reaches the trees whose providers are in these aggregates."""
+        return not tree_aggregates.isdisjoint(self._aggregates(ref))
+
+    def _add_block(self, plan: Plan, block_number: int, refs: list[ProviderRef]) -> None:
+        block = self._forest.blocks[block_number]
+        for requirement, by_stage in zip(plan.requirements, self.refs, strict=True):
+            left = eligible_by_stage(requirement, block, block_number, as_sharing=True)
+            for stage, indexes in zip(GROUP_STAGES, left, strict=True):
+                found = set(indexes.tolist())
+                by_stage[stage] += [ref for ref in refs if ref.provider_index in found]
+
+    def _is_in_aggregate(self, ref: ProviderRef) -> bool:
+        return bool(self._aggregates(ref))
+
+    def _aggregates(self, ref: ProviderRef) -> frozenset[str]:
+        block = self._forest.blocks[ref.block_number]
+        return self._forest.aggregate_sets[int(block.aggregate_set_numbers[ref.provider_index])]
+
+    def _mask(self, refs: tuple[ProviderRef, ...]) -> SetMask:
+        if not refs:
+            return None
+        mask = self._masks.get(refs)
+        if mask is None:
+            aggregates = frozenset[str]().union(*map(self._aggregates, refs))
+            mask = self._masks[refs] = self._forest.aggregate_sets.with_any(aggregates)
+        return mask
 
 
 class StagedTrees:
@@ -112,7 +163,7 @@ class StagedTrees:
         if self.only_tree is not None:
             return tree != self.only_tree
         block = self._forest.blocks[block_number]
-        return not all(root.trees(block, block_number)[tree_number] for root in roots)
+        return not all(root.trees(BlockView(block, block_number))[tree_number] for root in roots)
 
     def _served(self, roots: tuple[RootCondition, ...]) -> Iterator[frozenset[str]]:
         """The aggregates of each considered tree that the stage does not exclude."""
@@ -120,7 +171,7 @@ class StagedTrees:
             block = self._forest.blocks[block_number]
             trees = self._considered(np.ones(block.tree_count, np.bool_))
             for root in roots:
-                trees &= root.trees(block, block_number)
+                trees &= root.trees(BlockView(block, block_number))
             for set_number in np.unique(block.tree_aggregate_set_numbers[trees]).tolist():
                 yield self._forest.aggregate_sets[set_number]
 
@@ -145,7 +196,7 @@ class StagedTrees:
         block = self._forest.blocks[block_number]
         trees = trees_with(block, indexes, reach_mask)
         for root in roots:
-            trees &= root.trees(block, block_number)
+            trees &= root.trees(BlockView(block, block_number))
         return trees if reach_mask is None else self._considered(trees)
 
     def _considered(self, trees: BoolColumn) -> BoolColumn:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from roost.model.consumers import AnyGeneration, Claim
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.service.capacity import WantedResources, amounts_of, check_capacity, usages_after
+from roost.service.capacity import Amounts, amounts_of, check_capacity, usages_after
 from roost.service.errors import (
     Conflict,
     ConflictCause,
@@ -260,7 +260,7 @@ def _recording(
     connection: Connection,
     touched: Mapping[int, str],
     held: Sequence[AllocationRow],
-    usages: WantedResources,
+    usages: Amounts,
 ) -> list[BoundStatement]:
     """Record the new usages of the providers; readers read again what the claim does not know."""
     by_provider: dict[int, dict[int, int] | None] = {id_: {} for id_ in sorted(touched)}

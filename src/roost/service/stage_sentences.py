@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.text import listed
 from roost.search.account import StageCount
-from roost.search.conditions import GROUP_CONDITIONS, ROOT_CONDITIONS
+from roost.search.conditions import GROUP_CONDITIONS
 from roost.search.conditions.amounts import takes_several
-from roost.search.conditions.traits import trait_phrases
-from roost.search.joint_conditions import JointCondition, JointKind
+from roost.search.conditions.traits import RootTraits
+from roost.search.joint_conditions import JointCondition
 from roost.search.stages import RESOURCE_STAGES, GroupStage, RequestStage
-
-# The names of resource classes by id.
-ClassNames: TypeAlias = Mapping[int, str]
 
 # The reason if the effort did not suffice to know better.
 GAVE_UP = (
@@ -85,7 +79,7 @@ def tree_sentence(query: CandidateQuery, stage: RequestStage, tree_count: int) -
         return _sentence(f"{trees} {have} a provider for each group by itself")
     if stage is RequestStage.TOGETHER:
         return _sentence(f"{trees} {have} a provider for all groups together")
-    asked = " and ".join(_root_parts(query))
+    asked = _root_phrase(query)
     if not asked:
         remain = "remains" if is_one else "remain"
         return _sentence(f"{trees} {remain}: the query asks nothing of the root")
@@ -94,12 +88,12 @@ def tree_sentence(query: CandidateQuery, stage: RequestStage, tree_count: int) -
 
 def root_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     """Why no root may serve."""
-    return _sentence(f"{_no_tree(of_one_tree)} has a root that {' and '.join(_root_parts(query))}")
+    return _sentence(f"{_no_tree(of_one_tree)} has a root that {_root_phrase(query)}")
 
 
 def groups_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     """Why no tree has a provider for each group by itself."""
-    asked = " and ".join(_root_parts(query))
+    asked = _root_phrase(query)
     root = f" and a root that {asked}" if asked else ""
     suffixes = [group.suffix or "without suffix" for group in query.groups]
     return _sentence(
@@ -107,17 +101,10 @@ def groups_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     )
 
 
-def together_reason(
-    query: CandidateQuery,
-    clash: JointCondition | None,
-    names: ClassNames,
-    *,
-    of_one_tree: bool = False,
-) -> str:
+def together_reason(clash: JointCondition, *, of_one_tree: bool = False) -> str:
     """Why no tree serves all groups together, by the joint condition that is to blame."""
     no_tree = _no_tree(of_one_tree)
-    phrase = _joint_phrase(query, clash, names)
-    return _sentence(f"each group by itself has a provider, but {no_tree} {phrase}")
+    return _sentence(f"each group by itself has a provider, but {no_tree} {clash.phrase}")
 
 
 def _no_tree(of_one_tree: bool) -> str:
@@ -125,41 +112,13 @@ def _no_tree(of_one_tree: bool) -> str:
     return "this tree is not one that" if of_one_tree else "no tree"
 
 
-def _joint_phrase(query: CandidateQuery, clash: JointCondition | None, names: ClassNames) -> str:
-    if clash is None:
-        return f"meets all of these at once: {listed(_joint_names(query))}"
-    if clash.kind is JointKind.ROOM:
-        return f"has room for the {names[clash.which]} of all groups together"
-    if clash.kind is JointKind.ISOLATION:
-        return "has another provider for each suffixed group (group_policy=isolate)"
-    if clash.kind is JointKind.SUBTREE:
-        asked = [its for its in dict.fromkeys(query.same_subtrees) if len(its) > 1][clash.which]
-        return f"has their providers in one subtree (same_subtree={','.join(sorted(asked))})"
-    if clash.kind is JointKind.TRAITS:
-        unsuffixed = next(group for group in query.groups if not group.suffix)
-        asked_traits = replace(unsuffixed.traits, forbidden=())
-        parts = " and ".join(trait_phrases(asked_traits, singular=False))
-        return f"has providers for the group without suffix that together {parts}"
-    return "lets one provider of a tree serve all groups, as versions before 1.29 ask"
-
-
-def _joint_names(query: CandidateQuery) -> Iterator[str]:
-    """The names of all that the groups must fulfil together."""
-    taken = Counter(name for group in query.groups for name in group.resources)
-    yield from (f"room for the {name} of all groups" for name in taken if taken[name] > 1)
-    if query.isolate:
-        yield "group_policy=isolate"
-    yield from (f"same_subtree={','.join(sorted(its))}" for its in query.same_subtrees)
+def _root_phrase(query: CandidateQuery) -> str:
+    """What the query asks of a root; empty if it asks nothing."""
+    phrases = [*RootTraits.phrases(query)]
     for group in query.groups:
-        if not group.suffix and (group.traits.required or group.traits.any_of):
-            yield "required"
-    if not query.nested:
-        yield "one provider of a tree, as versions before 1.29 ask"
-
-
-def _root_parts(query: CandidateQuery) -> list[str]:
-    # Traits come before the tree.
-    return [part for kind in reversed(ROOT_CONDITIONS) for part in kind.phrases(query)]
+        for kind in () if group.suffix else GROUP_CONDITIONS:
+            phrases += kind.root_phrases(group)
+    return " and ".join(phrases)
 
 
 def _phrase(

@@ -8,7 +8,7 @@ from typing import Any
 from roost.api.extensions.paging import PAGE_PARAMETERS, AskedPage, parse_page
 from roost.api.extensions.parameters import (
     bad_parameter,
-    parse_query_pairs,
+    read_query,
     split_parameters,
 )
 from roost.api.extensions.question_turn import (
@@ -32,7 +32,7 @@ def show(services: Services, request: Request) -> Response:
     if by not in (None, "root"):
         raise bad_parameter(f"by is {by[:40]!r}. Send `by=root`, or leave it out.")
     asked_page = parse_page(parameters)
-    query = parse_query_pairs(parameters.rest, services.settings.limits)
+    query = read_query(services, parameters.rest)
     forest = services.forest()
     with question_turn(services, request) as turn:
         enter_if_large(turn, forest)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from roost.api.extensions.parameters import parse_query_pairs, split_parameters
+from roost.api.extensions.parameters import read_query, split_parameters
 from roost.api.extensions.question_turn import (
     enter_if_large,
     look_up_names,
@@ -18,7 +18,7 @@ from roost.api.services import Services
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Lack, Miss
 from roost.service.explain import explain
-from roost.service.explanation import Explanation
+from roost.service.explanation import Explanation, GroupFunnel, Reason
 from roost.service.miss_sentences import lack_sentence, uuids_in
 from roost.service.provider_references import no_such_provider, resolve_provider
 
@@ -30,7 +30,7 @@ def show(services: Services, request: Request) -> Response:
     """What each stage leaves of a query, the dominant reason, the nearest misses and hints."""
     parameters = split_parameters(request, ("provider", "misses"))
     misses = parameters.integer("misses", _MISSES_DEFAULT, least=0, most=_MISSES_MAX)
-    query = parse_query_pairs(parameters.rest, services.settings.limits)
+    query = read_query(services, parameters.rest)
     reference = parameters.own.get("provider")
     uuid = None if reference is None else services.read(resolve_provider, reference).uuid
     forest = services.forest()
@@ -47,20 +47,43 @@ def explanation_content(found: Explanation, names: Mapping[str, str]) -> dict[st
     return {
         "feasible": found.feasible,
         "exact": found.exact,
-        "reason": None if found.reason is None else asdict(found.reason),
-        "groups": [asdict(group) for group in found.groups],
+        "reason": None if found.reason is None else _reason_content(found.reason),
+        "groups": [_funnel_content(group) for group in found.groups],
         "trees": [asdict(row) for row in found.trees],
         "misses": [_miss_content(miss, names) for miss in found.misses],
         "hints": [asdict(hint) for hint in found.hints],
     }
 
 
+def _with_alternatives(content: dict[str, Any], alternatives: Mapping[str, int]) -> dict[str, Any]:
+    """The content; a query without alternatives does not mention them."""
+    return {**content, "alternatives": alternatives} if alternatives else content
+
+
+def _reason_content(reason: Reason) -> dict[str, Any]:
+    content = {
+        "stage": reason.stage,
+        "group": reason.group,
+        "resource_class": reason.resource_class,
+        "text": reason.text,
+    }
+    return _with_alternatives(content, reason.alternatives)
+
+
+def _funnel_content(funnel: GroupFunnel) -> dict[str, Any]:
+    rows = [asdict(row) for row in funnel.funnel]
+    if funnel.alternative is None:
+        return {"group": funnel.group, "funnel": rows}
+    return {"group": funnel.group, "alternative": funnel.alternative, "funnel": rows}
+
+
 def _miss_content(miss: Miss, names: Mapping[str, str]) -> dict[str, Any]:
-    return {
+    content = {
         "root": _provider_content(miss.root, names),
         "failed": miss.failed,
         "lacks": [_lack_content(lack, miss.root, names) for lack in miss.lacks],
     }
+    return _with_alternatives(content, miss.choices)
 
 
 def _lack_content(lack: Lack, root: str, names: Mapping[str, str]) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from roost.api.extensions.parameters import bad_parameter, parse_query_text
+from roost.api.extensions.parameters import bad_parameter, read_query_text
 from roost.api.extensions.question_turn import enter_if_large, question_turn
 from roost.api.extensions.whatif_body import naming
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
-from roost.model.limits import Limits
 from roost.service.capacity_answers import fragmentation_of
 
 _ASKS_MAX = 20
@@ -19,7 +18,7 @@ _ASKS_MAX = 20
 
 def show(services: Services, request: Request) -> Response:
     """The free amount of each resource class, and what of it each question can use."""
-    queries = _queries(request, services.settings.limits)
+    queries = _queries(services, request)
     forest = services.forest()
     with question_turn(services, request) as turn:
         enter_if_large(turn, forest)
@@ -32,7 +31,7 @@ def show(services: Services, request: Request) -> Response:
     )
 
 
-def _queries(request: Request, limits: Limits) -> list[CandidateQuery]:
+def _queries(services: Services, request: Request) -> list[CandidateQuery]:
     """The questions, in their order. An error names the question that it is about."""
     queries: list[CandidateQuery] = []
     for name, value in request.query():
@@ -44,5 +43,5 @@ def _queries(request: Request, limits: Limits) -> list[CandidateQuery]:
         if len(queries) == _ASKS_MAX:
             raise bad_parameter(f"A request takes {_ASKS_MAX} questions. Send the rest later.")
         with naming(f"ask[{len(queries)}]"):
-            queries.append(parse_query_text(value, limits))
+            queries.append(read_query_text(services, value))
     return queries

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
 
 from roost.api.errors import HttpError
+from roost.api.extensions.parameters import read_query_text
 from roost.api.extensions.question_turn import (
     enter_if_large,
     forest_aside,
@@ -41,8 +43,8 @@ _ATTEMPTS = 5
 
 def ask(services: Services, request: Request) -> Response:
     """The answers to some questions, before and after some changes."""
-    limits, order = services.settings.limits, services.settings.candidate_order
-    asked = parse_whatif(request.body(), limits)
+    order = services.settings.candidate_order
+    asked = parse_whatif(request.body(), partial(read_query_text, services))
     with question_turn(services, request) as turn:
         forest, facts = _consistent(services, turn, asked.changes)
         enter_if_large(turn, forest)

@@ -6,75 +6,34 @@ For the unsuffixed group, the aggregates of the root count for every provider of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
 
 from roost.model import candidate_query_edits as edits
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.providers import AggregateFilter
 from roost.model.query_change import DROP_CONDITION, QueryChange, place
 from roost.model.text import listed
 from roost.search.block import Block
-from roost.search.columns import BoolColumn, FloatColumn, IndexColumn, IntColumn
+from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
 from roost.search.conditions.amounts import class_changes
-from roost.search.conditions.condition import Condition, NearProvider, RootCondition, whole_gaps
+from roost.search.conditions.condition import (
+    BlockView,
+    Condition,
+    NearProvider,
+    RootCondition,
+    whole_gaps,
+)
+from roost.search.conditions.sets import SetFilter, none_of
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Lack, LackRule, LackStage
-from roost.search.set_table import SetTable
 from roost.search.stages import GroupStage
 
 
-@dataclass(frozen=True)
-class _AggregateSets:
-    """A filter of aggregates, in terms of the aggregate sets of a forest."""
-
-    wanted: AggregateFilter
-    sets: SetTable[str] = field(compare=False, repr=False)
-
-    @cached_property
-    def member_mask(self) -> BoolColumn | None:
-        """By aggregate set, whether it has an aggregate of each `member_of`; `None` if all do."""
-        # One mask of a `member_of` is held at a time.
-        mask: BoolColumn | None = None
-        for uuids in dict.fromkeys(self.wanted.any_of):
-            found = self.sets.with_any(uuids)
-            mask = found if mask is None else mask & found
-        return mask
-
-    @cached_property
-    def allowed_mask(self) -> BoolColumn | None:
-        """By aggregate set, whether it has no forbidden aggregate; `None` if all are allowed."""
-        forbidden = self.wanted.forbidden
-        return ~self.sets.with_any(forbidden) if forbidden else None
-
-    @cached_property
-    def missing_by_set(self) -> IntColumn:
-        """By aggregate set, how many `member_of` it does not meet."""
-        missing = np.zeros(len(self.sets), np.int64)
-        for uuids in dict.fromkeys(self.wanted.any_of):
-            missing += ~self.sets.with_any(uuids)
-        return missing
-
-    @cached_property
-    def forbidden_by_set(self) -> IntColumn:
-        """By aggregate set, how many forbidden aggregates it has."""
-        found = np.zeros(len(self.sets), np.int64)
-        for uuid in dict.fromkeys(self.wanted.forbidden):
-            found += self.sets.with_any((uuid,))
-        return found
-
-    def missing(self, set_number: int) -> list[tuple[str, ...]]:
-        """Every `member_of` that a set does not meet."""
-        held = self.sets[set_number]
-        return [uuids for uuids in dict.fromkeys(self.wanted.any_of) if held.isdisjoint(uuids)]
-
-    def forbidden(self, set_number: int) -> list[str]:
-        """The forbidden aggregates that a set has."""
-        held = self.sets[set_number]
-        return [uuid for uuid in dict.fromkeys(self.wanted.forbidden) if uuid in held]
+class _OnAggregates:
+    """A condition on the aggregates of one provider."""
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         """The aggregate that is missing or forbidden."""
@@ -97,31 +56,33 @@ class _AggregateSets:
         )
 
 
-@dataclass(frozen=True)
-class Aggregates(_AggregateSets, Condition):
+@dataclass(frozen=True, slots=True)
+class Aggregates(_OnAggregates, Condition):
     """The aggregates in which the provider of a slot must be, or must not be."""
 
+    filter: SetFilter[str]
     # The unsuffixed group: the aggregates of the root count for every provider of the tree.
-    counts_root: bool = False
+    counts_root: bool
 
     stages = (GroupStage.AGGREGATES,)
     not_asked = "the query asks no aggregates"
 
     @classmethod
     def of(cls, forest: Forest, group: RequestGroup) -> Self | None:
-        """The condition of `member_of`."""
-        if not (group.aggregates.any_of or group.aggregates.forbidden):
-            return None
-        return cls(group.aggregates, forest.aggregate_sets, not group.suffix)
+        found = SetFilter(
+            tuple(dict.fromkeys(group.aggregates.any_of)),
+            tuple(dict.fromkeys(group.aggregates.forbidden)),
+            forest.aggregate_sets,
+            str,
+        )
+        return cls(found, not group.suffix) if found else None
 
     @classmethod
     def is_wish(cls, group: RequestGroup) -> bool:
-        """Whether the group requires an aggregate."""
         return bool(group.aggregates.any_of)
 
     @classmethod
     def phrases(cls, group: RequestGroup, stage: GroupStage, *, singular: bool) -> Iterator[str]:
-        """The aggregates to be in, and those to be outside."""
         are = "is" if singular else "are"
         for uuids in group.aggregates.any_of:
             yield f"{are} in aggregate {listed(uuids, 'or')}"
@@ -130,106 +91,82 @@ class Aggregates(_AggregateSets, Condition):
 
     @classmethod
     def query_pairs(cls, group: RequestGroup) -> Iterator[tuple[str, str]]:
-        """All values of `member_of`."""
         for uuids in group.aggregates.any_of:
             yield "member_of", uuids[0] if len(uuids) == 1 else f"in:{','.join(uuids)}"
         if group.aggregates.forbidden:
             yield "member_of", f"!in:{','.join(group.aggregates.forbidden)}"
 
-    def passing(
-        self, block: Block, block_number: int, indexes: IndexColumn, *, as_sharing: bool
-    ) -> IndexColumn:
-        """The providers whose aggregates, or those of their root, will do."""
+    def of_root(self, forest: Forest) -> RootAggregates | None:
+        return RootAggregates(self.filter) if self.filter.forbidden else None
+
+    def passing(self, view: BlockView, indexes: IndexColumn) -> IndexColumn:
+        block = view.block
         own = roots = block.aggregate_set_numbers[indexes]
-        if self.counts_root and not as_sharing:
+        if self.counts_root and not view.as_sharing:
             roots = block.aggregate_set_numbers[block.starts[block.tree_numbers[indexes]]]
-        if self.member_mask is None:
-            passed = np.ones(len(indexes), np.bool_)
-        else:
-            # The provider's own set, or its root's set, must meet every member_of by itself.
-            passed = self.member_mask[own] | self.member_mask[roots]
-        if self.allowed_mask is not None:
-            passed = passed & self.allowed_mask[own] & self.allowed_mask[roots]
+        member, allowed = self.filter.choices_mask, self.filter.allowed_mask
+        # The provider's own set, or its root's set, must meet every member_of by itself.
+        passed = np.True_ if member is None else member[own] | member[roots]
+        if allowed is not None:
+            passed = passed & allowed[own] & allowed[roots]
         return indexes[passed]
 
-    def excluding_stage(self, block: Block, block_number: int) -> GroupStage | None:
-        """The stage, if no set of the block meets every `member_of`."""
+    def excluding_stage(self, view: BlockView) -> GroupStage | None:
         # The root's aggregates, which may count for a provider, are in the same block.
-        mask = self.member_mask
-        is_empty = mask is not None and not mask[block.outline.aggregate_set_numbers].any()
+        is_empty = none_of(self.filter.choices_mask, view.block.outline.aggregate_set_numbers)
         return GroupStage.AGGREGATES if is_empty else None
 
-    def gaps(self, block: Block, block_number: int, *, as_sharing: bool) -> FloatColumn:
-        """A whole gap for each `member_of` that is not met, and for each forbidden aggregate."""
-        missing = self.missing_by_set[block.aggregate_set_numbers]
-        forbidden = self.forbidden_by_set[block.aggregate_set_numbers]
-        if self.counts_root and not as_sharing:
+    def gaps(self, view: BlockView) -> FloatColumn:
+        block = view.block
+        missing = self.filter.missing_counts[block.aggregate_set_numbers]
+        forbidden = self.filter.forbidden_counts[block.aggregate_set_numbers]
+        if self.counts_root and not view.as_sharing:
             missing = np.minimum(missing, missing[block.starts[block.tree_numbers]])
             # The forbidden aggregates of a root are checked once, for the whole tree.
             forbidden[block.roots] = 0
         return whole_gaps(missing + forbidden)
 
     def lacks(self, near: NearProvider) -> Iterator[Lack]:
-        """A lack for each `member_of` that is not met, and for each forbidden aggregate."""
-        block, index = near.block, near.ref.provider_index
+        block, index = near.view.block, near.ref.provider_index
         own = int(block.aggregate_set_numbers[index])
-        missing, forbidden = self.missing(own), self.forbidden(own)
-        if self.counts_root and not near.as_sharing:
+        missing, forbidden = self.filter.missing(own), self.filter.forbidden_in(own)
+        if self.counts_root and not near.view.as_sharing:
             root = int(block.starts[block.tree_numbers[index]])
-            by_root = self.missing(int(block.aggregate_set_numbers[root]))
+            by_root = self.filter.missing(int(block.aggregate_set_numbers[root]))
             missing = min(missing, by_root, key=len)
             # The forbidden aggregates of the root are lacks of the root.
             forbidden = forbidden if index != root else []
-        for rule, uuids in (
-            *((LackRule.MEMBER_OF, each) for each in missing),
-            *((LackRule.NOT_MEMBER_OF, (each,)) for each in forbidden),
-        ):
-            yield Lack(
-                LackStage.AGGREGATES,
-                rule,
-                near.suffix,
-                near.uuid,
-                near.only_class,
-                aggregates=uuids,
-                condition=self,
-            )
+        for uuids in missing:
+            yield near.lack(self, LackStage.AGGREGATES, LackRule.MEMBER_OF, aggregates=uuids)
+        for uuids in forbidden:
+            yield near.lack(self, LackStage.AGGREGATES, LackRule.NOT_MEMBER_OF, aggregates=uuids)
 
 
-class RootAggregates(_AggregateSets, RootCondition):
+@dataclass(frozen=True, slots=True)
+class RootAggregates(_OnAggregates, RootCondition):
     """The aggregates that forbid a whole tree to the unsuffixed group, if its root is in them."""
+
+    filter: SetFilter[str]
 
     stage = GroupStage.AGGREGATES
 
-    @classmethod
-    def of(cls, forest: Forest, query: CandidateQuery) -> Self | None:
-        """The condition of `member_of` without a suffix, if it forbids aggregates."""
-        for group in query.groups:
-            if not group.suffix and group.aggregates.forbidden:
-                return cls(group.aggregates, forest.aggregate_sets)
-        return None
+    def trees(self, view: BlockView) -> BoolColumn:
+        allowed = self.filter.allowed_mask
+        assert allowed is not None
+        return allowed[view.block.aggregate_set_numbers[view.block.roots]]
 
-    def trees(self, block: Block, block_number: int) -> BoolColumn:
-        """The trees whose root is in no forbidden aggregate."""
-        assert self.allowed_mask is not None
-        return self.allowed_mask[block.aggregate_set_numbers[block.roots]]
+    def excludes(self, view: BlockView) -> bool:
+        return False
 
-    def gaps(self, block: Block, block_number: int) -> FloatColumn:
-        """A whole gap for each forbidden aggregate."""
-        return whole_gaps(self.forbidden_by_set[block.aggregate_set_numbers[block.roots]])
+    def gaps(self, view: BlockView) -> FloatColumn:
+        set_numbers = view.block.aggregate_set_numbers[view.block.roots]
+        return whole_gaps(self.filter.forbidden_counts[set_numbers])
 
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
-        """A lack for each forbidden aggregate."""
         root = int(block.starts[tree.tree_number])
-        uuid = block.uuids[root].decode()
-        for each in self.forbidden(int(block.aggregate_set_numbers[root])):
-            yield Lack(
-                LackStage.AGGREGATES,
-                LackRule.NOT_MEMBER_OF,
-                "",
-                uuid,
-                aggregates=(each,),
-                condition=self,
-            )
+        about = LackStage.AGGREGATES, LackRule.NOT_MEMBER_OF, "", block.uuids[root].decode()
+        for uuids in self.filter.forbidden_in(int(block.aggregate_set_numbers[root])):
+            yield Lack(*about, aggregates=uuids, condition=self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,24 +177,20 @@ class OutOfReach:
 
     def lack(self, near: NearProvider, resource_class: str | None) -> Lack:
         """The lack of a tree that the sharing provider does not reach."""
-        return Lack(
+        return near.lack(
+            self,
             LackStage.AGGREGATES,
             LackRule.REACH,
-            near.suffix,
-            near.uuid,
-            resource_class,
+            resource_class=resource_class,
             aggregates=tuple(sorted(self.aggregates)),
-            condition=self,
         )
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
-        """What the provider could share, and why it does not."""
         could = f"{provider} could share {lack.resource_class or 'it'}, but"
         if not lack.aggregates:
             return f"{could} it is in no aggregate"
         return f"{could} no provider of {tree} is in aggregate {listed(lack.aggregates, 'or')}"
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
-        """Ask for nothing of what the provider could share."""
         if lack.resource_class is not None:
             yield from class_changes(query, lack.group or "", lack.resource_class)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import is_not
-from typing import Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from roost.model import candidate_query_edits as edits
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.capacity import is_allowed, is_within, keeps_units, remaining
-from roost.model.query_change import QueryChange, change_amount, place
+from roost.model.query_change import DROP_CLASS, QueryChange, change_amount, place
 from roost.model.text import listed
 from roost.search.block import NO_INDEXES, Block, InventoryColumns
 from roost.search.block_building import CAPACITY_MAX
@@ -21,6 +21,7 @@ from roost.search.columns import BoolColumn, FloatColumn, IndexColumn, IntColumn
 from roost.search.conditions.condition import (
     SHORTAGE_UNIT,
     WHOLE_GAP,
+    BlockView,
     Condition,
     NearProvider,
 )
@@ -30,8 +31,6 @@ from roost.search.stages import RESOURCE_STAGES, GroupStage
 
 # A provider without inventory of a class fails three stages: class, unit and room.
 _NO_INVENTORY_GAP = 3 + SHORTAGE_UNIT
-# How much it takes from a client to ask for none of a class.
-_DROP_CLASS: Final = 0.9
 
 
 class ResourceAmount(NamedTuple):
@@ -80,12 +79,10 @@ class WantedResources(Condition):
 
     @classmethod
     def is_wish(cls, group: RequestGroup) -> bool:
-        """Whether the group asks for resources."""
         return bool(group.resources)
 
     @classmethod
     def phrases(cls, group: RequestGroup, stage: GroupStage, *, singular: bool) -> Iterator[str]:
-        """The classes, and the amounts after the first stage."""
         if not group.resources:
             return
         word = "or" if takes_several(group) else "and"
@@ -102,16 +99,14 @@ class WantedResources(Condition):
 
     @classmethod
     def query_pairs(cls, group: RequestGroup) -> Iterator[tuple[str, str]]:
-        """The value of `resources`."""
         if group.resources:
-            amounts = (f"{name}:{amount}" for name, amount in group.resources.items())
-            yield "resources", ",".join(amounts)
+            yield "resources", _written(group.resources)
+        for resources in group.alternatives:
+            yield "or_resources", _written(resources)
 
-    def passing(
-        self, block: Block, block_number: int, indexes: IndexColumn, *, as_sharing: bool
-    ) -> IndexColumn:
+    def passing(self, view: BlockView, indexes: IndexColumn) -> IndexColumn:
         """The providers with room: all that have it, whatever providers are given."""
-        found: IndexColumn | None = None
+        block, found = view.block, None
         for class_id, amount in self.amounts:
             inventory = block.inventories.get(class_id)
             its = NO_INDEXES if inventory is None else inventory.indexes[inventory.fits(amount)]
@@ -154,44 +149,39 @@ class WantedResources(Condition):
         before = list(self.passing_by_stage(block))[position - 1]
         return in_both(before, passing, len(block))
 
-    def excluding_stage(self, block: Block, block_number: int) -> GroupStage | None:
-        """The first stage, if no provider has a class; the last one, if none has room."""
+    def excluding_stage(self, view: BlockView) -> GroupStage | None:
         for class_id, amount in self.amounts:
-            inventory = block.inventories.get(class_id)
+            inventory = view.block.inventories.get(class_id)
             if inventory is None:
                 return GroupStage.CLASS
             if inventory.room_max < amount:
                 return GroupStage.ROOM
         return None
 
-    def gaps(self, block: Block, block_number: int, *, as_sharing: bool) -> FloatColumn | float:
-        """For each class the share of the amount that is missing, or three gaps without any."""
-        gaps: FloatColumn | float = 0.0
+    def gaps(self, view: BlockView) -> FloatColumn:
+        gaps: FloatColumn = np.zeros(len(view.block))
         for class_id, amount in self.amounts:
-            gaps = gaps + _amount_gaps(block, class_id, amount)
+            gaps += _amount_gaps(view.block, class_id, amount)
         return gaps
 
     def lacks(self, near: NearProvider) -> Iterator[Lack]:
-        """The classes without inventory, the units that do not allow the amount, missing room."""
         for (name, amount), (class_id, _) in zip(self.resources, self.amounts, strict=True):
-            inventory = near.block.inventories.get(class_id)
+            inventory = near.view.block.inventories.get(class_id)
             row = -1 if inventory is None else inventory.row_of(near.ref.provider_index)
-            about = near.suffix, near.uuid, name, amount
+            about: dict[str, Any] = {"resource_class": name, "wanted": amount}
             if inventory is None or row < 0:
-                yield Lack(LackStage.CLASS, LackRule.INVENTORY, *about, 0, condition=self)
+                yield near.lack(self, LackStage.CLASS, LackRule.INVENTORY, **about, free=0)
                 continue
-            free = max(0, int(remaining(int(inventory.capacity[row]), int(inventory.used[row]))))
-            units = UnitRange(
+            about["free"] = free = max(0, int(inventory.capacity[row]) - int(inventory.used[row]))
+            about["units"] = units = UnitRange(
                 int(inventory.min_unit[row]),
                 int(inventory.max_unit[row]),
                 int(inventory.step_size[row]),
             )
             if not is_allowed(amount, units.min_unit, units.max_unit, units.step_size):
-                yield Lack(
-                    LackStage.UNIT, LackRule.UNITS, *about, free, units=units, condition=self
-                )
+                yield near.lack(self, LackStage.UNIT, LackRule.UNITS, **about)
             if amount > free:
-                yield Lack(LackStage.ROOM, LackRule.ROOM, *about, free, units=units, condition=self)
+                yield near.lack(self, LackStage.ROOM, LackRule.ROOM, **about)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         """What the inventory has or allows, and what is wanted.
@@ -214,7 +204,6 @@ class WantedResources(Condition):
         return f"{provider} has {lack.free} {lack.resource_class} free, {wanted}"
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
-        """Ask for an amount that the inventory takes, or for none of the class."""
         suffix, name = lack.group or "", lack.resource_class
         assert name is not None
         if lack.units is not None and lack.free is not None:
@@ -263,9 +252,13 @@ def class_changes(query: CandidateQuery, suffix: str, name: str) -> Iterator[Que
         yield QueryChange(
             ("amount", suffix, name),
             f"ask for no {name}{place(query, suffix)}",
-            _DROP_CLASS,
+            DROP_CLASS,
             partial(edits.with_amount, suffix=suffix, name=name, amount=None),
         )
+
+
+def _written(resources: Mapping[str, int]) -> str:
+    return ",".join(f"{name}:{amount}" for name, amount in resources.items())
 
 
 def _passing_by_stage(inventory: InventoryColumns | None, amount: int) -> tuple[IndexColumn, ...]:

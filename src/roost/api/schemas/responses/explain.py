@@ -25,6 +25,10 @@ _STAGE: Document = {
 _TREES = described(COUNT, "How many trees the stage leaves.")
 _GROUP = described(STRING, "The suffix of the request group; empty for the group without one.")
 _CLASS = or_null(STRING, "The resource class that alone is to blame, if one is.")
+_CHOSEN = described(
+    {"type": "object", "additionalProperties": COUNT},
+    "Of a query with alternatives, those that come furthest, by the suffix of the group.",
+)
 
 REASON = AnswerSchema(
     "Reason",
@@ -37,7 +41,8 @@ REASON = AnswerSchema(
                 "group": or_null(STRING, "The request group; null for a stage of the request."),
                 "resource_class": _CLASS,
                 "text": TEXT,
-            }
+            },
+            {"alternatives": _CHOSEN},
         ),
     ),
 )
@@ -55,7 +60,8 @@ _FUNNEL = members(
                 }
             )
         ),
-    }
+    },
+    {"alternative": described(COUNT, "Which alternative of the group; 0 is `resources`.")},
 )
 _LACK = members(
     {
@@ -110,7 +116,8 @@ EXPLANATION = AnswerSchema(
                                 "root": PROVIDER_REFERENCE,
                                 "failed": described(COUNT, "How many checks the tree fails."),
                                 "lacks": list_of(_LACK),
-                            }
+                            },
+                            {"alternatives": _CHOSEN},
                         )
                     ),
                     "The trees that fail the fewest constraints, best first.",
