@@ -16,10 +16,13 @@ from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for
 from support.properties import many
 from support.scenarios.cloud import Cloud, Writer
-from support.scenarios.oracle import NESTED, World, candidates
+from support.scenarios.extended_requests import ExtendedRequest
+from support.scenarios.extended_scenarios import ask_clouds
+from support.scenarios.naive_misses import failed_checks, is_feasible
+from support.scenarios.oracle import NESTED, Query, World, candidates
 from support.scenarios.requests import Request
 from support.scenarios.scenario import Scenario, drawing, query_text, readable, tell
-from support.scenarios.stage_oracle import stage_counts
+from support.scenarios.stage_oracle import stage_counts, variants_of
 from support.store.table_cleaning import clean_tables
 
 pytestmark = [
@@ -53,7 +56,8 @@ def check_explanation(
     query = replace(request.query, minor=39)
     only_root = None if provider is None else world.root(provider)
     counts = stage_counts(world, query, only_root)
-    empty = counts.empty_stage([group["group"] for group in found["groups"]])
+    suffixes = list(dict.fromkeys(group["group"] for group in found["groups"]))
+    empty = counts.empty_stage(suffixes)
     right = {
         "groups": counts.groups,
         "trees": counts.trees,
@@ -63,7 +67,7 @@ def check_explanation(
     assert shape(found) == right, readable(
         f"world: {drawing(world)}\nrequest: {query_text(request)}\nprovider: {provider}"
     )
-    if provider is None:
+    if provider is None and not isinstance(request, ExtendedRequest):
         assert found["feasible"] == bool(candidates(world, query))
         check_header(api, request, found["reason"])
 
@@ -85,7 +89,9 @@ def shape(found: Any) -> Any:
     reason = found["reason"]
     return {
         "groups": {
-            group["group"]: [(row["providers"], row["trees"]) for row in group["funnel"]]
+            (group["group"], group.get("alternative")): [
+                (row["providers"], row["trees"]) for row in group["funnel"]
+            ]
             for group in found["groups"]
         },
         "trees": [row["trees"] for row in found["trees"]],
@@ -128,3 +134,105 @@ def test_every_count_is_that_of_the_oracle_with_small_blocks(
     for bound, value in SMALL_BOUNDS.items():
         monkeypatch.setattr(bound, value)
     check_scenarios(database, settings_for(database, tmp_path), EXAMPLES)
+
+
+# Questions that no version of the Placement API has.
+
+
+def explained(api: ApiClient, request: ExtendedRequest, **own: str) -> Any:
+    parameters = [*request.parameters, *own.items()]
+    answer = api.get(f"/roost/explain?{urlencode(parameters, safe='!:,')}")
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def check_extended(api: ApiClient, world: World, request: ExtendedRequest) -> None:
+    """Every count of an explanation in the extended grammar is that of the oracle."""
+    check_explanation(api, world, request)
+    for provider in list(world.providers)[:2]:
+        check_explanation(api, world, request, provider)
+    answer = api.get(request.path)
+    found = explained(api, request, misses="0")["feasible"]
+    assert found == bool(answer.json["allocation_requests"])
+
+
+def test_every_count_in_the_extended_grammar_is_that_of_the_oracle(
+    database: Database, tmp_path: Path
+) -> None:
+    ask_clouds(database, settings_for(database, tmp_path), EXAMPLES, check_extended)
+
+
+def test_every_count_in_the_extended_grammar_is_that_of_the_oracle_with_small_blocks(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound, value in SMALL_BOUNDS.items():
+        monkeypatch.setattr(bound, value)
+    ask_clouds(database, settings_for(database, tmp_path), EXAMPLES, check_extended)
+
+
+def is_void(world: World, query: Query) -> bool:
+    """Whether no cloud could meet the query: it names a tree that is not there, or two trees."""
+    for group in query.groups:
+        if group.in_tree is not None and group.in_tree not in world.providers:
+            return True
+        if not (group.resources or group.required or group.member_of or group.in_subtree):
+            return True
+        if (
+            group.resources
+            and group.in_tree is not None
+            and group.in_subtree is not None
+            and world.root(group.in_tree) != world.root(group.in_subtree)
+        ):
+            return True
+    return False
+
+
+def fewest_failed(world: World, query: Query, root: str) -> int:
+    return min(failed_checks(world, variant, root) for variant in variants_of(query))
+
+
+def check_misses(api: ApiClient, world: World, request: ExtendedRequest) -> None:
+    """The misses are all trees without candidates, by the checks that they fail."""
+    query = request.query
+    misses = explained(api, request, misses="100")["misses"]
+    failed = {miss["root"]["uuid"]: miss["failed"] for miss in misses}
+    assert list(failed.values()) == sorted(failed.values())
+    if is_void(world, query):
+        assert failed == {}
+        return
+    right = {
+        root: fewest_failed(world, query, root)
+        for root in world.roots()
+        if not any(is_feasible(world, variant, root) for variant in variants_of(query))
+    }
+    # What groups fulfil together is checked where each group has a provider.
+    assert {root: count if right[root] else 0 for root, count in failed.items()} == right
+    assert all(failed.values())
+
+
+def test_the_misses_of_the_extended_grammar_are_those_of_a_naive_count(
+    database: Database, tmp_path: Path
+) -> None:
+    ask_clouds(database, settings_for(database, tmp_path), EXAMPLES, check_misses)
+
+
+def test_every_hint_of_the_extended_grammar_has_candidates(
+    database: Database, tmp_path: Path
+) -> None:
+    given: list[bool] = []
+
+    def check(api: ApiClient, world: World, request: ExtendedRequest) -> None:
+        found = explained(api, request)
+        if not found["feasible"]:
+            given.append(bool(found["hints"]))
+        for hint in found["hints"]:
+            answer = api.get(f"/roost/candidates?{hint['query']}")
+            assert answer.status == 200, (hint, answer.body)
+            assert answer.json["allocation_requests"], hint
+        for provider in list(world.providers)[:2]:
+            for hint in explained(api, request, provider=provider)["hints"]:
+                again = api.get(f"/roost/explain?{hint['query']}&provider={provider}&misses=0")
+                assert again.json["feasible"], hint
+
+    ask_clouds(database, settings_for(database, tmp_path), EXAMPLES, check)
+    assert sum(given) > 0.3 * len(given)

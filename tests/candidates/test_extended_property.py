@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from roost.api.application import Application
 from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for
 from support.properties import many
 from support.scenarios.answers import Found, read_answer, read_candidate, summary_faults
-from support.scenarios.cloud import Cloud, Write, Writer
-from support.scenarios.extended_requests import ExtendedRequest, extended_requests
+from support.scenarios.extended_requests import ExtendedRequest
+from support.scenarios.extended_scenarios import ask_clouds
 from support.scenarios.oracle import Candidate, World
 from support.scenarios.preferences import in_order, preferred
-from support.scenarios.random_clouds import Draw, choose, foundings
-from support.scenarios.scenario import drawing, query_text, readable
-from support.store.table_cleaning import clean_tables
 
 pytestmark = [
     pytest.mark.hypothesis,
@@ -30,58 +24,13 @@ pytestmark = [
 
 # The number of clouds.
 EXAMPLES = many(5)
-REQUESTS_MAX = 6
-
-CLOUD_SETTINGS = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    phases=[Phase.generate, Phase.shrink],
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@st.composite
-def clouds(draw: Draw) -> tuple[list[Write], World, list[ExtendedRequest]]:
-    """The writes that make a cloud, the cloud, and requests to it."""
-    writes = list(draw(foundings()))
-    cloud = Cloud()
-    for write in writes:
-        cloud = write.apply(cloud)
-    asked = [draw(extended_requests(cloud)) for _ in range(choose(draw, [2, REQUESTS_MAX]))]
-    return writes, cloud.world(), asked
-
-
-def send_all(api: ApiClient, writes: list[Write]) -> None:
-    def ask(method: str, path: str, version: str, body: Any) -> tuple[int, Any]:
-        answer = api.at(version).request(method, path, body)
-        return answer.status, answer.json if answer.body else None
-
-    writer = Writer(ask)
-    for write in writes:
-        write.send(writer)
 
 
 def told(
     database: Database, tmp_path: Path, check: Callable[[ApiClient, World, ExtendedRequest], None]
 ) -> None:
     """Check every request to every cloud."""
-    configuration = settings_for(database, tmp_path)
-
-    @CLOUD_SETTINGS
-    @given(clouds())
-    def tell(made: tuple[list[Write], World, list[ExtendedRequest]]) -> None:
-        writes, world, asked = made
-        database.write(clean_tables)
-        api = application_client(Application(configuration, database))
-        send_all(api, writes)
-        for request in asked:
-            try:
-                check(api, world, request)
-            except AssertionError as error:
-                error.add_note(readable(f"world: {drawing(world)}\n{query_text(request)}"))
-                raise
-
-    tell()
+    ask_clouds(database, settings_for(database, tmp_path), EXAMPLES, check)
 
 
 def listed(api: ApiClient, path: str) -> tuple[list[Candidate], list[dict[str, int]], Found]:

@@ -50,7 +50,7 @@ def lack_note(lack: Lack) -> str:
     return " ".join(filter(None, words))
 
 
-TOGETHER = (LackRule.CAPACITY, LackRule.ISOLATE, LackRule.SAME_SUBTREE)
+TOGETHER = (LackRule.CAPACITY, LackRule.ISOLATE, LackRule.SAME_SUBTREE, LackRule.AT_ONCE)
 
 
 def short(names: tuple[str, ...]) -> list[str]:
@@ -198,6 +198,33 @@ def test_a_sharing_provider_may_come_nearest(world: str, query: str, expected: l
             "H1() N1<H1(VCPU 8, T1) N2<H1(VCPU 8, T2)",
             "VCPU:1&required=T1,T2",
             ["H1: '' together T1 T2"],
+        ),
+        # Each of two conditions can be met, but not both at once.
+        (
+            "H1() N1<H1(VCPU 8) N2<H1(VCPU 8)",
+            "resources_A=VCPU:1&resources_B=VCPU:1&same_subtree=_A,_B&group_policy=isolate",
+            ["H1: - together _A+_B at_once"],
+        ),
+        # Two conditions fail, each by itself. The room for VCPU suffices.
+        (
+            "H1() N1<H1(VCPU 8, MEM 1) N2<H1(DISK 1)",
+            "resources_A=VCPU:1,MEM:1&resources_B=VCPU:1,MEM:1&resources_C=DISK:1"
+            "&same_subtree=_A,_C&group_policy=none",
+            ["H1: - together N1 MEM 1/2 _A+_B capacity; - together _A+_C same_subtree"],
+        ),
+        # One condition fails by itself, and two more fail at once.
+        (
+            "H1() N1<H1(VCPU 8, MEM 1) N2<H1(VCPU 8)",
+            "resources_A=VCPU:1&resources_B=VCPU:1&resources_C=MEM:1&resources_D=MEM:1"
+            "&same_subtree=_A,_B&isolate=_A,_B&group_policy=none",
+            ["H1: - together N1 MEM 1/2 _C+_D capacity; - together _A+_B at_once"],
+        ),
+        # Each set of groups is isolated for itself: only one of the sets fails.
+        (
+            "H1() N1<H1(VCPU 8) N2<H1(VCPU 8)",
+            "resources_A=VCPU:1&resources_B=VCPU:1&resources_C=VCPU:1"
+            "&isolate=_A,_B&isolate=_A,_B,_C",
+            ["H1: - together VCPU 2/3 _A+_B+_C isolate"],
         ),
     ],
 )

@@ -44,6 +44,11 @@ def without_in_tree(query: CandidateQuery, suffix: str) -> CandidateQuery:
     return _edited(query, suffix, lambda group: replace(group, in_tree=None))
 
 
+def without_in_subtree(query: CandidateQuery, suffix: str) -> CandidateQuery:
+    """The query whose group may take from any subtree."""
+    return _edited(query, suffix, lambda group: replace(group, in_subtree=None))
+
+
 def without_required(query: CandidateQuery, suffix: str, names: tuple[str, ...]) -> CandidateQuery:
     """The query without a trait choice of a group."""
 
@@ -62,9 +67,11 @@ def without_forbidden(query: CandidateQuery, suffix: str, name: str) -> Candidat
     return _edited(query, suffix, edit)
 
 
-def without_root_trait(query: CandidateQuery, name: str) -> CandidateQuery:
-    """The query that neither requires nor forbids a trait of the root."""
-    traits = _without_forbidden(_without_choice(query.root_required, (name,)), name)
+def without_root_choice(query: CandidateQuery, names: tuple[str, ...]) -> CandidateQuery:
+    """The query without a trait choice of the root; a single trait is not forbidden either."""
+    traits = _without_choice(query.root_required, names)
+    if len(names) == 1:
+        traits = _without_forbidden(traits, names[0])
     return replace(query, root_required=traits)
 
 
@@ -104,9 +111,16 @@ def without_same_subtree(query: CandidateQuery, suffixes: frozenset[str]) -> Can
     )
 
 
-def without_isolation(query: CandidateQuery) -> CandidateQuery:
-    """The query whose groups may have the same provider."""
+def without_policy(query: CandidateQuery) -> CandidateQuery:
+    """The query whose groups may have the same provider, unless a set isolates them."""
     return replace(query, isolate=False)
+
+
+def without_isolated_set(query: CandidateQuery, suffixes: frozenset[str]) -> CandidateQuery:
+    """The query without one `isolate`."""
+    return replace(
+        query, isolated_sets=tuple(its for its in query.isolated_sets if its != suffixes)
+    )
 
 
 def tidied(query: CandidateQuery) -> CandidateQuery | None:
@@ -115,12 +129,18 @@ def tidied(query: CandidateQuery) -> CandidateQuery | None:
     suffixes = {group.suffix for group in groups}
     named = (subtree & suffixes for subtree in query.same_subtrees)
     same_subtrees = tuple(subtree for subtree in named if subtree)
+    kept_apart = (isolated & suffixes for isolated in query.isolated_sets)
     bound = frozenset[str]().union(*same_subtrees)
     bare = [group for group in groups if not group.resources]
     # Some group asks for resources, and each group that does not is in a same_subtree.
     if len(bare) == len(groups) or any(group.suffix not in bound for group in bare):
         return None
-    return replace(query, groups=groups, same_subtrees=same_subtrees)
+    return replace(
+        query,
+        groups=groups,
+        same_subtrees=same_subtrees,
+        isolated_sets=tuple(isolated for isolated in kept_apart if len(isolated) > 1),
+    )
 
 
 def _edited(

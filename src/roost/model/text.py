@@ -121,6 +121,20 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def listed(names: Iterable[str], word: str = "and", at_most: int = 6) -> str:
+    """The names in one phrase; of many names the first, and how many more there are.
+
+    >>> listed(["a", "b", "c"], "or"), listed("abcd", at_most=2)
+    ('a, b or c', 'a, b and 2 more')
+    """
+    shown = list(names)
+    more = len(shown) - at_most
+    if more > 1:
+        shown[at_most:] = [f"{more} more"]
+    *first, last = shown or [""]
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
 def whole_number(amount: float) -> str:
     """An amount for a sentence: its integer part, as consumers hold and the API shows it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from roost.search.joint_conditions import JointCondition, find_clash
 from roost.search.plan import Plan, make_any_plan
 from roost.search.problem import Problem
 from roost.search.rules import Rules
-from roost.search.scan import scan_trees
+from roost.search.scan import AlikeTrees, scan_trees
 from roost.search.sharing import SharingProviders
 from roost.search.solving import Step, solve
 from roost.search.staged_trees import Left, StagedTrees
@@ -44,7 +44,8 @@ class Account:
 
     # In the order of the query.
     groups: tuple[GroupAccount, ...]
-    trees: Mapping[RequestStage, int]
+    # The trees that each stage of the request leaves, by block number.
+    left: Mapping[RequestStage, Mapping[int, BoolColumn]]
     # Whether all problems were solved; if not, more trees may have a solution.
     is_exact: bool
     # The joint condition to blame, if each group has a provider in a tree, but no tree is left.
@@ -53,9 +54,14 @@ class Account:
     staged_trees: StagedTrees
 
     @property
+    def trees(self) -> dict[RequestStage, int]:
+        """How many trees each stage of the request left."""
+        return {stage: sum(map(_count, columns.values())) for stage, columns in self.left.items()}
+
+    @property
     def is_feasible(self) -> bool:
         """Whether a tree has a candidate."""
-        return self.trees[RequestStage.TOGETHER] > 0
+        return any(column.any() for column in self.left[RequestStage.TOGETHER].values())
 
 
 def take_account(
@@ -126,13 +132,15 @@ class _AccountTaker:
         funnels = {indexes: _Funnel(indexes) for indexes in by_suffix.values()}
         self._by_suffix = {suffix: funnels[indexes] for suffix, indexes in by_suffix.items()}
         self._funnels = tuple(funnels.values())
-        self._counts = dict.fromkeys(RequestStage, 0)
+        self._left: dict[RequestStage, dict[int, BoolColumn]] = {
+            stage: {} for stage in RequestStage
+        }
         # Whether a problem has a solution.
         self._solvable: dict[Problem, bool] = {}
         # The count of trees whose problem is among these.
         self._remembered_trees = 0
-        # The problems that take long, with the count of their trees.
-        self._hard: list[tuple[Problem, int, Iterator[Step]]] = []
+        # The trees whose problems take long.
+        self._hard: list[tuple[AlikeTrees, Iterator[Step]]] = []
 
     def account(self) -> Account:
         """The account of all blocks."""
@@ -140,28 +148,24 @@ class _AccountTaker:
             self._add_block(block_number)
         for funnel in self._funnels:
             funnel.add_guests(self._trees)
-        for problem, tree_count, steps in self._hard:
-            solvable = any(step is not None for step in steps)
-            self._counts[RequestStage.TOGETHER] += tree_count if solvable else 0
-            self._remember(problem, tree_count, solvable=solvable)
+        for alike, steps in self._hard:
+            self._remember(alike, solvable=any(step is not None for step in steps))
         groups = tuple(
             GroupAccount(suffix, funnel.counts) for suffix, funnel in self._by_suffix.items()
         )
         is_exact = not self._rules.effort.gave_up
-        clash = self._clash() if is_exact else None
-        return Account(groups, self._counts, is_exact, clash, self._trees)
-
-    def _clash(self) -> JointCondition | None:
-        tree_count = self._counts[RequestStage.GROUPS]
-        if not tree_count or self._counts[RequestStage.TOGETHER]:
-            return None
-        return find_clash(
+        account = Account(groups, self._left, is_exact, None, self._trees)
+        tree_count = account.trees[RequestStage.GROUPS]
+        if not is_exact or not tree_count or account.is_feasible:
+            return account
+        clash = find_clash(
             self._forest,
             self._rules,
             self._solvable,
             is_complete=self._remembered_trees == tree_count,
             only_tree=self._trees.only_tree,
         )
+        return replace(account, clash=clash)
 
     def _add_block(self, block_number: int) -> None:
         rules, block = self._rules, self._forest.blocks[block_number]
@@ -172,35 +176,36 @@ class _AccountTaker:
         for funnel in self._funnels:
             funnel.add_block(left, len(block))
         alive = self._trees.anchors(block_number)
-        self._counts[RequestStage.ROOT] += _count(alive)
+        self._left[RequestStage.ROOT][block_number] = alive
         for its in left:
-            alive &= its[-1].trees
-        self._counts[RequestStage.GROUPS] += _count(alive)
+            alive = alive & its[-1].trees
+        self._left[RequestStage.GROUPS][block_number] = alive
+        self._left[RequestStage.TOGETHER][block_number] = np.zeros_like(alive)
         eligible = [its[-1].indexes for its in left]
         for alike in scan_trees(self._forest, block_number, rules, eligible, alive):
-            if self._has_solution(alike.problem, len(alike.tree_numbers)):
-                self._counts[RequestStage.TOGETHER] += len(alike.tree_numbers)
+            self._add_alike(alike)
 
-    def _has_solution(self, problem: Problem, tree_count: int) -> bool:
-        """Whether the problem of some trees has a solution; false if that takes long to see."""
-        known = self._solvable.get(problem)
+    def _add_alike(self, alike: AlikeTrees) -> None:
+        """Add trees with one problem; later, if it takes long to see whether it has a solution."""
+        known = self._solvable.get(alike.problem)
         if known is not None:
-            self._remembered_trees += tree_count
-            return known
-        steps = solve(self._rules, problem)
-        for step in steps:
-            if step is None:
-                self._hard.append((problem, tree_count, steps))
-                return False
-            self._remember(problem, tree_count, solvable=True)
-            return True
-        self._remember(problem, tree_count, solvable=False)
-        return False
+            self._remember(alike, solvable=known)
+            return
+        steps = solve(self._rules, alike.problem)
+        first = next(steps, False)
+        if first is None:
+            self._hard.append((alike, steps))
+        else:
+            self._remember(alike, solvable=first is not False)
 
-    def _remember(self, problem: Problem, tree_count: int, *, solvable: bool) -> None:
-        if self._rules.effort.hold(problem.memory_words):
-            self._solvable[problem] = solvable
-            self._remembered_trees += tree_count
+    def _remember(self, alike: AlikeTrees, *, solvable: bool) -> None:
+        if solvable:
+            together = self._left[RequestStage.TOGETHER][alike.block_number]
+            together[alike.tree_numbers] = True
+        known = alike.problem in self._solvable
+        if known or self._rules.effort.hold(alike.problem.memory_words):
+            self._solvable[alike.problem] = solvable
+            self._remembered_trees += len(alike.tree_numbers)
 
 
 def _differ(first: Left, second: Left) -> bool:

@@ -6,12 +6,12 @@ preference, and each finds candidates only in trees in which no earlier one does
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates, find_candidates
 from roost.search.effort import no_pause
@@ -52,6 +52,21 @@ def _variant(query: CandidateQuery, choices: tuple[int, ...]) -> Variant:
         if group.alternatives
     }
     return Variant(replace(query, groups=groups), named)
+
+
+def with_alternatives(
+    variant: CandidateQuery, query: CandidateQuery, choices: Mapping[str, int]
+) -> CandidateQuery:
+    """A changed variant of a query, with the alternatives of the query that it does not take."""
+    groups = {group.suffix: group for group in query.groups}
+
+    def restored(group: RequestGroup) -> RequestGroup:
+        resources = [groups[group.suffix].resources, *groups[group.suffix].alternatives]
+        resources[choices.get(group.suffix, 0)] = group.resources
+        first, *rest = resources
+        return replace(group, resources=first, alternatives=tuple(rest))
+
+    return replace(variant, groups=tuple(map(restored, variant.groups)))
 
 
 def find_variants(

@@ -13,6 +13,9 @@ BoolColumn: TypeAlias = npt.NDArray[np.bool_]
 # Indexes of providers in a block and the indexes at which trees start, offsets in a tree, tree
 # numbers and set numbers.
 IndexColumn: TypeAlias = npt.NDArray[np.int32]
+# For each set of traits or aggregates, by set number, whether the set meets a condition.
+# `None`: every set does.
+SetMask: TypeAlias = BoolColumn | None
 
 
 def column(values: Any, dtype: Any = np.int64) -> Any:

@@ -15,8 +15,8 @@ from roost.model.candidates import CandidateQuery
 from roost.search.account import Account, requirements_of
 from roost.search.block_choice import empty_stage
 from roost.search.columns import BoolColumn
+from roost.search.conditions.condition import BlockView
 from roost.search.effort import Effort
-from roost.search.eligibility import passing_class
 from roost.search.footprint import Basis
 from roost.search.forest import Forest
 from roost.search.joint_conditions import JointCondition, find_clash
@@ -112,7 +112,8 @@ def _leaves_tree(
     left: BoolColumn | None = None
     for requirement_index in requirement_indexes:
         if trees.sharing.reach_masks[requirement_index][stage] is None:
-            shown = empty_stage(trees.plan.requirements[requirement_index], block, block_number)
+            requirement = trees.plan.requirements[requirement_index]
+            shown = empty_stage(requirement, BlockView(block, block_number))
             if shown is not None and GROUP_STAGES.index(shown) <= position:
                 return False
         its = trees.left_after(requirement_index, stage, block_number)
@@ -172,10 +173,10 @@ def _any_passes(
     forest: Forest, trees: StagedTrees, requirement_index: int, class_id: int, stage: GroupStage
 ) -> bool:
     """Whether a provider of a considered tree, or one that shares with it, passes for one class."""
-    requirement = trees.plan.requirements[requirement_index]
+    wanted = trees.plan.requirements[requirement_index].wanted
     for block_number in trees.block_numbers:
         block = forest.blocks[block_number]
-        passing = passing_class(requirement, class_id, stage, block)
+        passing = wanted.passing_class(class_id, stage, block)
         if len(trees.in_considered(block, passing)):
             return True
     if trees.only_tree is None:
@@ -183,7 +184,7 @@ def _any_passes(
     return any(
         trees.serves(ref)
         and ref.provider_index
-        in passing_class(requirement, class_id, stage, forest.blocks[ref.block_number])
+        in wanted.passing_class(class_id, stage, forest.blocks[ref.block_number])
         for ref in forest.sharing_refs
     )
 

@@ -90,6 +90,12 @@ class Forest:
         block_number, index = provider
         return TreeRef(block_number, int(self.blocks[block_number].tree_numbers[index]))
 
+    def root_traits(self, tree: TreeRef) -> frozenset[str]:
+        """The traits of the root of a tree."""
+        block, names = self.blocks[tree.block_number], self.vocabulary.trait_names
+        held = self.trait_sets[int(block.trait_set_numbers[block.starts[tree.tree_number]])]
+        return frozenset(names[trait_id] for trait_id in held)
+
     def root_ids_of(self, provider_ids: Iterable[int]) -> list[int]:
         """The ids of the roots of the trees in which the forest has these providers."""
         roots: list[int] = []

@@ -11,69 +11,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.model.capacity import is_within, keeps_units, remaining
 from roost.search.block import Block
-from roost.search.checks import PlanChecks, RequirementChecks, failed_by_set
-from roost.search.columns import BoolColumn, FloatColumn, IntColumn
+from roost.search.columns import BoolColumn, FloatColumn
+from roost.search.conditions.condition import WHOLE_GAP, BlockView
+from roost.search.conditions.traits import trait_choices
 from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, ProviderRef
-from roost.search.plan import Plan
+from roost.search.plan import Plan, Requirement
 from roost.search.scan import trees_with
-
-SHORTAGE_UNIT = 2.0**-20
-# A failed check that has no amount.
-WHOLE_GAP = 1 + SHORTAGE_UNIT
-# A provider without inventory of a class fails three stages: class, unit and room.
-NO_INVENTORY_GAP = 3 + SHORTAGE_UNIT
 
 
 def provider_gaps(
-    checks: RequirementChecks, block: Block, block_number: int, *, as_sharing: bool = False
+    requirement: Requirement, block: Block, block_number: int, *, as_sharing: bool = False
 ) -> FloatColumn:
     """For each provider of a block, how far it is from meeting a requirement.
 
     `as_sharing`: in other trees than its own.
     """
-    gaps: FloatColumn = np.zeros(len(block))
-    for class_id, amount in checks.amounts:
-        gaps += _amount_gaps(block, class_id, amount)
-    by_traits = failed_by_set(checks.traits)
-    if by_traits is not None:
-        gaps += by_traits[block.trait_set_numbers] * WHOLE_GAP
-    by_aggregates = failed_by_set(checks.member_of)
-    if by_aggregates is not None:
-        own = by_aggregates[block.aggregate_set_numbers]
-        if checks.counts_root and not as_sharing:
-            # The provider's own set, or its root's set, meets every member_of by itself.
-            own = np.minimum(own, own[block.starts[block.tree_numbers]])
-        gaps += own * WHOLE_GAP
-    by_forbidden = failed_by_set(checks.not_member_of)
-    if by_forbidden is not None:
-        failed = by_forbidden[block.aggregate_set_numbers]
-        if checks.counts_root and not as_sharing:
-            # The forbidden aggregates of a root are checked once, for the whole tree.
-            failed[block.roots] = 0
-        gaps += failed * WHOLE_GAP
-    if checks.in_tree is not None:
-        here = checks.in_tree.block_number == block_number
-        outside = block.tree_numbers != checks.in_tree.tree_number if here else True
-        gaps += outside * WHOLE_GAP
-    if as_sharing and checks.excludes_sharing:
-        gaps += WHOLE_GAP
-    return gaps
-
-
-def _amount_gaps(block: Block, class_id: int, amount: int) -> FloatColumn:
-    gaps: FloatColumn = np.full(len(block), NO_INVENTORY_GAP)
-    inventory = block.inventories.get(class_id)
-    if inventory is None:
-        return gaps
-    free = remaining(inventory.capacity, inventory.used)
-    missing: IntColumn = np.where(is_within(amount, free), 0, amount - np.maximum(free, 0))
-    odd: BoolColumn = ~is_within(amount, inventory.max_unit)
-    if not inventory.plain:
-        odd |= ~keeps_units(amount, inventory.min_unit, inventory.step_size)
-    gaps[inventory.indexes] = (missing > 0) + missing * (SHORTAGE_UNIT / amount) + odd * WHOLE_GAP
+    view = BlockView(block, block_number, as_sharing)
+    gaps = requirement.wanted.gaps(view)
+    for condition in requirement.further:
+        gaps += condition.gaps(view)
     return gaps
 
 
@@ -89,9 +47,9 @@ class SharingGap(NamedTuple):
 class SharingGaps:
     """The gaps of all sharing providers, seen from other trees."""
 
-    def __init__(self, forest: Forest, checks: PlanChecks, pause: Callable[[], None]) -> None:
+    def __init__(self, forest: Forest, plan: Plan, pause: Callable[[], None]) -> None:
         self._forest = forest
-        self._checks = checks
+        self._plan = plan
         self.members = tuple(self._find(pause))
 
     def reaching(self, requirement_index: int, choice: BoolColumn | None = None) -> FloatColumn:
@@ -130,8 +88,8 @@ class SharingGaps:
             pause()
             block = self._forest.blocks[block_number]
             columns = [
-                provider_gaps(checks, block, block_number, as_sharing=True)[indexes].tolist()
-                for checks in self._checks.requirements
+                provider_gaps(requirement, block, block_number, as_sharing=True)[indexes].tolist()
+                for requirement in self._plan.requirements
             ]
             for index, *gaps in zip(indexes, *columns, strict=True):
                 aggregates = self._forest.aggregate_sets[int(block.aggregate_set_numbers[index])]
@@ -166,8 +124,12 @@ class ForestGaps:
     def __init__(self, forest: Forest, plan: Plan, pause: Callable[[], None]) -> None:
         self._forest = forest
         self._plan = plan
-        self.checks = PlanChecks.of(forest, plan)
-        self.sharing = SharingGaps(forest, self.checks, pause)
+        self.sharing = SharingGaps(forest, plan, pause)
+        self.trait_choices = tuple(trait_choices(forest, plan.query))
+        # Which requirements the unsuffixed group has.
+        self.unsuffixed = tuple(
+            dict.fromkeys(plan.slots[slot].requirement_index for slot in plan.unsuffixed_slots)
+        )
         # By requirement and trait choice; -1 stands for no choice.
         self._reach: dict[tuple[int, int], tuple[FloatColumn, float]] = {}
 
@@ -177,16 +139,17 @@ class ForestGaps:
         parts = [self._root_gaps(block, block_number)]
         columns: dict[int, FloatColumn] = {}
         smallest: list[FloatColumn] = []
-        for requirement_index, its in enumerate(self.checks.requirements):
+        for requirement_index, its in enumerate(self._plan.requirements):
             if self._is_easy(block, block_number, requirement_index):
                 smallest.append(np.zeros(block.tree_count))
                 continue
             column = columns[requirement_index] = provider_gaps(its, block, block_number)
             minima = tree_minima(block, column)
             smallest.append(self._with_sharing(block, minima, requirement_index))
-        for column, slot_count in zip(smallest, self.checks.slot_counts, strict=True):
-            parts.append(column * slot_count)
-        for choice in range(len(self.checks.trait_choices)):
+        of_slots = [slot.requirement_index for slot in self._plan.slots]
+        for requirement_index, column in enumerate(smallest):
+            parts.append(column * of_slots.count(requirement_index))
+        for choice in range(len(self.trait_choices)):
             unmet = self._unmet(block, columns, smallest, choice)
             parts.append(np.where(unmet, WHOLE_GAP, 0.0))
         total = parts[0].copy()
@@ -196,25 +159,17 @@ class ForestGaps:
 
     def _is_easy(self, block: Block, block_number: int, requirement_index: int) -> bool:
         """Whether each tree has an eligible provider, so that no gap of a provider matters."""
-        if self.checks.trait_choices and requirement_index in self.checks.unsuffixed:
+        if self.trait_choices and requirement_index in self.unsuffixed:
             # A trait choice needs to know which of the providers come nearest.
             return False
-        indexes = eligible_indexes(self._plan, requirement_index, block, block_number)
+        indexes = eligible_indexes(self._plan.requirements[requirement_index], block, block_number)
         return bool(trees_with(block, indexes, None).all())
 
     def _root_gaps(self, block: Block, block_number: int) -> FloatColumn:
         gaps: FloatColumn = np.zeros(block.tree_count)
-        anchor = self.checks.only_anchor
-        if anchor is not None:
-            gaps += WHOLE_GAP
-            if anchor.block_number == block_number:
-                gaps[anchor.tree_number] = 0
-        by_traits = failed_by_set(self.checks.root_traits)
-        if by_traits is not None:
-            gaps += by_traits[block.trait_set_numbers[block.roots]] * WHOLE_GAP
-        by_aggregates = failed_by_set(self.checks.root_aggregates)
-        if by_aggregates is not None:
-            gaps += by_aggregates[block.aggregate_set_numbers[block.roots]] * WHOLE_GAP
+        view = BlockView(block, block_number)
+        for condition in self._plan.root_conditions:
+            gaps += condition.gaps(view)
         return gaps
 
     def _with_sharing(
@@ -225,7 +180,7 @@ class ForestGaps:
             return smallest
         known = self._reach.get((requirement_index, choice))
         if known is None:
-            met = None if choice < 0 else self.checks.trait_choices[choice].met
+            met = None if choice < 0 else self.trait_choices[choice].met
             known = self._reach[requirement_index, choice] = (
                 self.sharing.reaching(requirement_index, met),
                 self.sharing.anywhere(requirement_index, met),
@@ -243,8 +198,8 @@ class ForestGaps:
     ) -> BoolColumn:
         """The trees in which no nearest provider of the unsuffixed group meets a trait choice."""
         unmet: BoolColumn = np.ones(block.tree_count, np.bool_)
-        met = self.checks.trait_choices[choice].met[block.trait_set_numbers]
-        for requirement_index in self.checks.unsuffixed:
+        met = self.trait_choices[choice].met[block.trait_set_numbers]
+        for requirement_index in self.unsuffixed:
             having = tree_minima(block, np.where(met, columns[requirement_index], np.inf))
             having = self._with_sharing(block, having, requirement_index, choice)
             unmet &= np.floor(having) > np.floor(smallest[requirement_index])

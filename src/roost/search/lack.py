@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
+from roost.model.candidates import CandidateQuery
+from roost.model.query_change import QueryChange
 from roost.search.forest import TreeRef
 
 
@@ -36,10 +40,14 @@ class LackRule(StrEnum):
     # A sharing provider would do, and none of its aggregates has a provider of the tree.
     REACH = "reach"
     IN_TREE = "in_tree"
+    IN_SUBTREE = "in_subtree"
     # Several groups together need more than the providers that meet them have.
     CAPACITY = "capacity"
     ISOLATE = "isolate"
     SAME_SUBTREE = "same_subtree"
+    ONE_PROVIDER = "one_provider"
+    # Several of these rules, none of which is to blame alone.
+    AT_ONCE = "at_once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,16 @@ class UnitRange:
     min_unit: int
     max_unit: int
     step_size: int
+
+
+class Explained(Protocol):
+    """What explains a lack: in a sentence, and by the queries that ask for less."""
+
+    def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
+        """The lack as a sentence without a full stop. Tree and provider are names."""
+
+    def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
+        """The changes of a query that may mend the lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,12 @@ class Lack:
     units: UnitRange | None = None
     # The suffixes of the groups that the check is about, if there are several.
     groups: tuple[str, ...] = ()
+    # The condition that the tree fails.
+    condition: Explained = field(compare=False, repr=False, kw_only=True)
+    # Which of the traits the root has.
+    root_traits: frozenset[str] = frozenset()
+    # The lacks of the conditions, if several of them are not fulfilled at once.
+    parts: tuple[Lack, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +109,10 @@ class Miss:
     # The sum of what is missing of each amount, relative to the amount; 1 for any other check.
     shortage: float
     lacks: tuple[Lack, ...]
+    # Which of its alternatives each group takes, by suffix, if the query has some.
+    choices: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """What comes first: the fewest failed checks."""
+        return self.failed, self.shortage, self.root

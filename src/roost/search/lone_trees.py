@@ -11,8 +11,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from roost.model.candidates import CandidateQuery
 from roost.search.block import Block
+from roost.search.effort import Effort
 from roost.search.forest import Forest, TreeRef
+from roost.search.plan import make_plan
+from roost.search.rules import Rules
+from roost.search.scan import problem_in
+from roost.search.sharing import SharingProviders
+from roost.search.solving import is_solvable
 
 
 class LoneTrees:
@@ -34,6 +41,16 @@ class LoneTrees:
         if found is None:
             found = self._found[tree] = self._make(tree)
         return found
+
+    def has_candidate(self, tree: TreeRef, query: CandidateQuery, effort: Effort) -> bool:
+        """Whether a tree has a candidate for a query, as far as the effort suffices to know."""
+        forest = self.forest(tree)
+        plan = make_plan(forest, query)
+        if plan is None:
+            return False
+        rules = Rules(plan, SharingProviders(forest, plan, effort.pause), effort)
+        problem = problem_in(forest, tree, rules)
+        return problem is not None and bool(is_solvable(rules, problem))
 
     def _make(self, tree: TreeRef) -> Forest:
         block = self._whole.blocks[tree.block_number]

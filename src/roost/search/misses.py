@@ -6,8 +6,9 @@ look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -15,16 +16,17 @@ import numpy as np
 from roost.model.candidates import CandidateQuery
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
+from roost.search.conditions.condition import WHOLE_GAP
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, TreeRef
-from roost.search.gaps import WHOLE_GAP, ForestGaps, TreeGaps
+from roost.search.gaps import ForestGaps, TreeGaps
 from roost.search.lack import Miss
 from roost.search.nearest import TreeLook
 from roost.search.plan import make_plan
 from roost.search.rules import Rules
 from roost.search.scan import scan_block
 from roost.search.sharing import SharingProviders
-from roost.search.togetherness import is_solvable
+from roost.search.solving import is_solvable
 
 # The work in vain on trees in which every group has a provider: a third of a search's.
 _UNITS_MAX = 1_000_000
@@ -60,10 +62,13 @@ def find_misses(
     count: int,
     tree: TreeRef | None = None,
     pause: Callable[[], None] = no_pause,
+    *,
+    served: Mapping[int, BoolColumn] | None = None,
 ) -> FoundMisses:
     """The trees that fail the fewest checks, best first; only this tree, if one is given.
 
-    All names of the query exist in the forest's vocabulary. No tree with a candidate is a miss.
+    All names of the query exist in the forest's vocabulary. No tree with a candidate is a miss, and
+    none of the trees, by block number, that are served in another way.
     """
     plan = make_plan(forest, query)
     if plan is None or count < 1:
@@ -82,10 +87,12 @@ def find_misses(
     for block_number, block in enumerate(forest.blocks):
         pause()
         found = gaps.of_block(block_number)
-        far = found.total > 0
+        is_far = found.total > 0
+        unserved = True if served is None else ~served[block_number]
+        far: BoolColumn = is_far & unserved
         nearest = _first([*nearest, *_near_trees(block, block_number, far, found, count)], count)
         _add_kinds(kinds, block, block_number, far, found)
-        whole.append(~far)
+        whole.append(~is_far & unserved)
     looks = count * _LOOKS_PER_MISS
     # A tree whose groups do not go together comes after one that only lacks some room.
     is_full = len(nearest) == count and nearest[-1].gap < WHOLE_GAP
@@ -96,7 +103,7 @@ def find_misses(
 
 def _looked_at(look: TreeLook, trees: Iterable[TreeRef]) -> tuple[Miss, ...]:
     found = [miss for miss in map(look.miss, trees) if miss is not None]
-    return tuple(sorted(found, key=lambda miss: (miss.failed, miss.shortage, miss.root)))
+    return tuple(sorted(found, key=attrgetter("order")))
 
 
 def _first(found: list[_Near], count: int) -> list[_Near]:

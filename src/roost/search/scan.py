@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.search.block import Block
-from roost.search.columns import BoolColumn, IndexColumn, IntColumn
+from roost.search.columns import BoolColumn, IndexColumn, IntColumn, SetMask
+from roost.search.conditions.condition import BlockView, RootCondition
 from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, TreeRef
-from roost.search.plan import Plan, SetMask
+from roost.search.plan import Plan
 from roost.search.problem import Problem
 from roost.search.rules import ContestedClass, Rules
 from roost.search.sharing import Reach
+from roost.search.stages import RequestStage
 
 # What tells the problem of a tree from other problems: its piece of every column.
 _ProblemKey: TypeAlias = tuple[bytes, ...]
@@ -56,13 +58,15 @@ def eligible_trees(forest: Forest, block_number: int, rules: Rules) -> EligibleT
     plan, block = rules.plan, forest.blocks[block_number]
     alive = _may_anchor(plan, block, block_number)
     eligible: list[IndexColumn] = []
-    for requirement_index in range(len(plan.requirements)):
+    for requirement, reach_mask in zip(
+        plan.requirements, rules.sharing_providers.reach_masks, strict=True
+    ):
         if not alive.any():
             return None
         rules.effort.pause()
-        indexes = eligible_indexes(plan, requirement_index, block, block_number)
+        indexes = eligible_indexes(requirement, block, block_number)
         eligible.append(indexes)
-        alive &= trees_with(block, indexes, rules.sharing_providers.reach_masks[requirement_index])
+        alive &= trees_with(block, indexes, reach_mask)
     return _with_trait_choices(block, rules, eligible, alive)
 
 
@@ -97,22 +101,20 @@ def _with_trait_choices(
 
 
 def _may_anchor(plan: Plan, block: Block, block_number: int) -> BoolColumn:
-    """The anchors whose root is in no forbidden aggregate of the unsuffixed group."""
-    alive = anchors(plan, block, block_number)
-    if plan.root_aggregate_mask is not None:
-        alive &= plan.root_aggregate_mask[block.aggregate_set_numbers[block.roots]]
-    return alive
+    """The trees whose roots meet all conditions."""
+    return _trees(plan.root_conditions, block, block_number)
 
 
 def anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
     """The trees that may be an anchor, by root_required and in_tree."""
-    alive = np.ones(block.tree_count, np.bool_)
-    if plan.only_anchor is not None:
-        alive[:] = False
-        if plan.only_anchor.block_number == block_number:
-            alive[plan.only_anchor.tree_number] = True
-    if plan.root_trait_mask is not None:
-        alive &= plan.root_trait_mask[block.trait_set_numbers[block.roots]]
+    conditions = [its for its in plan.root_conditions if its.stage is RequestStage.ROOT]
+    return _trees(conditions, block, block_number)
+
+
+def _trees(conditions: Iterable[RootCondition], block: Block, block_number: int) -> BoolColumn:
+    alive, view = np.ones(block.tree_count, np.bool_), BlockView(block, block_number)
+    for condition in conditions:
+        alive &= condition.trees(view)
     return alive
 
 
@@ -324,8 +326,7 @@ def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
     if not _may_anchor(plan, block, tree.block_number)[tree.tree_number]:
         return None
     eligible = [
-        eligible_indexes(plan, requirement_index, block, tree.block_number)
-        for requirement_index in range(len(plan.requirements))
+        eligible_indexes(requirement, block, tree.block_number) for requirement in plan.requirements
     ]
     tree_numbers = np.asarray([tree.tree_number], np.int32)
     columns = _tree_columns(block, rules, eligible, tree_numbers)

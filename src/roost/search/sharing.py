@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from roost.search.block import Block
+from roost.search.columns import SetMask
 from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, ProviderRef, TreeRef
-from roost.search.plan import Plan, SetMask
+from roost.search.plan import Plan
 
 # For each requirement of a plan, the sharing numbers of those that reach a tree and meet it.
 Reach: TypeAlias = tuple[tuple[int, ...], ...]
@@ -139,8 +139,8 @@ def _of_block(
     """The sharing providers at these indexes that meet a requirement and are in an aggregate."""
     block = forest.blocks[block_number]
     eligible = [
-        _eligible(plan, requirement_index, block, block_number)
-        for requirement_index in range(len(plan.requirements))
+        set(eligible_indexes(requirement, block, block_number, as_sharing=True).tolist())
+        for requirement in plan.requirements
     ]
     for index in indexes:
         requirement_indexes = frozenset(
@@ -156,11 +156,3 @@ def _of_block(
                 aggregates,
                 requirement_indexes,
             )
-
-
-def _eligible(plan: Plan, requirement_index: int, block: Block, block_number: int) -> set[int]:
-    if plan.only_anchor is not None and plan.requirements[requirement_index].conditions.unsuffixed:
-        # in_tree of the unsuffixed group excludes providers of other trees.
-        return set()
-    found = eligible_indexes(plan, requirement_index, block, block_number, as_sharing=True)
-    return set(found.tolist())

@@ -31,6 +31,6 @@ class RequestStage(StrEnum):
 
 
 GROUP_STAGES = tuple(GroupStage)
-REQUEST_STAGES = tuple(RequestStage)
+STAGES: tuple[GroupStage | RequestStage, ...] = (*GroupStage, *RequestStage)
 # The stages that ask for resources; the rest of the stages of a group have other conditions.
 RESOURCE_STAGES = (GroupStage.CLASS, GroupStage.UNIT, GroupStage.ROOM)

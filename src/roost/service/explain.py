@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.account import Account, take_account
+from roost.search.alternatives import variants_of
+from roost.search.columns import BoolColumn
 from roost.search.effort import no_pause
 from roost.search.empty_stage import (
     EmptyStage,
@@ -14,10 +22,10 @@ from roost.search.empty_stage import (
     largest_free,
 )
 from roost.search.forest import Forest, TreeRef
-from roost.search.joint_conditions import JointKind
 from roost.search.kept_work import KeptWork
-from roost.search.misses import find_misses
-from roost.search.stages import GroupStage, RequestStage
+from roost.search.lack import Miss
+from roost.search.misses import FoundMisses, find_misses
+from roost.search.stages import STAGES, GroupStage, RequestStage
 from roost.service.candidates import check_names
 from roost.service.explanation import Explanation, FunnelRow, GroupFunnel, Reason, TreeRow
 from roost.service.hints import find_hints
@@ -30,6 +38,14 @@ from roost.service.stage_sentences import (
     together_reason,
     tree_sentence,
 )
+
+
+class _ExplainedVariant(NamedTuple):
+    """A variant of a query, and its account."""
+
+    query: CandidateQuery
+    choices: Mapping[str, int]
+    account: Account
 
 
 def explain(
@@ -45,31 +61,27 @@ def explain(
     `misses` is the number of nearest misses at most. Hints begin with misses: 0 means neither.
     """
     check_names(forest.vocabulary, query)
-    account = take_account(forest, query, only_tree=provider_tree, pause=pause)
-    empty = empty_stage_of(forest, account)
-    reason = (
-        None
-        if empty is None
-        else _reason(forest, query, empty, provider_tree, is_exact=account.is_exact)
-    )
-    found = find_misses(forest, query, misses, provider_tree, pause)
-    wants_hints = misses > 0 and not account.is_feasible
+    variants = _explained_variants(forest, query, provider_tree, pause)
+    feasible = any(variant.account.is_feasible for variant in variants)
+    reason = None if feasible else _dominant_reason(forest, variants, provider_tree)
+    found = _find_misses(forest, variants, misses, provider_tree, pause)
+    wants_hints = misses > 0 and not feasible
     return Explanation(
-        feasible=account.is_feasible,
+        feasible=feasible,
         reason=reason,
-        groups=_funnels(query, account),
-        trees=_tree_rows(query, account),
+        groups=_funnels(query, variants),
+        trees=_tree_rows(query, variants),
         misses=found.nearest,
         hints=(find_hints(forest, query, found.kinds, provider_tree, pause) if wants_hints else ()),
-        exact=account.is_exact,
+        exact=all(variant.account.is_exact for variant in variants),
     )
 
 
 def describe_account(forest: Forest, query: CandidateQuery, pause: Callable[[], None]) -> list[str]:
     """What each stage leaves of a query all of whose names exist, one sentence for each stage."""
-    account = take_account(forest, query, pause=pause)
-    rows = [row.text for funnel in _funnels(query, account) for row in funnel.funnel]
-    return rows + [row.text for row in _tree_rows(query, account)]
+    variants = _explained_variants(forest, query, None, pause)
+    rows = [row.text for funnel in _funnels(query, variants) for row in funnel.funnel]
+    return rows + [row.text for row in _tree_rows(query, variants)]
 
 
 def find_reason(
@@ -88,26 +100,100 @@ def find_reason(
     return _reason(forest, query, empty, None, is_exact=is_exact)
 
 
-def _funnels(query: CandidateQuery, account: Account) -> tuple[GroupFunnel, ...]:
-    return tuple(
-        GroupFunnel(
-            group.suffix,
-            tuple(
+def _explained_variants(
+    forest: Forest, query: CandidateQuery, only_tree: TreeRef | None, pause: Callable[[], None]
+) -> list[_ExplainedVariant]:
+    """The variants of a query, with an account each."""
+    return [
+        _ExplainedVariant(*its, take_account(forest, its.query, only_tree=only_tree, pause=pause))
+        for its in variants_of(query)
+    ]
+
+
+def _funnels(
+    query: CandidateQuery, variants: Sequence[_ExplainedVariant]
+) -> tuple[GroupFunnel, ...]:
+    """The funnel of each group; of each of its alternatives, if it has some."""
+    found: dict[tuple[int, int], GroupFunnel] = {}
+    for variant in variants:
+        accounts = zip(variant.query.groups, variant.account.groups, strict=True)
+        for position, (group, account) in enumerate(accounts):
+            alternative = variant.choices.get(group.suffix)
+            rows = tuple(
                 FunnelRow(
                     stage.value, count.providers, count.trees, row_sentence(group, stage, count)
                 )
-                for stage, count in its.counts.items()
-            ),
-        )
-        for group, its in zip(query.groups, account.groups, strict=True)
+                for stage, count in account.counts.items()
+            )
+            key = position, alternative or 0
+            found.setdefault(key, GroupFunnel(group.suffix, rows, alternative))
+    return tuple(found[key] for key in sorted(found))
+
+
+def _tree_rows(query: CandidateQuery, variants: Sequence[_ExplainedVariant]) -> tuple[TreeRow, ...]:
+    """The trees that each stage of the request leaves, of one variant or another."""
+    rows: list[TreeRow] = []
+    for stage in RequestStage:
+        columns = _joined([variant.account.left[stage] for variant in variants])
+        count = sum(int(np.count_nonzero(column)) for column in columns.values())
+        rows.append(TreeRow(stage.value, count, tree_sentence(query, stage, count)))
+    return tuple(rows)
+
+
+def _joined(columns: Sequence[Mapping[int, BoolColumn]]) -> Mapping[int, BoolColumn]:
+    """By block number, the trees that one of these has."""
+    first, *rest = columns
+    return reduce(lambda one, more: {key: one[key] | more[key] for key in one}, rest, first)
+
+
+def _dominant_reason(
+    forest: Forest, variants: Sequence[_ExplainedVariant], only_tree: TreeRef | None
+) -> Reason:
+    """The reason of the variant that comes furthest: there the trees of all variants end."""
+    suffixes = [group.suffix for group in variants[0].query.groups]
+    furthest: tuple[int, int] | None = None
+    for variant in variants:
+        empty = empty_stage_of(forest, variant.account)
+        assert empty is not None, "no variant has a candidate"
+        group_position = -1 if empty.suffix is None else suffixes.index(empty.suffix)
+        reached = STAGES.index(empty.stage), group_position
+        if furthest is None or reached > furthest:
+            furthest, found = reached, (variant, empty)
+    variant, empty = found
+    is_exact = all(each.account.is_exact for each in variants)
+    reason = _reason(forest, variant.query, empty, only_tree, is_exact=is_exact)
+    return replace(reason, alternatives=variant.choices)
+
+
+def _find_misses(
+    forest: Forest,
+    variants: Sequence[_ExplainedVariant],
+    count: int,
+    only_tree: TreeRef | None,
+    pause: Callable[[], None],
+) -> FoundMisses:
+    """The nearest misses, each with the alternatives that bring its tree nearest."""
+    if len(variants) == 1:
+        return find_misses(forest, variants[0].query, count, only_tree, pause)
+    served = _joined([variant.account.left[RequestStage.TOGETHER] for variant in variants])
+    is_exact = all(variant.account.is_exact for variant in variants)
+    if not is_exact or (only_tree is not None and served[only_tree.block_number].any()):
+        # Any tree may have a candidate, or this one has.
+        return FoundMisses()
+    nearest: dict[TreeRef, Miss] = {}
+    kinds: list[Miss] = []
+    for variant in variants:
+        found = find_misses(forest, variant.query, count, only_tree, pause, served=served)
+        for miss in found.nearest:
+            chosen = replace(miss, choices=variant.choices)
+            nearest[miss.tree] = min(nearest.get(miss.tree, chosen), chosen, key=_order)
+        kinds += [replace(miss, choices=variant.choices) for miss in found.kinds]
+    return FoundMisses(
+        tuple(sorted(nearest.values(), key=_order)[:count]), tuple(sorted(kinds, key=_order))
     )
 
 
-def _tree_rows(query: CandidateQuery, account: Account) -> tuple[TreeRow, ...]:
-    return tuple(
-        TreeRow(stage.value, count, tree_sentence(query, stage, count))
-        for stage, count in account.trees.items()
-    )
+_order = attrgetter("order")
 
 
 def _reason(
@@ -125,18 +211,16 @@ def _reason(
         fact = _fact(forest, group, stage, blamed, only_tree)
         text = group_reason(group, stage, blamed, fact, of_one_tree=of_one_tree)
         return Reason(stage.value, suffix, blamed, text)
-    names = forest.vocabulary.class_names
     if stage is RequestStage.ROOT:
         text = root_reason(query, of_one_tree=of_one_tree)
     elif stage is RequestStage.GROUPS:
         text = groups_reason(query, of_one_tree=of_one_tree)
-    elif is_exact:
-        text = together_reason(query, clash, names, of_one_tree=of_one_tree)
+    elif is_exact and clash is not None:
+        text = together_reason(clash, of_one_tree=of_one_tree)
+        return Reason(stage.value, None, clash.resource_class, text)
     else:
-        return Reason(stage.value, None, None, GAVE_UP)
-    is_room = clash is not None and clash.kind is JointKind.ROOM
-    blamed = names[clash.which] if clash is not None and is_room else None
-    return Reason(stage.value, None, blamed, text)
+        text = GAVE_UP
+    return Reason(stage.value, None, None, text)
 
 
 def _fact(

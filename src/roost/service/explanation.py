@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from roost.search.lack import Miss
 from roost.service.hints import Hint
@@ -18,6 +19,8 @@ class Reason:
     # The class that alone is to blame, if one is.
     resource_class: str | None
     text: str
+    # The alternatives that come furthest, by suffix, if the query has some.
+    alternatives: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class GroupFunnel:
 
     group: str
     funnel: tuple[FunnelRow, ...]
+    # Which of its alternatives the group takes, if it has some.
+    alternative: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Explanation:
     feasible: bool
     # `None` if the query has candidates.
     reason: Reason | None
-    # In the order of the query.
+    # In the order of the query, the alternatives of a group after each other.
     groups: tuple[GroupFunnel, ...]
     trees: tuple[TreeRow, ...]
     # The trees without a candidate that come nearest, best first.

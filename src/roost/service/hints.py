@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations, islice, product
 
-from roost.model.candidate_query_edits import tidied, trait_choices_of
-from roost.model.candidate_query_text import write_candidate_query
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query_edits import tidied
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.query_change import QueryChange, drop_group, unlike
+from roost.search.alternatives import Variant, variants_of, with_alternatives
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import find_candidates
+from roost.search.conditions import asks_nothing
+from roost.search.conditions.places import drop_in_subtree, drop_in_tree
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Miss
+from roost.search.lack import Lack, Miss
 from roost.search.lone_trees import LoneTrees
-from roost.search.togetherness import has_candidate_in
-from roost.service.query_changes import QueryChange, changes_for, drop_group, drop_in_tree
+from roost.service.candidate_query_text import write_candidate_query
 
 HINTS_MAX = 5
 # How many changed queries the search checks at most, and for how many pairs of changes a miss is
@@ -39,7 +41,8 @@ class Hint:
     """A query that has a candidate, and in words how it differs from the query asked."""
 
     text: str
-    # A query string for `GET /allocation_candidates` at 1.39.
+    # A query string for `GET /roost/candidates`. `GET /allocation_candidates` takes it at 1.39,
+    # unless the query asked has further parameters.
     query: str
 
 
@@ -49,6 +52,8 @@ class _Proposal:
 
     changes: tuple[QueryChange, ...]
     tree: TreeRef | None
+    # The variant of the query that gets the candidate.
+    variant: Variant
 
     @property
     def order(self) -> tuple[int, float]:
@@ -63,8 +68,9 @@ class _Proposal:
         text = ", and ".join(change.text for change in self.changes)
         return f"{text[0].upper()}{text[1:]}."
 
-    def apply(self, query: CandidateQuery) -> CandidateQuery | None:
-        """The changed query; `None` if the API refuses it."""
+    def changed_variant(self) -> CandidateQuery | None:
+        """The variant with the changes; `None` if the API refuses it."""
+        query = self.variant.query
         for change in self.changes:
             query = change.apply(query)
         return tidied(query)
@@ -86,13 +92,24 @@ def find_hints(
     near = list(misses)
     if not near:
         return check.first(_for_void_query(forest, query, tree))
-    options = [(miss, _options(forest, query, miss)) for miss in near]
+    variants = {tuple(its.choices.items()): its for its in variants_of(query)}
+    options = [
+        (miss, variant, _options(variant.query, miss))
+        for miss in near
+        for variant in (variants[tuple(miss.choices.items())],)
+    ]
     found = check.first(
-        _Proposal((change,), miss.tree) for miss, its in options for change in _singles(its)
+        _Proposal((change,), miss.tree, variant)
+        for miss, variant, its in options
+        for change in _singles(its)
     )
     if found:
         return found
-    return check.first(_Proposal(pair, miss.tree) for miss, its in options for pair in _pairs(its))
+    return check.first(
+        _Proposal(pair, miss.tree, variant)
+        for miss, variant, its in options
+        for pair in _pairs(its)
+    )
 
 
 class _Check:
@@ -113,10 +130,11 @@ class _Check:
         for proposal in sorted(proposals, key=lambda each: each.order):
             if len(found) == HINTS_MAX or not self._left or self._effort.exhausted:
                 break
-            changed = None if proposal.subject in found else proposal.apply(self._query)
+            changed = None if proposal.subject in found else proposal.changed_variant()
             if changed is None:
                 continue
-            text = write_candidate_query(changed)
+            choices = proposal.variant.choices
+            text = write_candidate_query(with_alternatives(changed, self._query, choices))
             if text in settled or (text, proposal.tree) in settled:
                 continue
             if self._works(changed, proposal.tree):
@@ -129,8 +147,7 @@ class _Check:
     def _works(self, query: CandidateQuery, tree: TreeRef | None) -> bool:
         self._left -= 1
         if tree is not None:
-            lone = self._lone_trees.forest(tree)
-            return has_candidate_in(lone, tree, query, self._effort)
+            return self._lone_trees.has_candidate(tree, query, self._effort)
         one = replace(query, limit=1)
         found = find_candidates(self._forest, one, CandidateOrder(), pause=self._effort.pause)
         return bool(found.count)
@@ -140,28 +157,43 @@ def _for_void_query(
     forest: Forest, query: CandidateQuery, tree: TreeRef | None
 ) -> Iterator[_Proposal]:
     """What mends a query that no forest meets: a tree that is not there, a group without a wish."""
-    changes = [
-        drop_in_tree(group.suffix)
-        for group in query.groups
-        if group.in_tree is not None and forest.find_tree(group.in_tree) is None
-    ]
-    changes += [
-        drop_group(query, group.suffix)
-        for group in query.groups
-        if not (group.resources or group.aggregates.any_of or trait_choices_of(group.traits))
-    ]
-    if changes:
-        yield _Proposal(tuple(changes), tree)
+    ways = product(*(_ways_to_mend(forest, query, group) for group in query.groups))
+    for way in islice(ways, _CHECKS_MAX):
+        changes = tuple(chain.from_iterable(way))
+        for variant in variants_of(query) if changes else ():
+            yield _Proposal(changes, tree, variant)
 
 
-def _options(forest: Forest, query: CandidateQuery, miss: Miss) -> list[dict[object, QueryChange]]:
+def _ways_to_mend(
+    forest: Forest, query: CandidateQuery, group: RequestGroup
+) -> list[tuple[QueryChange, ...]]:
+    """The changes each of which lets a group have providers in some forest; none if it may."""
+    if asks_nothing(group):
+        return [(drop_group(query, group.suffix),)]
+    tree = group.in_tree and forest.find_tree(group.in_tree)
+    top_tree = group.in_subtree and forest.find_tree(group.in_subtree)
+    drops = (
+        *((drop_in_tree(group.suffix),) if group.in_tree and not tree else ()),
+        *((drop_in_subtree(group.suffix),) if group.in_subtree and not top_tree else ()),
+    )
+    if not drops and tree and top_tree and tree != top_tree and group.resources:
+        # in_subtree names a provider of another tree.
+        return [(drop_in_subtree(group.suffix),), (drop_in_tree(group.suffix),)]
+    return [drops]
+
+
+def _options(query: CandidateQuery, miss: Miss) -> list[dict[object, QueryChange]]:
     """For each lack of a miss the changes that may mend it, by their keys."""
     if len(miss.lacks) > _LACKS_MAX:
         return []
-    return [
-        {change.key: change for change in changes_for(forest, query, miss, lack)}
-        for lack in miss.lacks
-    ]
+    return [{change.key: change for change in _changes(query, lack)} for lack in miss.lacks]
+
+
+def _changes(query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
+    """The changes that may mend a lack: those of its condition, or leave its groups out."""
+    yield from lack.condition.changes(query, lack)
+    suffixes = lack.groups or (() if lack.group is None else (lack.group,))
+    yield from (drop_group(query, suffix) for suffix in unlike(query, suffixes))
 
 
 def _singles(options: list[dict[object, QueryChange]]) -> list[QueryChange]:

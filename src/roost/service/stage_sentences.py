@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.providers import AggregateFilter, TraitFilter
+from roost.model.text import listed
 from roost.search.account import StageCount
-from roost.search.joint_conditions import JointCondition, JointKind
+from roost.search.conditions import GROUP_CONDITIONS
+from roost.search.conditions.amounts import takes_several
+from roost.search.conditions.traits import RootTraits
+from roost.search.joint_conditions import JointCondition
 from roost.search.stages import RESOURCE_STAGES, GroupStage, RequestStage
-
-# The names of resource classes by id.
-ClassNames: TypeAlias = Mapping[int, str]
-
-# A sentence has this many names of one kind, and says how many more there are.
-_NAMES_MAX = 6
 
 # The reason if the effort did not suffice to know better.
 GAVE_UP = (
     "Each group by itself has a provider, but the search gave up before it found a tree that "
     "meets all groups together."
 )
-
-_NOT_ASKED = {
-    GroupStage.TRAITS: "the query asks no traits of single providers",
-    GroupStage.AGGREGATES: "the query asks no aggregates",
-    GroupStage.IN_TREE: "the query asks no in_tree",
-}
-_NO_RESOURCES = "the query asks no resources"
 
 
 def row_sentence(group: RequestGroup, stage: GroupStage, count: StageCount) -> str:
@@ -45,9 +32,9 @@ def row_sentence(group: RequestGroup, stage: GroupStage, count: StageCount) -> s
     phrase = _phrase(group, stage, _is_one(count.providers))
     if phrase is None:
         remain = "remains" if _is_one(count.providers) else "remain"
-        why = _NOT_ASKED.get(stage, _NO_RESOURCES)
+        why = next(kind.not_asked for kind in GROUP_CONDITIONS if stage in kind.stages)
         return _of_group(group, f"{providers} in {trees} {remain}: {why}")
-    if not _takes_several(group):
+    if not takes_several(group):
         return _of_group(group, f"{providers} in {trees} {phrase}")
     have = "has" if _is_one(count.trees) else "have"
     return _of_group(group, f"{providers} {phrase}, and {trees} {have} one for each class")
@@ -73,8 +60,8 @@ def group_reason(
             "no provider counts for it, because it asks neither for resources nor for a trait "
             "or an aggregate"
         )
-    elif _takes_several(group) and resource_class is None:
-        classes = _joined(list(group.resources))
+    elif takes_several(group) and resource_class is None:
+        classes = listed(group.resources, at_most=len(group.resources))
         text = f"{_no_tree(of_one_tree)} has, for each of {classes}, a provider that {phrase}"
     elif stage in RESOURCE_STAGES:
         text = f"{no_provider} {phrase}"
@@ -93,7 +80,7 @@ def tree_sentence(query: CandidateQuery, stage: RequestStage, tree_count: int) -
     if stage is RequestStage.TOGETHER:
         return _sentence(f"{trees} {have} a provider for all groups together")
     asked = _root_phrase(query)
-    if asked is None:
+    if not asked:
         remain = "remains" if is_one else "remain"
         return _sentence(f"{trees} {remain}: the query asks nothing of the root")
     return _sentence(f"{trees} {have} a root that {asked}")
@@ -106,26 +93,18 @@ def root_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
 
 def groups_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     """Why no tree has a provider for each group by itself."""
-    asked = " and ".join(_root_parts(query))
+    asked = _root_phrase(query)
     root = f" and a root that {asked}" if asked else ""
     suffixes = [group.suffix or "without suffix" for group in query.groups]
     return _sentence(
-        f"{_no_tree(of_one_tree)} has a provider for each of the groups "
-        f"{_joined(_few(suffixes))}{root}"
+        f"{_no_tree(of_one_tree)} has a provider for each of the groups {listed(suffixes)}{root}"
     )
 
 
-def together_reason(
-    query: CandidateQuery,
-    clash: JointCondition | None,
-    names: ClassNames,
-    *,
-    of_one_tree: bool = False,
-) -> str:
+def together_reason(clash: JointCondition, *, of_one_tree: bool = False) -> str:
     """Why no tree serves all groups together, by the joint condition that is to blame."""
     no_tree = _no_tree(of_one_tree)
-    phrase = _joint_phrase(query, clash, names)
-    return _sentence(f"each group by itself has a provider, but {no_tree} {phrase}")
+    return _sentence(f"each group by itself has a provider, but {no_tree} {clash.phrase}")
 
 
 def _no_tree(of_one_tree: bool) -> str:
@@ -133,109 +112,28 @@ def _no_tree(of_one_tree: bool) -> str:
     return "this tree is not one that" if of_one_tree else "no tree"
 
 
-def _joint_phrase(query: CandidateQuery, clash: JointCondition | None, names: ClassNames) -> str:
-    if clash is None:
-        return f"meets all of these at once: {_joined(_few(list(_joint_names(query))))}"
-    if clash.kind is JointKind.ROOM:
-        return f"has room for the {names[clash.which]} of all groups together"
-    if clash.kind is JointKind.ISOLATION:
-        return "has another provider for each suffixed group (group_policy=isolate)"
-    if clash.kind is JointKind.SUBTREE:
-        asked = [its for its in dict.fromkeys(query.same_subtrees) if len(its) > 1][clash.which]
-        return f"has their providers in one subtree (same_subtree={','.join(sorted(asked))})"
-    if clash.kind is JointKind.TRAITS:
-        unsuffixed = next(group for group in query.groups if not group.suffix)
-        asked_traits = replace(unsuffixed.traits, forbidden=())
-        parts = " and ".join(_trait_parts(asked_traits, singular=False))
-        return f"has providers for the group without suffix that together {parts}"
-    return "lets one provider of a tree serve all groups, as versions before 1.29 ask"
-
-
-def _joint_names(query: CandidateQuery) -> Iterator[str]:
-    """The names of all that the groups must fulfil together."""
-    taken = Counter(name for group in query.groups for name in group.resources)
-    yield from (f"room for the {name} of all groups" for name in taken if taken[name] > 1)
-    if query.isolate:
-        yield "group_policy=isolate"
-    yield from (f"same_subtree={','.join(sorted(its))}" for its in query.same_subtrees)
+def _root_phrase(query: CandidateQuery) -> str:
+    """What the query asks of a root; empty if it asks nothing."""
+    phrases = [*RootTraits.phrases(query)]
     for group in query.groups:
-        if not group.suffix and (group.traits.required or group.traits.any_of):
-            yield "required"
-    if not query.nested:
-        yield "one provider of a tree, as versions before 1.29 ask"
-
-
-def _root_phrase(query: CandidateQuery) -> str | None:
-    parts = list(_root_parts(query))
-    return " and ".join(parts) if parts else None
-
-
-def _root_parts(query: CandidateQuery) -> Iterator[str]:
-    yield from _trait_parts(query.root_required, singular=True)
-    unsuffixed = next((group for group in query.groups if not group.suffix), None)
-    if unsuffixed is not None and unsuffixed.in_tree is not None:
-        yield f"is in the tree of {unsuffixed.in_tree}"
-
-
-def _takes_several(group: RequestGroup) -> bool:
-    """Whether several providers serve the group, one for each class."""
-    return not group.suffix and len(group.resources) > 1
+        for kind in () if group.suffix else GROUP_CONDITIONS:
+            phrases += kind.root_phrases(group)
+    return " and ".join(phrases)
 
 
 def _phrase(
     group: RequestGroup, stage: GroupStage, singular: bool, resource_class: str | None = None
 ) -> str | None:
     """What the stage asks, as a phrase with a verb; `None` if it asks nothing."""
-    if stage in RESOURCE_STAGES:
-        return _resource_phrase(group, stage, singular, resource_class)
-    if stage is GroupStage.TRAITS:
-        asked = group.traits if group.suffix else TraitFilter(forbidden=group.traits.forbidden)
-        parts = list(_trait_parts(asked, singular=singular))
-    elif stage is GroupStage.AGGREGATES:
-        parts = list(_aggregate_parts(group.aggregates, singular=singular))
-    else:
-        are = "is" if singular else "are"
-        parts = [f"{are} in the tree of {group.in_tree}"] if group.in_tree is not None else []
+    if resource_class is not None:
+        group = replace(group, resources={resource_class: group.resources[resource_class]})
+    parts = [
+        part
+        for kind in GROUP_CONDITIONS
+        if stage in kind.stages
+        for part in kind.phrases(group, stage, singular=singular)
+    ]
     return " and ".join(parts) if parts else None
-
-
-def _resource_phrase(
-    group: RequestGroup, stage: GroupStage, singular: bool, resource_class: str | None
-) -> str | None:
-    if not group.resources:
-        return None
-    names = list(group.resources) if resource_class is None else [resource_class]
-    word = "or" if _takes_several(group) else "and"
-    have = "has" if singular else "have"
-    if stage is GroupStage.CLASS:
-        return f"{have} inventory of {_joined(_few(names), word)}"
-    amounts = _joined(_few([f"{name}:{group.resources[name]}" for name in names]), word)
-    if stage is GroupStage.ROOM:
-        return f"{have} room for {amounts}"
-    return f"{'allows' if singular else 'allow'} {amounts} by min_unit, max_unit and step_size"
-
-
-def _trait_parts(traits: TraitFilter, *, singular: bool) -> Iterator[str]:
-    have, lack = ("has", "lacks") if singular else ("have", "lack")
-    if traits.required:
-        yield f"{have} {_joined(_few(traits.required))}"
-    for names in traits.any_of:
-        yield f"{have} {_joined(_few(names), 'or')}"
-    if traits.forbidden:
-        yield f"{lack} {_joined(_few(traits.forbidden))}"
-
-
-def _aggregate_parts(aggregates: AggregateFilter, *, singular: bool) -> Iterator[str]:
-    are = "is" if singular else "are"
-    for uuids in aggregates.any_of:
-        yield f"{are} in aggregate {_joined(_few(uuids), 'or')}"
-    if aggregates.forbidden:
-        yield f"{are} outside aggregate {_joined(_few(aggregates.forbidden))}"
-
-
-def _few(names: Sequence[str]) -> list[str]:
-    more = len(names) - _NAMES_MAX
-    return list(names) if more <= 1 else [*names[:_NAMES_MAX], f"{more} more"]
 
 
 def _of_group(group: RequestGroup, text: str) -> str:
@@ -252,8 +150,3 @@ def _counted(count: int, noun: str) -> str:
 
 def _is_one(count: int) -> bool:
     return count == 1
-
-
-def _joined(words: Iterable[str], word: str = "and") -> str:
-    *first, last = words
-    return f"{', '.join(first)} {word} {last}" if first else last

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from support.scenarios.oracle import Group, Provider, Query, World, candidates_under, passes
+from support.scenarios.oracle import (
+    Group,
+    Provider,
+    Query,
+    World,
+    candidates_under,
+    is_below,
+    passes,
+)
 
 
 def is_feasible(world: World, query: Query, root: str) -> bool:
@@ -15,12 +23,14 @@ def is_feasible(world: World, query: Query, root: str) -> bool:
 def failed_checks(world: World, query: Query, root: str) -> int:
     """The checks that a tree fails, without those that several groups must pass together."""
     anchor = world.providers[root]
-    count = len(query.root_required - anchor.traits) + len(query.root_forbidden & anchor.traits)
+    choices = {frozenset([name]) for name in query.root_required} | set(query.root_any)
+    count = sum(not choice & anchor.traits for choice in choices)
+    count += len(query.root_forbidden & anchor.traits)
     unsuffixed = query.unsuffixed
     if unsuffixed is not None:
         count += len(unsuffixed.not_member_of & anchor.aggregates)
-        if unsuffixed.in_tree is not None and world.root(unsuffixed.in_tree) != root:
-            count += 1
+        places = (unsuffixed.in_tree, unsuffixed.in_subtree)
+        count += sum(place is not None and world.root(place) != root for place in places)
     unmet = set(unsuffixed.required) if unsuffixed is not None else set()
     for group in query.groups:
         for resources in slots_of(group):
@@ -49,6 +59,9 @@ def _options(
             yield _own_failed(world, group, resources, uuid, root), provider.traits
         elif provider.sharing:
             failed = _failed(world, group, resources, uuid) + _excluded(group)
+            if not group.suffix and group.in_subtree is not None and is_below(world, group, uuid):
+                # The subtree is one of another tree.
+                failed += 1
             if root in world.anchors(uuid):
                 yield failed, provider.traits
             elif not failed:
@@ -66,6 +79,7 @@ def _own_failed(world: World, group: Group, resources: dict[str, int], uuid: str
 
 
 def _excluded(group: Group) -> int:
+    """How many checks keep the unsuffixed group from the sharing providers of other trees."""
     return int(not group.suffix and group.in_tree is not None)
 
 
@@ -75,7 +89,8 @@ def _outside(group: Group, provider: Provider) -> int:
 
 def _failed(world: World, group: Group, resources: dict[str, int], uuid: str) -> int:
     provider = world.providers[uuid]
-    failed = sum(_amount_failed(provider, name, amount) for name, amount in resources.items())
+    failed = int(not is_below(world, group, uuid))
+    failed += sum(_amount_failed(provider, name, amount) for name, amount in resources.items())
     failed += len(group.forbidden & provider.traits)
     failed += _outside(group, provider) + len(group.not_member_of & provider.aggregates)
     if group.suffix:

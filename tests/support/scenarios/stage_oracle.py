@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from support.scenarios.oracle import (
     Group,
@@ -12,6 +13,7 @@ from support.scenarios.oracle import (
     World,
     candidates_under,
     in_aggregates,
+    is_below,
     may_give,
     passes,
     traits_suit,
@@ -24,8 +26,9 @@ GROUP_STAGES = ("class", "unit", "room", "traits", "aggregates", "in_tree")
 class Counts:
     """What each stage leaves."""
 
-    # For each suffix, the count of providers and of trees after each stage of a group.
-    groups: Mapping[str, list[tuple[int, int]]]
+    # For each suffix and alternative, the count of providers and of trees after each stage of a
+    # group. The alternative is `None` if the group has none.
+    groups: Mapping[tuple[str, int | None], list[tuple[int, int]]]
     # The count of trees after root, groups and together.
     trees: list[int]
 
@@ -33,7 +36,8 @@ class Counts:
         """The first stage without a tree, and its group; the groups are in this order."""
         for position, stage in enumerate(GROUP_STAGES):
             for suffix in suffixes:
-                if not self.groups[suffix][position][1]:
+                alternatives = [its for (name, _), its in self.groups.items() if name == suffix]
+                if not any(counts[position][1] for counts in alternatives):
                     return stage, suffix
         for stage, count in zip(("root", "groups", "together"), self.trees, strict=True):
             if not count:
@@ -44,21 +48,40 @@ class Counts:
 def stage_counts(world: World, query: Query, only_root: str | None = None) -> Counts:
     """The counts of all trees, or of the tree of one root."""
     roots = world.roots() if only_root is None else [only_root]
-    by_root = {
-        root: {group.suffix: left_by_stage(world, group, root) for group in query.groups}
-        for root in roots
-    }
     groups = {
-        group.suffix: [
-            counted([by_root[root][group.suffix][position] for root in roots])
+        (group.suffix, alternative if group.alternatives else None): [
+            counted([left_by_stage(world, its, root)[position] for root in roots])
             for position in range(len(GROUP_STAGES))
         ]
         for group in query.groups
+        for alternative, its in enumerate(alternatives_of(group))
     }
     anchors = [root for root in roots if may_anchor(world, query, root)]
-    served = [root for root in anchors if all(all(left[-1]) for left in by_root[root].values())]
-    together = [root for root in served if any(candidates_under(world, query, root))]
+    served, together = set[str](), set[str]()
+    for variant in variants_of(query):
+        here = [
+            root
+            for root in anchors
+            if all(all(left_by_stage(world, group, root)[-1]) for group in variant.groups)
+        ]
+        served.update(here)
+        together.update(root for root in here if any(candidates_under(world, variant, root)))
     return Counts(groups, [len(anchors), len(served), len(together)])
+
+
+def alternatives_of(group: Group) -> list[Group]:
+    """The group with each of its alternatives."""
+    return [
+        replace(group, resources=resources, alternatives=())
+        for resources in (group.resources, *group.alternatives)
+    ]
+
+
+def variants_of(query: Query) -> list[Query]:
+    """The query with each combination of alternatives."""
+    return [
+        replace(query, groups=groups) for groups in product(*map(alternatives_of, query.groups))
+    ]
 
 
 def counted(left: list[list[set[str]]]) -> tuple[int, int]:
@@ -72,9 +95,12 @@ def may_anchor(world: World, query: Query, root: str) -> bool:
     if not passes(world.providers[root], query):
         return False
     unsuffixed = query.unsuffixed
-    if unsuffixed is None or unsuffixed.in_tree is None:
-        return True
-    return unsuffixed.in_tree in world.providers and world.root(unsuffixed.in_tree) == root
+    places = [] if unsuffixed is None else [unsuffixed.in_tree, unsuffixed.in_subtree]
+    return all(
+        place in world.providers and world.root(place) == root
+        for place in places
+        if place is not None
+    )
 
 
 def left_by_stage(world: World, group: Group, root: str) -> list[list[set[str]]]:
@@ -108,7 +134,7 @@ def left_of_part(
 
 
 def has_classes(world: World, group: Group, resources: Mapping[str, int], uuid: str) -> bool:
-    if not resources and not group.required and not group.member_of:
+    if not (resources or group.required or group.member_of or group.in_subtree):
         # A group that asks nothing has no provider.
         return False
     return resources.keys() <= world.providers[uuid].inventories.keys()
@@ -142,6 +168,10 @@ def is_in_aggregates(world: World, group: Group, root: str, uuid: str) -> bool:
 
 
 def is_in_tree(world: World, group: Group, root: str, uuid: str) -> bool:
+    if group.in_subtree is not None and not (
+        is_below(world, group, uuid) and (group.suffix or world.root(uuid) == root)
+    ):
+        return False
     if group.in_tree is None:
         return True
     if group.in_tree not in world.providers:

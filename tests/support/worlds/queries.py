@@ -15,5 +15,5 @@ def query_of(text: str) -> CandidateQuery:
 
 
 def sent_query(text: str) -> CandidateQuery:
-    """The query of a query string at the latest version."""
-    return parse_candidate_query(parse_query_string(text, 4000), MAX_VERSION, 256)
+    """The query of a query string in the extended grammar."""
+    return parse_candidate_query(parse_query_string(text, 4000), MAX_VERSION, 256, extended=True)

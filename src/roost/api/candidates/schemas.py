@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from roost.api.json_schemas import (
     CLASS_NAME,
     COUNT,
@@ -126,9 +124,6 @@ OWN_QUERY = QueryString(
     ),
 )
 
-CANDIDATE_QUERY = replace(OWN_QUERY, shared_name="candidates", fixed=MAX_VERSION)
-"""The `<query>` of routes below `/roost/`: it means what it means at the newest version."""
-
 EXTENDED_QUERY = QueryString(
     (
         *OWN_QUERY.parameters,
@@ -162,6 +157,7 @@ EXTENDED_QUERY = QueryString(
         "Request groups: `resources`, `or_resources`, `required`, `member_of`, `in_tree` and "
         "`in_subtree`, each with a suffix."
     ),
+    shared_name="extended",
     fixed=MAX_VERSION,
 )
 
@@ -254,11 +250,6 @@ def _newest(requests: Document, more: Document | None = None) -> Document:
     )
 
 
-def newest_candidates(more: Document) -> Document:
-    """Candidates in their newest form, with further members beside them."""
-    return _newest(_REQUEST.versions.at(MAX_VERSION), more)
-
-
 _CHOSEN: Document = {
     "type": "object",
     "description": (
@@ -267,14 +258,22 @@ _CHOSEN: Document = {
     ),
     "additionalProperties": COUNT,
 }
+_EXTENDED_REQUEST = members(
+    {"allocations": _BY_PROVIDER, "mappings": _MAPPINGS}, {"alternatives": _CHOSEN}
+)
+
+
+def newest_candidates(more: Document) -> Document:
+    """Candidates in their newest form, with further members beside them."""
+    return _newest(_EXTENDED_REQUEST, more)
+
+
 EXTENDED_CANDIDATES = AnswerSchema(
     "ExtendedCandidates",
     "Candidates in the form of the newest version, whatever version the client sends.",
     (
         "1.0",
-        _newest(
-            members({"allocations": _BY_PROVIDER, "mappings": _MAPPINGS}, {"alternatives": _CHOSEN})
-        ),
+        _newest(_EXTENDED_REQUEST),
     ),
     example=("1.0", EXAMPLE),
 )

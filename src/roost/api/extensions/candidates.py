@@ -9,7 +9,6 @@ from dataclasses import replace
 from random import getrandbits
 
 from roost.api.candidates.handler import AskedCandidates, answered
-from roost.api.candidates.query import parse_candidate_query
 from roost.api.candidates.schemas import EXTENDED_CANDIDATES, EXTENDED_QUERY, FIRST, ORDERS
 from roost.api.extensions.parameters import (
     BAD_QUERY,
@@ -18,6 +17,8 @@ from roost.api.extensions.parameters import (
     QUESTIONS,
     Parameters,
     bad_parameter,
+    places_of,
+    read_query,
     split_parameters,
 )
 from roost.api.json_schemas import choice
@@ -28,7 +29,6 @@ from roost.api.routing import Parameter, QueryString, Route, Success
 from roost.api.services import Services
 from roost.search.candidate_order import CandidateOrder
 from roost.search.ranking import Ranking, RankingKind
-from roost.service.candidates import with_resolved_places
 
 _SEED_MAX = 2**32 - 1
 _OWN = QueryString.of(
@@ -41,16 +41,10 @@ def list_all(services: Services, request: Request) -> Response:
     """The candidates for a query in the extended grammar."""
     parameters = split_parameters(request, _OWN.names)
     order = parse_order(parameters, services.settings.candidate_order)
-    query = parse_candidate_query(
-        parameters.rest, MAX_VERSION, services.settings.limits.max_request_groups, extended=True
-    )
-    places = [place for group in query.groups for place in (group.in_tree, group.in_subtree)]
-    if any(places):
-        query = services.read(with_resolved_places, query)
-        places = [place for group in query.groups for place in (group.in_tree, group.in_subtree)]
+    query = read_query(services, parameters.rest)
     is_repeatable = not (_is_random(order) and "seed" not in parameters.own)
     # A provider may get the name of another one, so a question has the providers that are meant.
-    question = request.environ.get("QUERY_STRING", ""), (request.route, *places)
+    question = request.environ.get("QUERY_STRING", ""), (request.route, *places_of(query))
     return answered(
         services,
         request,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from roost.api.candidates.schemas import CANDIDATE_QUERY
+from roost.api.candidates.schemas import EXTENDED_QUERY
 from roost.api.extensions.paging import NEXT, PAGE_PARAMETERS, AskedPage, parse_page
 from roost.api.extensions.parameters import (
     BAD_QUERY,
+    NO_SUCH_PROVIDER,
     QUESTIONS,
     bad_parameter,
-    parse_query_pairs,
+    read_query,
     split_parameters,
 )
 from roost.api.extensions.question_turn import (
@@ -111,7 +112,7 @@ def show(services: Services, request: Request) -> Response:
     if by not in (None, "root"):
         raise bad_parameter(f"by is {by[:40]!r}. Send `by=root`, or leave it out.")
     asked_page = parse_page(parameters)
-    query = parse_query_pairs(parameters.rest, services.settings.limits)
+    query = read_query(services, parameters.rest)
     forest = services.forest()
     with question_turn(services, request) as turn:
         enter_if_large(turn, forest)
@@ -177,7 +178,7 @@ ROUTES = (
             "reaches from the present state."
         ),
         successes={200: Success("The capacity.", CAPACITY)},
-        refusals={400: BAD_QUERY},
-        queries=(_OWN, CANDIDATE_QUERY),
+        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
+        queries=(_OWN, EXTENDED_QUERY),
     ),
 )

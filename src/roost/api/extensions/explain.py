@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from roost.api.candidates.schemas import CANDIDATE_QUERY
+from roost.api.candidates.schemas import EXTENDED_QUERY
 from roost.api.extensions.parameters import (
     BAD_QUERY,
     NO_SUCH_PROVIDER,
     NUMBER,
     QUESTIONS,
-    parse_query_pairs,
+    read_query,
     split_parameters,
 )
 from roost.api.extensions.question_turn import (
@@ -40,7 +40,7 @@ from roost.api.services import Services
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Lack, LackRule, Miss
 from roost.service.explain import explain
-from roost.service.explanation import Explanation
+from roost.service.explanation import Explanation, GroupFunnel, Reason
 from roost.service.miss_sentences import lack_sentence, uuids_in
 from roost.service.provider_references import no_such_provider, resolve_provider
 
@@ -66,6 +66,10 @@ _STAGE = described(
 _TREES = described(COUNT, "How many trees the stage leaves.")
 _GROUP = described(STRING, "The suffix of the request group; empty for the group without one.")
 _CLASS = or_null(STRING, "The resource class that alone is to blame, if one is.")
+_CHOSEN = described(
+    {"type": "object", "additionalProperties": COUNT},
+    "Of a query with alternatives, those that come furthest, by the suffix of the group.",
+)
 
 REASON = AnswerSchema(
     "Reason",
@@ -78,7 +82,8 @@ REASON = AnswerSchema(
                 "group": or_null(STRING, "The request group; null for a stage of the request."),
                 "resource_class": _CLASS,
                 "text": SENTENCE,
-            }
+            },
+            {"alternatives": _CHOSEN},
         ),
     ),
 )
@@ -96,7 +101,8 @@ _FUNNEL = members(
                 }
             )
         ),
-    }
+    },
+    {"alternative": described(COUNT, "Which alternative of the group; 0 is `resources`.")},
 )
 _LACK = members(
     {
@@ -151,7 +157,8 @@ EXPLANATION = AnswerSchema(
                                 "root": PROVIDER_REFERENCE,
                                 "failed": described(COUNT, "How many checks the tree fails."),
                                 "lacks": list_of(_LACK),
-                            }
+                            },
+                            {"alternatives": _CHOSEN},
                         )
                     ),
                     "The trees that fail the fewest constraints, best first.",
@@ -207,7 +214,7 @@ def show(services: Services, request: Request) -> Response:
     """What each stage leaves of a query, the dominant reason, the nearest misses and hints."""
     parameters = split_parameters(request, _OWN.names)
     misses = parameters.integer("misses", _MISSES_DEFAULT, least=0, most=_MISSES_MAX)
-    query = parse_query_pairs(parameters.rest, services.settings.limits)
+    query = read_query(services, parameters.rest)
     reference = parameters.own.get("provider")
     uuid = None if reference is None else services.read(resolve_provider, reference).uuid
     forest = services.forest()
@@ -224,20 +231,43 @@ def explanation_content(found: Explanation, names: Mapping[str, str]) -> dict[st
     return {
         "feasible": found.feasible,
         "exact": found.exact,
-        "reason": None if found.reason is None else asdict(found.reason),
-        "groups": [asdict(group) for group in found.groups],
+        "reason": None if found.reason is None else _reason_content(found.reason),
+        "groups": [_funnel_content(group) for group in found.groups],
         "trees": [asdict(row) for row in found.trees],
         "misses": [_miss_content(miss, names) for miss in found.misses],
         "hints": [asdict(hint) for hint in found.hints],
     }
 
 
+def _with_alternatives(content: dict[str, Any], alternatives: Mapping[str, int]) -> dict[str, Any]:
+    """The content; a query without alternatives does not mention them."""
+    return {**content, "alternatives": alternatives} if alternatives else content
+
+
+def _reason_content(reason: Reason) -> dict[str, Any]:
+    content = {
+        "stage": reason.stage,
+        "group": reason.group,
+        "resource_class": reason.resource_class,
+        "text": reason.text,
+    }
+    return _with_alternatives(content, reason.alternatives)
+
+
+def _funnel_content(funnel: GroupFunnel) -> dict[str, Any]:
+    rows = [asdict(row) for row in funnel.funnel]
+    if funnel.alternative is None:
+        return {"group": funnel.group, "funnel": rows}
+    return {"group": funnel.group, "alternative": funnel.alternative, "funnel": rows}
+
+
 def _miss_content(miss: Miss, names: Mapping[str, str]) -> dict[str, Any]:
-    return {
+    content = {
         "root": _provider_content(miss.root, names),
         "failed": miss.failed,
         "lacks": [_lack_content(lack, miss.root, names) for lack in miss.lacks],
     }
+    return _with_alternatives(content, miss.choices)
 
 
 def _lack_content(lack: Lack, root: str, names: Mapping[str, str]) -> dict[str, Any]:
@@ -284,6 +314,6 @@ ROUTES = (
         ),
         successes={200: Success("The explanation.", EXPLANATION)},
         refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
-        queries=(_OWN, CANDIDATE_QUERY),
+        queries=(_OWN, EXTENDED_QUERY),
     ),
 )

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from roost.api.extensions.parameters import BAD_QUERY, QUESTIONS, bad_parameter, parse_query_text
+from roost.api.extensions.parameters import (
+    BAD_QUERY,
+    NO_SUCH_PROVIDER,
+    QUESTIONS,
+    bad_parameter,
+    read_query_text,
+)
 from roost.api.extensions.question_turn import enter_if_large, question_turn
 from roost.api.extensions.whatif_body import naming
 from roost.api.json_schemas import COUNT, AnswerSchema, described, list_of, members
@@ -14,7 +20,6 @@ from roost.api.responses import Response, json_response
 from roost.api.routing import Parameter, QueryString, Route, Success
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
-from roost.model.limits import Limits
 from roost.service.capacity_answers import fragmentation_of
 
 _ASKS_MAX = 20
@@ -22,7 +27,7 @@ _ASKS_MAX = 20
 _OWN = QueryString.of(
     Parameter(
         "ask",
-        "A question: a query string of `GET /allocation_candidates`, percent-encoded. At most "
+        "A question: a query string of `GET /roost/candidates`, percent-encoded. At most "
         f"{_ASKS_MAX} of them.",
         "resources=VCPU:4",
         repeated_since=MIN_VERSION,
@@ -63,7 +68,7 @@ _FRAGMENTATION = AnswerSchema(
 
 def show(services: Services, request: Request) -> Response:
     """The free amount of each resource class, and what of it each question can use."""
-    queries = _queries(request, services.settings.limits)
+    queries = _queries(services, request)
     forest = services.forest()
     with question_turn(services, request) as turn:
         enter_if_large(turn, forest)
@@ -76,7 +81,7 @@ def show(services: Services, request: Request) -> Response:
     )
 
 
-def _queries(request: Request, limits: Limits) -> list[CandidateQuery]:
+def _queries(services: Services, request: Request) -> list[CandidateQuery]:
     """The questions, in their order. An error names the question that it is about."""
     queries: list[CandidateQuery] = []
     for name, value in request.query():
@@ -88,7 +93,7 @@ def _queries(request: Request, limits: Limits) -> list[CandidateQuery]:
         if len(queries) == _ASKS_MAX:
             raise bad_parameter(f"A request takes {_ASKS_MAX} questions. Send the rest later.")
         with naming(f"ask[{len(queries)}]"):
-            queries.append(parse_query_text(value, limits))
+            queries.append(read_query_text(services, value))
     return queries
 
 
@@ -106,7 +111,7 @@ ROUTES = (
             "question has a candidate."
         ),
         successes={200: Success("What is free.", _FRAGMENTATION)},
-        refusals={400: BAD_QUERY},
+        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
         queries=(_OWN,),
     ),
 )

@@ -13,8 +13,9 @@ from roost.api.errors import HttpError
 from roost.api.json_schemas import Document
 from roost.api.microversions import MAX_VERSION
 from roost.api.requests import Request, parse_query_string
+from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
-from roost.model.limits import Limits
+from roost.service.candidates import with_resolved_places
 from roost.service.errors import ErrorCode
 
 QUESTIONS = "Questions"
@@ -68,16 +69,29 @@ def refuse_rest(parameters: Parameters, own: Collection[str]) -> None:
         )
 
 
-def parse_query_pairs(pairs: list[tuple[str, str]], limits: Limits) -> CandidateQuery:
-    """The candidate query in these pairs; 400 with the reason if they are none."""
-    return parse_candidate_query(pairs, MAX_VERSION, limits.max_request_groups)
+def read_query(services: Services, pairs: list[tuple[str, str]]) -> CandidateQuery:
+    """The candidate query in these pairs, in the grammar of `GET /roost/candidates`.
+
+    400 with the reason if they are none; 404 if a provider in it has no such name.
+    """
+    groups_max = services.settings.limits.max_request_groups
+    query = parse_candidate_query(pairs, MAX_VERSION, groups_max, extended=True)
+    if any(places_of(query)):
+        return services.read(with_resolved_places, query)
+    return query
 
 
-def parse_query_text(text: str, limits: Limits) -> CandidateQuery:
+def places_of(query: CandidateQuery) -> list[str | None]:
+    """The providers that the groups of a query name."""
+    return [place for group in query.groups for place in (group.in_tree, group.in_subtree)]
+
+
+def read_query_text(services: Services, text: str) -> CandidateQuery:
     """The candidate query in a query string that a JSON body or a parameter has."""
     # The parser takes what WSGI gives: bytes as Latin-1.
     raw = text.removeprefix("?").encode("utf-8", "surrogatepass").decode("latin-1")
-    return parse_query_pairs(parse_query_string(raw, limits.max_query_parameters), limits)
+    parameters_max = services.settings.limits.max_query_parameters
+    return read_query(services, parse_query_string(raw, parameters_max))
 
 
 def bad_parameter(sentence: str) -> HttpError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -12,7 +13,7 @@ from roost.api.candidates.schemas import EXAMPLE, FIRST, newest_candidates
 from roost.api.errors import HttpError
 from roost.api.extensions.capacity import CAPACITY
 from roost.api.extensions.explain import EXPLANATION
-from roost.api.extensions.parameters import QUESTIONS
+from roost.api.extensions.parameters import QUESTIONS, read_query_text
 from roost.api.extensions.question_turn import (
     enter_if_large,
     forest_aside,
@@ -118,8 +119,8 @@ _WHATIF = AnswerSchema(
 
 def ask(services: Services, request: Request) -> Response:
     """The answers to some questions, before and after some changes."""
-    limits, order = services.settings.limits, services.settings.candidate_order
-    asked = parse_whatif(request.body(), limits)
+    order = services.settings.candidate_order
+    asked = parse_whatif(request.body(), partial(read_query_text, services))
     with question_turn(services, request) as turn:
         forest, facts = _consistent(services, turn, asked.changes)
         enter_if_large(turn, forest)
@@ -236,7 +237,7 @@ ROUTES = (
         successes={200: Success("The answers.", _WHATIF)},
         refusals={
             400: "The body does not fit the schema, or a change or question makes no sense.",
-            404: "A change names an unknown provider or consumer.",
+            404: "A change or a question names an unknown provider or consumer.",
             409: "The providers or consumers of the changes change all the time.",
         },
         body=BODY,

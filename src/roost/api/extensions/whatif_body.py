@@ -9,7 +9,6 @@ from typing import Any
 
 from roost.api.candidates.schemas import FIRST, ORDERS
 from roost.api.errors import HttpError
-from roost.api.extensions.parameters import parse_query_text
 from roost.api.handlers.inventories import FIELDS
 from roost.api.json_schemas import (
     CLASS_NAME,
@@ -35,7 +34,6 @@ from roost.model.changes import (
     Release,
     Remove,
 )
-from roost.model.limits import Limits
 from roost.search.ranking import RankingKind
 from roost.service.errors import ErrorCode, naming_place
 
@@ -77,7 +75,7 @@ _QUESTION = _one_of({"candidates": _QUERY, "capacity": _QUERY, "explain": _QUERY
 
 BODY = JsonBody(
     "WhatIfQuestion",
-    "Changes and questions. A query is a query string of `GET /allocation_candidates`.",
+    "Changes and questions. A query is a query string of `GET /roost/candidates`.",
     (
         "1.0",
         record(
@@ -109,18 +107,18 @@ class WhatIf:
     questions: Sequence[AskedQuestion]
 
 
-def parse_whatif(body: bytes, limits: Limits) -> WhatIf:
+def parse_whatif(body: bytes, read_query: Callable[[str], CandidateQuery]) -> WhatIf:
     """The changes and questions of a body; 400 that names the bad one by its position."""
     value = _valid(body)
     changes: list[Change] = []
     for position, change in enumerate(value.get("changes", ())):
         with naming(f"changes[{position}]"):
-            changes.append(_parse_change(change, limits))
+            changes.append(_parse_change(change, read_query))
     questions: list[AskedQuestion] = []
     for position, question in enumerate(value["ask"]):
         ((kind, query),) = question.items()
         with naming(f"ask[{position}]"):
-            questions.append(AskedQuestion(kind, parse_query_text(query, limits)))
+            questions.append(AskedQuestion(kind, read_query(query)))
     return WhatIf(changes, questions)
 
 
@@ -161,10 +159,10 @@ def _check_lengths(value: Any) -> None:
             )
 
 
-def _parse_change(change: Mapping[str, Any], limits: Limits) -> Change:
+def _parse_change(change: Mapping[str, Any], read_query: Callable[[str], CandidateQuery]) -> Change:
     ((kind, value),) = change.items()
     if kind == "claim":
-        query = parse_query_text(value["query"], limits)
+        query = read_query(value["query"])
         order = value.get("order", FIRST)
         if "seed" in value and order != RankingKind.RANDOM:
             raise _refused("seed belongs to the order random. Leave seed out, or send this order.")
@@ -195,7 +193,7 @@ def _refused(sentence: str) -> HttpError:
     return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
 
 
-# Every change but a claim, whose query has limits.
+# Every change but a claim, which has a query.
 _PARSERS: Mapping[str, Callable[[Any], Change]] = {
     "drain": Drain,
     "remove": Remove,

@@ -18,10 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.search.block import Block
-from roost.search.columns import BoolColumn, IndexColumn, IntColumn
+from roost.search.columns import BoolColumn, IndexColumn, IntColumn, SetMask
 from roost.search.packing.parts import PlanPart
 from roost.search.packing.units import UNITS_MAX, Units, stock_at
-from roost.search.plan import SetMask
 from roost.search.rules import Rules
 
 _NO_CELL = -1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from roost.search.block import Block
-from roost.search.columns import BoolColumn, IndexColumn, IntColumn
+from roost.search.columns import BoolColumn, IndexColumn, IntColumn, SetMask
 from roost.search.effort import Effort
 from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.packing.counting import SharedLinks, count_part, held
@@ -16,7 +16,6 @@ from roost.search.packing.linked import LinkedTrees, Packer, sharing_stock
 from roost.search.packing.parts import PlanPart
 from roost.search.packing.pools import PoolSet
 from roost.search.packing.units import UNITS_MAX, Units, units_of
-from roost.search.plan import SetMask
 from roost.search.rules import Rules
 from roost.search.sharing import SharingProviders
 

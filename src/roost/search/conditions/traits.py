@@ -1,0 +1,222 @@
+"""Conditions on traits: `required` of a group, and `root_required`.
+
+The unsuffixed group may have several providers. They need its required traits only together: these
+are trait choices. Each provider must lack its forbidden traits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Self
+
+from roost.model import candidate_query_edits as edits
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.providers import TraitFilter
+from roost.model.query_change import DROP_CONDITION, QueryChange, place, trait_changes
+from roost.model.text import listed
+from roost.search.block import Block
+from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
+from roost.search.conditions.condition import (
+    BlockView,
+    Condition,
+    NearProvider,
+    RootCondition,
+    whole_gaps,
+)
+from roost.search.conditions.sets import SetFilter, none_of
+from roost.search.forest import Forest, TreeRef
+from roost.search.lack import Lack, LackRule, LackStage
+from roost.search.stages import GroupStage
+
+
+@dataclass(frozen=True, slots=True)
+class _OnTraits:
+    """A condition on the traits of one provider."""
+
+    filter: SetFilter[int]
+
+    @classmethod
+    def of_filter(cls, forest: Forest, wanted: TraitFilter) -> Self | None:
+        """The condition; `None` if the filter asks nothing."""
+        found = SetFilter(
+            tuple(dict.fromkeys(edits.trait_choices_of(wanted))),
+            tuple(dict.fromkeys(wanted.forbidden)),
+            forest.trait_sets,
+            forest.vocabulary.trait_ids.__getitem__,
+        )
+        return cls(found) if found else None
+
+    def failed(self, set_number: int) -> Iterator[tuple[LackRule, tuple[str, ...]]]:
+        """The traits that are missing or forbidden."""
+        yield from ((LackRule.REQUIRED, names) for names in self.filter.missing(set_number))
+        yield from ((LackRule.FORBIDDEN, names) for names in self.filter.forbidden_in(set_number))
+
+    def gaps_of(self, set_numbers: IndexColumn) -> FloatColumn:
+        """A whole gap for each trait that is missing or forbidden."""
+        its = self.filter
+        return whole_gaps(its.missing_counts[set_numbers] + its.forbidden_counts[set_numbers])
+
+    def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
+        """The trait that is missing or forbidden."""
+        if lack.rule is LackRule.FORBIDDEN:
+            return f"{provider} has the forbidden trait {lack.traits[0]}"
+        return f"{provider} has no trait {listed(lack.traits, 'or')}"
+
+
+class Traits(_OnTraits, Condition):
+    """The traits that the provider of a slot must have or lack."""
+
+    stages = (GroupStage.TRAITS,)
+    not_asked = "the query asks no traits of single providers"
+
+    @classmethod
+    def of(cls, forest: Forest, group: RequestGroup) -> Self | None:
+        return cls.of_filter(forest, _of_one_provider(group))
+
+    @classmethod
+    def is_wish(cls, group: RequestGroup) -> bool:
+        return bool(group.traits.required or group.traits.any_of)
+
+    @classmethod
+    def phrases(cls, group: RequestGroup, stage: GroupStage, *, singular: bool) -> Iterator[str]:
+        return _phrases(_of_one_provider(group), singular=singular)
+
+    @classmethod
+    def query_pairs(cls, group: RequestGroup) -> Iterator[tuple[str, str]]:
+        return _query_pairs("required", group.traits)
+
+    def passing(self, view: BlockView, indexes: IndexColumn) -> IndexColumn:
+        return indexes[self.filter.mask[view.block.trait_set_numbers[indexes]]]
+
+    def excluding_stage(self, view: BlockView) -> GroupStage | None:
+        is_empty = none_of(self.filter.mask, view.block.outline.trait_set_numbers)
+        return GroupStage.TRAITS if is_empty else None
+
+    def gaps(self, view: BlockView) -> FloatColumn:
+        return self.gaps_of(view.block.trait_set_numbers)
+
+    def lacks(self, near: NearProvider) -> Iterator[Lack]:
+        set_number = near.view.block.trait_set_numbers[near.ref.provider_index]
+        for rule, names in self.failed(int(set_number)):
+            on_root = near.root_traits.intersection(names)
+            yield near.lack(self, LackStage.TRAITS, rule, traits=names, root_traits=on_root)
+
+    def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
+        suffix = lack.group or ""
+        if lack.rule is LackRule.REQUIRED:
+            yield from trait_changes(query, suffix, [lack.traits], lack.root_traits)
+            return
+        (name,) = lack.traits
+        yield QueryChange(
+            ("forbidden", suffix, name),
+            f"allow {name}{place(query, suffix)}",
+            DROP_CONDITION,
+            partial(edits.without_forbidden, suffix=suffix, name=name),
+        )
+
+
+class RootTraits(_OnTraits, RootCondition):
+    """The traits that the root of a tree must have or lack."""
+
+    @classmethod
+    def of(cls, forest: Forest, query: CandidateQuery) -> Self | None:
+        """The condition of `root_required`; `None` if it asks nothing."""
+        return cls.of_filter(forest, query.root_required)
+
+    @classmethod
+    def phrases(cls, query: CandidateQuery) -> Iterator[str]:
+        """What `root_required` asks, each with a verb."""
+        return _phrases(query.root_required, singular=True)
+
+    @classmethod
+    def query_pairs(cls, query: CandidateQuery) -> Iterator[tuple[str, str]]:
+        """Keys and values that ask for it in a query string."""
+        return _query_pairs("root_required", query.root_required)
+
+    def trees(self, view: BlockView) -> BoolColumn:
+        return self.filter.mask[view.block.trait_set_numbers[view.block.roots]]
+
+    def excludes(self, view: BlockView) -> bool:
+        return none_of(self.filter.mask, view.block.outline.trait_set_numbers)
+
+    def gaps(self, view: BlockView) -> FloatColumn:
+        return self.gaps_of(view.block.trait_set_numbers[view.block.roots])
+
+    def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
+        root = int(block.starts[tree.tree_number])
+        uuid = block.uuids[root].decode()
+        for rule, names in self.failed(int(block.trait_set_numbers[root])):
+            yield Lack(LackStage.ROOT, rule, provider=uuid, traits=names, condition=self)
+
+    def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
+        verb = "allow" if lack.rule is LackRule.FORBIDDEN else "do not require"
+        yield QueryChange(
+            ("root_required", *lack.traits),
+            f"{verb} {' or '.join(lack.traits)} of the root (root_required)",
+            DROP_CONDITION,
+            partial(edits.without_root_choice, names=lack.traits),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TraitChoice:
+    """Traits of which the providers of the unsuffixed group need one, between them."""
+
+    names: tuple[str, ...]
+    # By trait set, whether the set has one of them.
+    met: BoolColumn = field(compare=False, repr=False)
+
+    def lack(self, root_traits: frozenset[str]) -> Lack:
+        """The lack of a tree in which no provider of the group has one of the traits."""
+        return Lack(
+            LackStage.TOGETHER,
+            LackRule.REQUIRED,
+            group="",
+            traits=self.names,
+            condition=self,
+            root_traits=root_traits.intersection(self.names),
+        )
+
+    def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
+        traits = listed(lack.traits, "or")
+        return f"No provider of {tree} for the group without suffix has trait {traits}"
+
+    def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
+        return trait_changes(query, "", [lack.traits], lack.root_traits)
+
+
+def trait_choices(forest: Forest, query: CandidateQuery) -> Iterator[TraitChoice]:
+    """The trait choices of the unsuffixed group."""
+    ids = forest.vocabulary.trait_ids
+    for group in query.groups:
+        for names in () if group.suffix else dict.fromkeys(edits.trait_choices_of(group.traits)):
+            yield TraitChoice(names, forest.trait_sets.with_any(ids[name] for name in names))
+
+
+def _of_one_provider(group: RequestGroup) -> TraitFilter:
+    """What the group asks of each provider by itself.
+
+    >>> _of_one_provider(RequestGroup("", traits=TraitFilter(("A",), forbidden=("B",)))).names
+    ('B',)
+    """
+    return group.traits if group.suffix else TraitFilter(forbidden=group.traits.forbidden)
+
+
+def _phrases(wanted: TraitFilter, *, singular: bool) -> Iterator[str]:
+    have, lack = ("has", "lacks") if singular else ("have", "lack")
+    if wanted.required:
+        yield f"{have} {listed(wanted.required)}"
+    for names in wanted.any_of:
+        yield f"{have} {listed(names, 'or')}"
+    if wanted.forbidden:
+        yield f"{lack} {listed(wanted.forbidden)}"
+
+
+def _query_pairs(key: str, wanted: TraitFilter) -> Iterator[tuple[str, str]]:
+    plain = [*wanted.required, *(f"!{name}" for name in wanted.forbidden)]
+    if plain:
+        yield key, ",".join(plain)
+    for names in wanted.any_of:
+        yield key, f"in:{','.join(names)}"
