@@ -78,11 +78,14 @@ def find_variants(
     kept_work: KeptWork | None = None,
 ) -> list[FoundCandidates]:
     """What the variants of a query find, up to its limit; `kept_work` is that of the first one."""
+    variants = variants_of(query)
+    if len(variants) == 1:
+        return [find_candidates(forest, query, order, pause=pause, kept_work=kept_work)]
     served = ServedTrees()
     found: list[FoundCandidates] = []
     count = 0
     maximum = _CANDIDATES_MAX if order.maximum is None else order.maximum
-    for variant, choices in variants_of(query):
+    for variant, choices in variants:
         limit = None if query.limit is None else query.limit - count
         if limit == 0:
             break

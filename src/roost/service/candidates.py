@@ -39,7 +39,7 @@ def list_variants(
     pause: Callable[[], None],
     kept_work: KeptWork | None = None,
 ) -> list[FoundCandidates]:
-    """The same for a query with alternatives: what each of its variants finds."""
+    """The same for a query that may have alternatives: what each of its variants finds."""
     check_names(forest.vocabulary, query)
     return find_variants(forest, query, order, pause=pause, kept_work=kept_work)
 

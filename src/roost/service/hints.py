@@ -40,8 +40,8 @@ class Hint:
     """A query that has a candidate, and in words how it differs from the query asked."""
 
     text: str
-    # A query string for `GET /roost/candidates`, and for `GET /allocation_candidates` at 1.39 unless
-    # the query asked has further parameters.
+    # A query string for `GET /roost/candidates`. If the query asked has no parameter of its own,
+    # `GET /allocation_candidates` takes the string at 1.39, too.
     query: str
 
 

@@ -19,7 +19,7 @@ from roost.api.microversions import MAX_VERSION
 from roost.api.responses import json_bytes
 from roost.search.candidate_order import CandidateOrder
 from roost.search.forest import Forest
-from roost.service.candidates import list_candidates
+from roost.service.candidates import list_variants
 from roost.service.capacity_answers import capacity_of
 from roost.service.errors import ErrorCode
 from roost.service.explain import explain
@@ -61,14 +61,16 @@ class WhatIfAnswers:
                 ErrorCode.QUERY_BAD_VALUE,
             )
         query = replace(question.query, limit=limit)
-        found = list_candidates(forest, query, self._order, self._pause)
-        may_be_cut = question.query.limit is None and found.count == limit
+        found, *further = list_variants(forest, query, self._order, self._pause)
+        count = sum(part.count or 0 for part in (found, *further))
+        may_be_cut = question.query.limit is None and count == limit
         chunks: list[bytes] = []
-        for chunk in streamed_body(found, MAX_VERSION, SummaryCache()):
+        for chunk in streamed_body(found, MAX_VERSION, SummaryCache(), further=further):
             self._count(len(chunk))
             chunks.append(chunk)
             self._pause()
-        truncated = b"true" if found.truncated or may_be_cut else b"false"
+        is_cut = may_be_cut or any(part.truncated for part in (found, *further))
+        truncated = b"true" if is_cut else b"false"
         return b'%b,"truncated":%b}' % (b"".join(chunks).removesuffix(b"}"), truncated)
 
     def _count(self, size: int) -> None:
