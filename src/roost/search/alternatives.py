@@ -36,6 +36,8 @@ def variants_of(query: CandidateQuery) -> list[Variant]:
 
     Of variants with equally many steps, those come first that keep the choice of earlier groups.
     """
+    if not any([group.alternatives for group in query.groups]):
+        return [Variant(query, {})]
     counts = [1 + len(group.alternatives) for group in query.groups]
     chosen = sorted(product(*map(range, counts)), key=lambda choices: (sum(choices), choices))
     return [_variant(query, choices) for choices in chosen]

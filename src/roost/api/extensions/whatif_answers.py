@@ -19,7 +19,7 @@ from roost.api.microversions import MAX_VERSION
 from roost.api.responses import json_bytes
 from roost.search.candidate_order import CandidateOrder
 from roost.search.forest import Forest
-from roost.service.candidates import list_variants
+from roost.service.candidates import list_candidates
 from roost.service.capacity_answers import capacity_of
 from roost.service.errors import ErrorCode
 from roost.service.explain import explain
@@ -61,7 +61,7 @@ class WhatIfAnswers:
                 ErrorCode.QUERY_BAD_VALUE,
             )
         query = replace(question.query, limit=limit)
-        found, *further = list_variants(forest, query, self._order, self._pause)
+        found, *further = list_candidates(forest, query, self._order, self._pause)
         count = sum(part.count or 0 for part in (found, *further))
         may_be_cut = question.query.limit is None and count == limit
         chunks: list[bytes] = []
