@@ -20,8 +20,10 @@ WHOLE_REQUEST = None
 """Stands for the stages of all groups together."""
 
 
-def asked_at(pairs: QueryPairs, group: str | None, stage: str) -> str | None:
+def asked_at(pairs: QueryPairs, group: str | None, stage: str, alternative: int = 0) -> str | None:
     """What the query asks of this group at this stage; `None` if it asks nothing there.
+
+    An alternative is one of `or_resources`, from 1 on; 0 is `resources`.
 
     >>> asked_at((("resources", "VCPU:4,MEMORY_MB:1024"),), "", "room")
     'VCPU=4, MEMORY_MB=1024 free'
@@ -30,7 +32,7 @@ def asked_at(pairs: QueryPairs, group: str | None, stage: str) -> str | None:
     """
     if group is WHOLE_REQUEST:
         return _of_request(pairs, stage)
-    amounts = [part.replace(":", "=") for part in _parts(pairs, f"resources{group}")]
+    amounts = [part.replace(":", "=") for part in _taken(pairs, group, alternative)]
     if stage in ("class", "unit", "room"):
         if not amounts:
             return None
@@ -44,6 +46,8 @@ def asked_at(pairs: QueryPairs, group: str | None, stage: str) -> str | None:
     if stage not in keys:
         return stage
     values = [value for key, value in pairs if key == f"{keys[stage]}{group}"]
+    if stage == "in_tree":
+        values += [f"below {value}" for key, value in pairs if key == f"in_subtree{group}"]
     if stage == "traits" and not group:
         # The providers of this group have its required traits together.
         values = [part for part in _parts(pairs, "required") if part.startswith("!")]
@@ -51,9 +55,10 @@ def asked_at(pairs: QueryPairs, group: str | None, stage: str) -> str | None:
 
 
 def _of_request(pairs: QueryPairs, stage: str) -> str | None:
-    given = dict(pairs)
     if stage == "root":
-        root = [given[key] for key in ("root_required", "in_tree") if key in given]
+        traits = [value for key, value in pairs if key == "root_required"]
+        root = [" and ".join(traits)] if traits else []
+        root += [value for key, value in pairs if key in ("in_tree", "in_subtree")]
         return f"root {' in '.join(root)}" if root else None
     if stage == "groups":
         return "each group by itself"
@@ -69,6 +74,8 @@ def _between_groups(pairs: QueryPairs) -> Iterator[str]:
             yield f"same subtree {', '.join(map(group_name, value.split(',')))}"
         elif (key, value) == ("group_policy", "isolate"):
             yield "a provider for each group"
+        elif key == "isolate":
+            yield f"a provider for each of {', '.join(map(group_name, value.split(',')))}"
 
 
 def _required(value: str) -> list[str]:
@@ -78,13 +85,22 @@ def _required(value: str) -> list[str]:
     return [part for part in value.split(",") if not part.startswith("!")]
 
 
-def group_name(suffix: str) -> str:
-    """A group as people type it.
+def group_name(suffix: str, alternative: int = 0) -> str:
+    """A group as people type it, with the number of its alternative.
 
-    >>> group_name("_net"), group_name("")
-    ('net', 'unsuffixed')
+    >>> group_name("_net"), group_name(""), group_name("_net", 1)
+    ('net', 'unsuffixed', 'net, alternative 1')
     """
-    return suffix.removeprefix("_") or "unsuffixed"
+    name = suffix.removeprefix("_") or "unsuffixed"
+    return f"{name}, alternative {alternative}" if alternative else name
+
+
+def _taken(pairs: QueryPairs, group: str, alternative: int) -> list[str]:
+    """The amounts that a group takes, by its alternative."""
+    if not alternative:
+        return _parts(pairs, f"resources{group}")
+    values = [value for key, value in pairs if key == f"or_resources{group}"]
+    return values[alternative - 1].split(",") if alternative <= len(values) else []
 
 
 def _parts(pairs: QueryPairs, wanted: str) -> list[str]:
@@ -108,7 +124,7 @@ _CSV_COLUMNS = tuple(map(TableColumn, ("GROUP", "STAGE", "PROVIDERS", "TREES", "
 def stage_table(answer: Json) -> Table:
     """Every stage of an explanation as a row, for programs."""
     rows = [
-        [group_name(group["group"]), *_counts(stage)]
+        [group_name(group["group"], group.get("alternative", 0)), *_counts(stage)]
         for group in answer["groups"]
         for stage in group["funnel"]
     ]
@@ -139,22 +155,30 @@ class ExplanationPicture:
             yield plain_line("The search ended before it was complete: counts of trees are bounds.")
         for group in self.answer["groups"]:
             yield Text()
-            yield plain_line(f"Group {group_name(group['group'])}", "bold")
-            yield self._funnel(group["funnel"], group["group"], ink, width)
+            alternative = group.get("alternative", 0)
+            yield plain_line(f"Group {group_name(group['group'], alternative)}", "bold")
+            yield self._funnel(group["funnel"], group["group"], ink, width, alternative)
         yield Text()
         yield plain_line("All groups together", "bold")
         yield self._funnel(self.answer["trees"], WHOLE_REQUEST, ink, width)
         yield from _misses(self.answer["misses"], self.host)
         yield from self._hints()
 
-    def _funnel(self, stages: Sequence[Json], group: str | None, ink: Ink, width: int) -> Table:
+    def _funnel(
+        self,
+        stages: Sequence[Json],
+        group: str | None,
+        ink: Ink,
+        width: int,
+        alternative: int = 0,
+    ) -> Table:
         """A row for each stage at which the query asks something."""
         most = _most_trees(self.answer)
         keys = ("trees",) if group is WHOLE_REQUEST else ("providers", "trees")
         rows = []
         for stage in stages:
-            asked = asked_at(self.pairs, group, stage["stage"])
-            is_reason = self._is_reason(stage, group)
+            asked = asked_at(self.pairs, group, stage["stage"], alternative)
+            is_reason = self._is_reason(stage, group, alternative)
             if asked is None and not is_reason:
                 continue
             style = "red" if is_reason else "green" if stage["trees"] else "dim"
@@ -182,9 +206,12 @@ class ExplanationPicture:
             yield plain_line(hint["text"])
             yield unbroken(f"  {self.hinted_command(hint['query'])}", "cyan")
 
-    def _is_reason(self, stage: Json, group: str | None) -> bool:
+    def _is_reason(self, stage: Json, group: str | None, alternative: int) -> bool:
         reason = self.answer.get("reason") or {}
-        return (reason.get("stage"), reason.get("group")) == (stage["stage"], group)
+        if (reason.get("stage"), reason.get("group")) != (stage["stage"], group):
+            return False
+        chosen = reason.get("alternatives") or {}
+        return group is None or bool(chosen.get(group, 0) == alternative)
 
 
 def verdict(answer: Json, host: str | None = None) -> Text:
