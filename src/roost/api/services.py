@@ -20,10 +20,9 @@ from roost.metrics.stages import CURRENT, Stage
 from roost.replica.replica import Replica
 from roost.search.forest import Forest
 from roost.search.resilience import Resilience
-from roost.search.rounds import Rounds
-from roost.search.turns import Turn
 from roost.search.vocabulary import Vocabulary
 from roost.store.database import Database, Work
+from roost.turns import Rounds, Turn
 
 P = ParamSpec("P")
 T = TypeVar("T")

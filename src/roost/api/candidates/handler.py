@@ -23,8 +23,8 @@ from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptWork
-from roost.search.turns import TURNS
 from roost.service.candidates import list_candidates, list_variants
+from roost.turns import TURNS
 
 # An answer with more candidates, some megabytes, is sent piece by piece.
 _CANDIDATES_AT_ONCE_MAX = 4000

@@ -16,8 +16,8 @@ class TraitLists:
         self._texts: dict[int, bytes] = {}
 
     def belong_to(self, forest: Forest) -> bool:
-        """Whether the sets of the forest have the same numbers, and its traits the same names."""
-        return self._sets.numbers_as(forest.trait_sets) and self._vocabulary is forest.vocabulary
+        """Whether the forest has the same sets, and its traits have the same names."""
+        return self._sets is forest.trait_sets and self._vocabulary is forest.vocabulary
 
     def of(self, set_number: int) -> bytes:
         """The list for the set with this set number."""

@@ -21,8 +21,8 @@ from roost.api.responses import Response, json_response
 from roost.api.services import Services
 from roost.search.packing.capacity import Capacity, RootCapacity
 from roost.search.packing.limits import Limit
-from roost.search.turns import Turn
 from roost.service.capacity_answers import capacity_of, limit_text
+from roost.turns import Turn
 
 
 def show(services: Services, request: Request) -> Response:
