@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from roost.api.candidates.answer_cache import AnswerCache
-from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.candidates.kept_answers import KeptAnswers
+from roost.api.candidates.summaries import SummaryCache
 from roost.api.observation import Observation
 from roost.api.readiness import ReadinessCheck
 from roost.api.requests import Request
@@ -38,7 +38,7 @@ class Services:
     settings: Settings
     database: Database
     replica: Replica
-    answers: AnswerCache
+    answers: KeptAnswers
     summaries: SummaryCache
     readiness: ReadinessCheck
     observation: Observation
@@ -53,7 +53,7 @@ class Services:
             settings,
             database,
             replica,
-            AnswerCache(),
+            KeptAnswers(),
             SummaryCache(),
             ReadinessCheck(database, replica),
             Observation(settings.watch, settings.limits),

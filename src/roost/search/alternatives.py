@@ -16,7 +16,6 @@ from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates, find_candidates
 from roost.search.effort import no_pause
 from roost.search.forest import Forest
-from roost.search.kept_work import KeptWork
 from roost.search.served_trees import ServedTrees
 
 # More candidates would not fit into memory together.
@@ -60,9 +59,8 @@ def find_variants(
     order: CandidateOrder,
     *,
     pause: Callable[[], None] = no_pause,
-    kept_work: KeptWork | None = None,
 ) -> list[FoundCandidates]:
-    """What the variants of a query find, up to its limit; `kept_work` is that of the first one."""
+    """What the variants of a query find, up to its limit."""
     served = ServedTrees()
     found: list[FoundCandidates] = []
     count = 0
@@ -81,7 +79,6 @@ def find_variants(
             replace(variant, limit=limit),
             replace(order, maximum=maximum - count),
             pause=pause,
-            kept_work=None if found else kept_work,
             served=served,
         )
         found.append(replace(part, choices=choices))

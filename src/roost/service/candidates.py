@@ -37,11 +37,10 @@ def list_variants(
     query: CandidateQuery,
     order: CandidateOrder,
     pause: Callable[[], None],
-    kept_work: KeptWork | None = None,
 ) -> list[FoundCandidates]:
     """The same for a query with alternatives: what each of its variants finds."""
     check_names(forest.vocabulary, query)
-    return find_variants(forest, query, order, pause=pause, kept_work=kept_work)
+    return find_variants(forest, query, order, pause=pause)
 
 
 def with_resolved_places(connection: Connection, query: CandidateQuery) -> CandidateQuery:
