@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from roost.api.candidates.body import candidate_body, streamed_body
-from roost.api.candidates.kept_answers import WholeAnswer, Question
+from roost.api.candidates.kept_answers import Question, WholeAnswer
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.microversions import Microversion
 from roost.api.requests import Request, parse_query_string
