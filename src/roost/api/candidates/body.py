@@ -81,12 +81,12 @@ def _body(
 
 def _separated(entries: Iterable[Pieces]) -> Iterator[Pieces]:
     """The same entries, with a comma before each but the first."""
-    is_first = True
+    first_separator = b""
     for several in entries:
         separated: Pieces = [b","] * (2 * len(several))
-        separated[1::2] = several
-        yield separated[1:] if is_first else separated
-        is_first = False
+        separated[0], separated[1::2] = first_separator, several
+        yield separated
+        first_separator = b","
 
 
 def _candidates(
