@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -226,3 +227,21 @@ def test_a_search_looks_at_the_sharing_providers_of_all_blocks() -> None:
     work = work_of(find_candidates(forest, query, ORDER))
     assert work.finds_the_same_in(claim(forest, 1, "VCPU", 1))
     assert not work.finds_the_same_in(claim(forest, 2, "MEMORY_MB", 1))
+
+
+def test_a_provider_that_begins_to_share_changes_the_answers_of_other_blocks() -> None:
+    memory = {"MEMORY_MB": 8}
+    both = {"VCPU": 8, "MEMORY_MB": 8}
+    forest = hosts([both, both, memory], {2: "2"}, racked=[0, 1, 2])
+    query = CandidateQuery((RequestGroup(resources={"VCPU": 1, "MEMORY_MB": 1}),), limit=1)
+    work = work_of(find_candidates(forest, query, ORDER))
+    assert work.finds_the_same_in(forest)
+    sharing = hosts([both, both, memory], {2: "1"}, racked=[0, 1, 2])
+    sharing = replace(
+        sharing,
+        vocabulary=forest.vocabulary,
+        blocks=(*forest.blocks[:2], sharing.blocks[2]),
+        trait_sets=forest.trait_sets,
+        aggregate_sets=forest.aggregate_sets,
+    )
+    assert not work.finds_the_same_in(sharing)
