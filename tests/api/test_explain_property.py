@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from roost.api.application import Application
-from roost.api.candidates.empty_answers import header_text
+from roost.api.candidates.handler import header_text
 from roost.configuration.settings import Settings
 from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for

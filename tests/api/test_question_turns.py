@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
+from roost import turns
 from roost.api.extensions import resilience
 from roost.api.microversions import MAX_VERSION
 from roost.api.routes import ROUTES
 from roost.replica.replica import Replica
-from roost.search import turns
 from roost.search.forest import Forest
 from roost.search.resilience import Resilience, find_resilience
 from roost.search.rows import AllocationRows
-from roost.search.turns import TURNS, SearchTooLong
 from roost.store import tables
 from roost.store.database import Database
+from roost.turns import TURNS, SearchTooLong
 from support.api_client import Answer, ApiClient, in_process_client
 from support.store.bulk_rows import numbered_uuid, write_providers, write_rows
 from support.store.read_watch import watched_reads

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
+from roost import turns
 from roost.api import slow_requests
 from roost.api.application import Application
 from roost.api.candidates import handler
 from roost.configuration.settings import WatchSettings
 from roost.model.candidates import CandidateQuery
-from roost.search import turns
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptWork
-from roost.search.turns import TURNS, SearchTooLong, Turn, Turns
 from roost.service.candidates import list_candidates
 from roost.store.database import Database
+from roost.turns import TURNS, SearchTooLong, Turn, Turns
 from support.api_client import Answer, ApiClient, application_client, settings_for
 from support.waiting import SECONDS_MAX, wait_until
 

@@ -51,10 +51,10 @@ SMALL_BOUNDS = {
     "roost.search.scan._FIRST_TREES": 1,
     "roost.search.solving._IDLE_MOVES_BEFORE_MEMORY": -1,
     "roost.search.solving._UNITS_AT_ONCE": 0,
-    "roost.search.turns._LOOK_SECONDS": 0,
-    "roost.search.turns._FREE_SECONDS": 0,
-    "roost.search.turns._VERY_LARGE_SECONDS": 0,
-    "roost.search.turns._SLICE_SECONDS": 0,
+    "roost.turns._LOOK_SECONDS": 0,
+    "roost.turns._FREE_SECONDS": 0,
+    "roost.turns._VERY_LARGE_SECONDS": 0,
+    "roost.turns._SLICE_SECONDS": 0,
 }
 
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from roost.api.candidates.answer_cache import AnswerCache
 from roost.api.candidates.handler import list_all
-from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.candidates.kept_answers import KeptAnswers
+from roost.api.candidates.summaries import SummaryCache
 from roost.api.extensions import capacity, explain
 from roost.api.handlers import providers
 from roost.api.microversions import Microversion
@@ -36,7 +36,6 @@ from roost.search import (
     block_building,
     candidates,
     columns,
-    footprint,
     forest,
     kept_work,
     outline,
@@ -68,7 +67,7 @@ REFRESHING = (
     *(*JOINING, block, block_building, columns, outline, uuid_column, vocabulary),
     *(replica, reading, stored_columns),
 )
-SEARCHING = (candidates, footprint, kept_work, plan, set_table, sharing)
+SEARCHING = (candidates, kept_work, plan, set_table, sharing)
 
 Show = Callable[[Services, Request], Response]
 Change = Callable[[ApiClient], None]
@@ -205,7 +204,7 @@ def answer(services: Services, forest: Forest, question: str, show: Show = list_
 
 
 def with_own_caches(services: Services) -> Services:
-    return with_fields(services, answers=AnswerCache(), summaries=SummaryCache())
+    return with_fields(services, answers=KeptAnswers(), summaries=SummaryCache())
 
 
 def count(found: Any) -> int | None:

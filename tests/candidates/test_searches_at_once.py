@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.search import effort, turns
+from roost import turns
+from roost.search import effort
 from roost.store.database import Database
 from support.api_client import ApiClient, in_process_client, limited_client
 from support.worlds.world import build_world

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roost.api.candidates import summary_cache
-from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.candidates import summaries
+from roost.api.candidates.summaries import SummaryCache
 from roost.search.columns import column
 from roost.search.forest import Forest
 from roost.search.rows import UsageRows
@@ -47,7 +47,7 @@ def test_a_tree_that_has_changed_is_the_only_tree_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each of many claims costs one tree, and the cache stays small."""
-    monkeypatch.setattr(summary_cache, "_BYTES_USUAL", 2 * TREES * len(SUMMARY))
+    monkeypatch.setattr(summaries, "_BYTES_USUAL", 2 * TREES * len(SUMMARY))
     cache = SummaryCache()
     forest = forest_of([HOST] * TREES)
     keep_missing(cache, forest)
@@ -60,8 +60,8 @@ def test_a_tree_that_has_changed_is_the_only_tree_forgotten(
 
 
 def test_a_forest_that_is_too_large_is_kept_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary_cache, "BYTES_MAX", TREES * len(SUMMARY))
-    monkeypatch.setattr(summary_cache, "_BYTES_USUAL", len(SUMMARY))
+    monkeypatch.setattr(summaries, "BYTES_MAX", TREES * len(SUMMARY))
+    monkeypatch.setattr(summaries, "_BYTES_USUAL", len(SUMMARY))
     cache = SummaryCache()
     forest = forest_of([HOST] * 10 * TREES)
     for number in versions(forest):

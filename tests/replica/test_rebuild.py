@@ -19,13 +19,13 @@ from roost.api import readiness
 from roost.replica import rebuild as rebuild_module
 from roost.replica import replica as replica_module
 from roost.search.forest import Forest
-from roost.search.turns import Turns
 from roost.store.database import Database
 from roost.store.errors import DatabaseAway, DatabaseSilent
 from roost.store.forest import reading
 from roost.store.journal import following
 from roost.store.sessions import in_one_moment
 from roost.store.tables import roost_meta
+from roost.turns import Turns
 from support.api_client import Answer, ApiClient, application_client, limited_application
 from support.waiting import SECONDS_MAX, wait_until
 
@@ -383,7 +383,7 @@ class TestWaitingRequests:
         monkeypatch: pytest.MonkeyPatch,
         tmp_path: Path,
     ) -> None:
-        monkeypatch.setattr("roost.search.turns._SEARCHES_MAX", 1)
+        monkeypatch.setattr("roost.turns._SEARCHES_MAX", 1)
         waits = CountedWaits(monkeypatch)
         client = application_client(limited_application(database, tmp_path))
         asked = [pool.submit(client.get, CANDIDATES)]

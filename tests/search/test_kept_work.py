@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
@@ -11,7 +14,6 @@ from roost.search.batches import Batch
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates, find_candidates
 from roost.search.columns import column
-from roost.search.footprint import Footprint
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptWork
 from roost.search.rows import (
@@ -21,6 +23,7 @@ from roost.search.rows import (
     ProviderRows,
     UsageRows,
 )
+from roost.search.scan import AlikeTrees
 from roost.search.vocabulary import Vocabulary
 from support.worlds.forests import CLASSES, Node, rows_of
 
@@ -72,11 +75,24 @@ def claim(forest: Forest, host: int, name: str, amount: int) -> Forest:
     return forest.with_usages(used, [host + 1])
 
 
-def found_by(forest: Forest, query: CandidateQuery, work: KeptWork) -> list[Batch]:
-    """What a search with kept work finds, after a comparison with a search from scratch."""
-    batches = list(find_candidates(forest, query, ORDER, kept_work=work).batches)
-    assert batches == list(find_candidates(forest, query, ORDER).batches)
-    return batches
+class Asker:
+    """Asks one question again and again, each time with what the search before has left."""
+
+    def __init__(self, query: CandidateQuery) -> None:
+        self._query = query
+        self._work: KeptWork | None = None
+
+    def ask(self, forest: Forest) -> list[Batch]:
+        """What a search with kept work finds, after a comparison with a search from scratch."""
+        found = find_candidates(forest, self._query, ORDER, kept_work=self._work)
+        self._work = found.kept_work
+        batches = list(found.batches)
+        assert batches == list(find_candidates(forest, self._query, ORDER).batches)
+        return batches
+
+    def blocks(self, forest: Forest) -> list[int]:
+        """The blocks in which the search finds something."""
+        return [batch.block_number for batch in self.ask(forest)]
 
 
 def cpus(amount: int, limit: int | None = None) -> CandidateQuery:
@@ -84,11 +100,11 @@ def cpus(amount: int, limit: int | None = None) -> CandidateQuery:
 
 
 def test_a_claim_changes_the_scan_of_its_block() -> None:
-    work, forest = KeptWork(), hosts([{"VCPU": 8}] * 4)
-    assert len(found_by(forest, cpus(8), work)) == 4
+    asker, forest = Asker(cpus(8)), hosts([{"VCPU": 8}] * 4)
+    assert asker.blocks(forest) == [0, 1, 2, 3]
     full = claim(forest, 2, "VCPU", 1)
-    assert [batch.block_number for batch in found_by(full, cpus(8), work)] == [0, 1, 3]
-    assert len(found_by(claim(full, 2, "VCPU", 0), cpus(8), work)) == 4
+    assert asker.blocks(full) == [0, 1, 3]
+    assert asker.blocks(claim(full, 2, "VCPU", 0)) == [0, 1, 2, 3]
 
 
 def test_blocks_that_have_not_changed_are_not_scanned_again(
@@ -102,75 +118,130 @@ def test_blocks_that_have_not_changed_are_not_scanned_again(
         return scan_block(forest, block_number, *rest)
 
     monkeypatch.setattr(kept_work, "scan_block", noting)
-    work, forest = KeptWork(), hosts([{"VCPU": 8}] * 4)
-    find_candidates(forest, cpus(2), ORDER, kept_work=work)
+    forest = hosts([{"VCPU": 8}] * 4)
+    work = find_candidates(forest, cpus(2), ORDER).kept_work
     assert scanned == [0, 1, 2, 3]
     find_candidates(claim(forest, 2, "VCPU", 1), cpus(2), ORDER, kept_work=work)
     assert scanned == [0, 1, 2, 3, 2]
 
 
+def test_a_claim_of_a_sharing_provider_that_stays_eligible_leaves_the_scans(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forest = hosts([{"MEMORY_MB": 8}, {"VCPU": 8}], traits={0: "1"}, racked=[0, 1])
+    query = CandidateQuery((RequestGroup(resources={"VCPU": 1, "MEMORY_MB": 1}),))
+    work = find_candidates(forest, query, ORDER).kept_work
+    scanned: list[int] = []
+
+    def noting(_: Forest, block_number: int, *__: object) -> Iterator[AlikeTrees]:
+        scanned.append(block_number)
+        yield from ()
+
+    monkeypatch.setattr(kept_work, "scan_block", noting)
+    find_candidates(claim(forest, 0, "MEMORY_MB", 2), query, ORDER, kept_work=work)
+    assert 1 not in scanned
+
+
+def test_a_search_changes_nothing_of_the_work_that_it_uses() -> None:
+    forest = hosts([{"VCPU": 8}] * 4)
+    work = find_candidates(forest, cpus(2, limit=2), ORDER).kept_work
+    assert work is not None
+    scans, looked_at = dict(work.scans), dict(work.looked_at)
+    alike = {block_number: list(scan.alike) for block_number, scan in scans.items()}
+    find_candidates(claim(forest, 0, "VCPU", 8), cpus(2, limit=4), ORDER, kept_work=work)
+    assert (work.scans, work.looked_at) == (scans, looked_at)
+    assert {number: list(scan.alike) for number, scan in work.scans.items()} == alike
+
+
+def test_a_scan_that_a_limit_ended_goes_on_where_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 4)
+    monkeypatch.setattr("roost.search.scan._FIRST_TREES", 1)
+    forest = hosts([{"VCPU": 8}] * 4)
+    few = find_candidates(forest, cpus(2, limit=1), ORDER)
+    all_ = find_candidates(forest, cpus(2), ORDER, kept_work=few.kept_work)
+    assert list(all_.batches) == list(find_candidates(forest, cpus(2), ORDER).batches)
+
+
 def test_room_that_slots_contest_on_a_sharing_provider_counts_as_it_is_now() -> None:
     pool = {"MEMORY_MB": 8}
     forest = hosts([pool, {"VCPU": 8}], traits={0: "1"}, racked=[0, 1])
-    query = CandidateQuery(
-        (
-            RequestGroup(resources={"VCPU": 1}),
-            RequestGroup("_A", {"MEMORY_MB": 4}),
-            RequestGroup("_B", {"MEMORY_MB": 4}),
+    asker = Asker(
+        CandidateQuery(
+            (
+                RequestGroup(resources={"VCPU": 1}),
+                RequestGroup("_A", {"MEMORY_MB": 4}),
+                RequestGroup("_B", {"MEMORY_MB": 4}),
+            )
         )
     )
-    work = KeptWork()
-    assert len(found_by(forest, query, work)) == 1
+    assert len(asker.ask(forest)) == 1
     # Either group still fits, but not both.
-    assert not found_by(claim(forest, 0, "MEMORY_MB", 2), query, work)
+    assert not asker.ask(claim(forest, 0, "MEMORY_MB", 2))
 
 
 def test_a_trait_with_another_id_is_looked_for_by_that_id() -> None:
     forest = hosts([{"VCPU": 8}] * 2, traits={0: "2", 1: "3"})
     gold = RequestGroup("_A", {"VCPU": 1}, TraitFilter(required=("CUSTOM_GOLD",)))
-    query, work = CandidateQuery((gold,)), KeptWork()
-    assert [batch.block_number for batch in found_by(forest, query, work)] == [0]
+    asker = Asker(CandidateQuery((gold,)))
+    assert asker.blocks(forest) == [0]
     ids = TRAITS | {"CUSTOM_GOLD": 3, "CUSTOM_OLD": 2}
-    renamed = forest.with_vocabulary(Vocabulary.of(CLASSES, ids))
-    assert [batch.block_number for batch in found_by(renamed, query, work)] == [1]
+    assert asker.blocks(forest.with_vocabulary(Vocabulary.of(CLASSES, ids))) == [1]
 
 
 def test_a_block_that_has_another_number_is_found_under_that_number() -> None:
-    work, forest = KeptWork(), hosts([{"VCPU": 8}] * 3)
+    forest = hosts([{"VCPU": 8}] * 3)
     last = forest.blocks[2].uuids[0].decode()
-    query = CandidateQuery((RequestGroup(resources={"VCPU": 1}, in_tree=last),))
-    assert [batch.block_number for batch in found_by(forest, query, work)] == [2]
+    asker = Asker(CandidateQuery((RequestGroup(resources={"VCPU": 1}, in_tree=last),)))
+    assert asker.blocks(forest) == [2]
     fewer = forest.with_trees(rows_of([[Node(None, {"VCPU": 8})]]), gone_root_ids=[2])
     # The first tree is built anew, and follows the third.
-    assert [batch.block_number for batch in found_by(fewer, query, work)] == [0]
+    assert asker.blocks(fewer) == [0]
 
 
-def footprint_of(found: FoundCandidates) -> Footprint:
-    assert found.footprint is not None
-    return found.footprint
+def work_of(found: FoundCandidates) -> KeptWork:
+    assert found.kept_work is not None
+    return found.kept_work
 
 
-def test_a_footprint_has_the_blocks_up_to_the_limit() -> None:
+def test_a_search_looks_at_the_blocks_up_to_the_limit() -> None:
     forest = hosts([{"VCPU": 8}] * 4)
-    footprint = footprint_of(find_candidates(forest, cpus(1, limit=2), ORDER))
-    assert footprint.is_unchanged_in(forest)
-    assert footprint.is_unchanged_in(claim(forest, 2, "VCPU", 1))
-    assert not footprint.is_unchanged_in(claim(forest, 1, "VCPU", 1))
+    work = work_of(find_candidates(forest, cpus(1, limit=2), ORDER))
+    assert work.finds_the_same_in(forest)
+    assert work.finds_the_same_in(claim(forest, 2, "VCPU", 1))
+    assert not work.finds_the_same_in(claim(forest, 1, "VCPU", 1))
     renamed = forest.with_vocabulary(Vocabulary.of(CLASSES, {}))
-    assert not footprint.is_unchanged_in(renamed)
+    assert not work.finds_the_same_in(renamed)
 
 
 def test_a_search_that_has_seen_all_blocks_notices_one_more() -> None:
     empty = Forest.of(no_rows(), Vocabulary.of(CLASSES, TRAITS))
     forest = empty.with_trees(rows([{"VCPU": 8}], {}, []), gone_root_ids=[])
-    unlimited = footprint_of(find_candidates(empty, cpus(1), ORDER))
-    assert unlimited.is_unchanged_in(empty)
-    assert not unlimited.is_unchanged_in(forest)
+    unlimited = work_of(find_candidates(empty, cpus(1), ORDER))
+    assert unlimited.finds_the_same_in(empty)
+    assert not unlimited.finds_the_same_in(forest)
 
 
-def test_a_footprint_has_the_sharing_providers_of_all_blocks() -> None:
+def test_a_search_looks_at_the_sharing_providers_of_all_blocks() -> None:
     forest = hosts([{"VCPU": 8}, {"VCPU": 8}, {"MEMORY_MB": 8}], {2: "1"}, racked=[0, 1, 2])
     query = CandidateQuery((RequestGroup(resources={"VCPU": 1, "MEMORY_MB": 1}),), limit=1)
-    footprint = footprint_of(find_candidates(forest, query, ORDER))
-    assert footprint.is_unchanged_in(claim(forest, 1, "VCPU", 1))
-    assert not footprint.is_unchanged_in(claim(forest, 2, "MEMORY_MB", 1))
+    work = work_of(find_candidates(forest, query, ORDER))
+    assert work.finds_the_same_in(claim(forest, 1, "VCPU", 1))
+    assert not work.finds_the_same_in(claim(forest, 2, "MEMORY_MB", 1))
+
+
+def test_a_provider_that_begins_to_share_changes_the_answers_of_other_blocks() -> None:
+    memory = {"MEMORY_MB": 8}
+    both = {"VCPU": 8, "MEMORY_MB": 8}
+    forest = hosts([both, both, memory], {2: "2"}, racked=[0, 1, 2])
+    query = CandidateQuery((RequestGroup(resources={"VCPU": 1, "MEMORY_MB": 1}),), limit=1)
+    work = work_of(find_candidates(forest, query, ORDER))
+    assert work.finds_the_same_in(forest)
+    sharing = hosts([both, both, memory], {2: "1"}, racked=[0, 1, 2])
+    sharing = replace(
+        sharing,
+        vocabulary=forest.vocabulary,
+        blocks=(*forest.blocks[:2], sharing.blocks[2]),
+        trait_sets=forest.trait_sets,
+        aggregate_sets=forest.aggregate_sets,
+    )
+    assert not work.finds_the_same_in(sharing)

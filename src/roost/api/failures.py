@@ -11,7 +11,6 @@ from roost.api.requests import Request
 from roost.configuration.limit_log import LIMIT_LOG
 from roost.metrics.catalogue import CONFLICTS, DATABASE_FAILURES
 from roost.replica.replica import ForestLate
-from roost.search.turns import SearchTooLong, TooManySearches
 from roost.service.errors import Conflict, ConflictCause, DomainError, ErrorCode
 from roost.store.errors import (
     Busy,
@@ -25,6 +24,7 @@ from roost.store.errors import (
     meaning_of,
     reason_of,
 )
+from roost.turns import SearchTooLong, TooManySearches
 
 _LOG = logging.getLogger(__name__)
 

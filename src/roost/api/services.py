@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from roost.api.candidates.answer_cache import AnswerCache
-from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.candidates.kept_answers import KeptAnswers
+from roost.api.candidates.summaries import SummaryCache
 from roost.api.observation import Observation
 from roost.api.readiness import ReadinessCheck
 from roost.api.requests import Request
@@ -20,10 +20,9 @@ from roost.metrics.stages import CURRENT, Stage
 from roost.replica.replica import Replica
 from roost.search.forest import Forest
 from roost.search.resilience import Resilience
-from roost.search.rounds import Rounds
-from roost.search.turns import Turn
 from roost.search.vocabulary import Vocabulary
 from roost.store.database import Database, Work, Write
+from roost.turns import Rounds, Turn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,7 +38,7 @@ class Services:
     settings: Settings
     database: Database
     replica: Replica
-    answers: AnswerCache
+    answers: KeptAnswers
     summaries: SummaryCache
     readiness: ReadinessCheck
     observation: Observation
@@ -54,7 +53,7 @@ class Services:
             settings,
             database,
             replica,
-            AnswerCache(),
+            KeptAnswers(),
             SummaryCache(),
             ReadinessCheck(database, replica),
             Observation(settings.watch, settings.limits),

@@ -13,8 +13,8 @@ from roost.model.candidates import CandidateQuery
 from roost.model.limits import Limits
 from roost.model.text import printable
 from roost.search.forest import Forest
-from roost.search.turns import TURNS, SearchTooLong, TooManySearches, Turn
 from roost.service.explain import describe_account
+from roost.turns import TURNS, SearchTooLong, TooManySearches, Turn
 
 _LOG = logging.getLogger(__name__)
 

@@ -23,13 +23,13 @@ from roost.metrics.catalogue import (
 from roost.model.limits import Limits
 from roost.replica.rebuild import Rebuild
 from roost.search.forest import Forest
-from roost.search.turns import TURNS
 from roost.store.database import Database
 from roost.store.errors import ConnectionLost, DatabaseAway, DatabaseSilent
 from roost.store.forest.reading import read_trees, read_usages, read_vocabulary
 from roost.store.journal.following import Following, ServerReplaced
 from roost.store.journal.position import JournalEntry, JournalLost, Position
 from roost.store.journal.writing import ChangeKind
+from roost.turns import TURNS
 
 _LOG = logging.getLogger(__name__)
 

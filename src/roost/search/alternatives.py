@@ -101,7 +101,6 @@ def find_variants(
             replace(variant, limit=limit),
             replace(order, maximum=maximum - count),
             pause=pause,
-            kept_work=None if found else kept_work,
             served=served,
         )
         found.append(replace(part, choices=choices))

@@ -12,13 +12,11 @@ from roost.search.batches import Batch, Batches
 from roost.search.candidate_order import CandidateOrder
 from roost.search.distinct import distinct
 from roost.search.effort import Effort, no_pause
-from roost.search.footprint import Basis, Footprint
 from roost.search.forest import Forest
-from roost.search.kept_work import KeptScans, KeptWork
+from roost.search.kept_work import KeptWork, SearchWork
 from roost.search.plan import Slot
 from roost.search.ranked_walk import ranked
 from roost.search.rules import Rules
-from roost.search.scan import AlikeTrees
 from roost.search.served_trees import ServedTrees
 from roost.search.sharing import SharingProvider, SharingProviders
 from roost.search.walks import breadth_first, depth_first, in_any_order
@@ -42,8 +40,8 @@ class FoundCandidates:
     # Whether the client may miss candidates: there are more than the maximum, or the effort did
     # not suffice to find all.
     truncated: bool = False
-    # All that the search looked at; `None` if it looked in a random order.
-    footprint: Footprint | None = None
+    # What the search leaves for the next one; `None` if it goes on while the batches are taken.
+    kept_work: KeptWork | None = None
     # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
     choices: Mapping[str, int] = field(default_factory=dict)
 
@@ -61,22 +59,20 @@ def find_candidates(
 
     If neither the query nor the order bounds their count, the search works them out while the
     caller takes the batches. It calls `pause` after some milliseconds of work at most.
-    `kept_work` has what earlier searches for the query left, and makes no difference to the result.
+    `kept_work` is what an earlier search for the query left. It makes no difference to the result.
     Trees that are `served` are left out, in a search with a bound.
     """
-    kept_work = KeptWork() if kept_work is None else kept_work
-    basis = Basis.of(forest, query)
-    footprint = Footprint.of(forest, query, basis)
-    plan = kept_work.plan(forest, query, basis)
+    work = SearchWork(forest, query, kept_work)
+    plan = work.plan
     if plan is None:
-        return FoundCandidates(forest, (), (), (), 0, footprint=footprint)
+        return FoundCandidates(forest, (), (), (), 0, kept_work=work.kept())
     unbounded = order.is_unbounded and _is_unbounded(query.limit)
     # The headers of an unbounded answer are sent before the search ends, so they cannot tell that
     # the effort did not suffice.
     effort = Effort(bounded=not unbounded, pause=pause)
     sharing_providers = SharingProviders(forest, plan, pause)
     rules = Rules(plan, sharing_providers, effort)
-    scanned = _scanned(forest, rules, order, kept_work.scans(rules), footprint)
+    scanned = work.scans(rules, _block_numbers(forest, order))
     if unbounded:
         # This order holds no candidates in memory.
         everything = distinct(forest, rules, in_any_order(rules, scanned))
@@ -106,7 +102,7 @@ def find_candidates(
         selected,
         selected.count,
         truncated,
-        None if order.shuffled else footprint,
+        work.kept(),
     )
 
 
@@ -169,14 +165,9 @@ def _shuffled(batches: Batches, limit: int | None) -> Batches:
     return shuffled
 
 
-def _scanned(
-    forest: Forest, rules: Rules, order: CandidateOrder, scans: KeptScans, footprint: Footprint
-) -> Iterator[AlikeTrees]:
+def _block_numbers(forest: Forest, order: CandidateOrder) -> list[int]:
+    """The blocks in the order in which a search looks at them."""
     block_numbers = list(range(len(forest.blocks)))
     if order.shuffled:
         random.shuffle(block_numbers)
-    for block_number in block_numbers:
-        footprint.tokens.append(forest.blocks[block_number].token)
-        yield from scans.scan(forest, block_number, rules)
-        rules.effort.pause()
-    footprint.at_end = True
+    return block_numbers

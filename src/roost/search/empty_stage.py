@@ -17,10 +17,9 @@ from roost.search.block_choice import empty_stage
 from roost.search.columns import BoolColumn
 from roost.search.conditions.condition import BlockView
 from roost.search.effort import Effort
-from roost.search.footprint import Basis
 from roost.search.forest import Forest
 from roost.search.joint_conditions import JointCondition, find_clash
-from roost.search.kept_work import KeptWork
+from roost.search.kept_work import KeptWork, SearchWork
 from roost.search.plan import make_any_plan
 from roost.search.problem import Problem
 from roost.search.rules import Rules
@@ -58,10 +57,11 @@ def empty_stage_of(forest: Forest, account: Account) -> EmptyStage | None:
 
 
 def find_empty_stage(
-    forest: Forest, query: CandidateQuery, kept_work: KeptWork, pause: Callable[[], None]
+    forest: Forest, query: CandidateQuery, kept_work: KeptWork | None, pause: Callable[[], None]
 ) -> EmptyStage:
-    """The empty stage of a query for which a search with this kept work found no candidate."""
-    plan = kept_work.plan(forest, query, Basis.of(forest, query)) or make_any_plan(forest, query)
+    """The empty stage of a query for which a search, which left this work, found no candidate."""
+    work = SearchWork(forest, query, kept_work)
+    plan = work.plan or make_any_plan(forest, query)
     trees = StagedTrees(forest, plan, None, pause)
     empty = [
         (_first_empty(forest, trees, group.suffix, pause), position)
@@ -77,7 +77,7 @@ def find_empty_stage(
     ):
         return EmptyStage(RequestStage.ROOT)
     rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
-    problems = _problems(forest, rules, kept_work)
+    problems = _problems(forest, rules, work)
     excluded = bool(plan.trait_choices) and _trait_choices_exclude(forest, rules, trees, problems)
     if not problems and not excluded:
         return EmptyStage(RequestStage.GROUPS)
@@ -123,14 +123,11 @@ def _leaves_tree(
     return True
 
 
-def _problems(forest: Forest, rules: Rules, kept_work: KeptWork) -> dict[Problem, int]:
+def _problems(forest: Forest, rules: Rules, work: SearchWork) -> dict[Problem, int]:
     """The problems that trees pose, with the count of their trees; the kept scans have them."""
-    scans = kept_work.scans(rules)
     found: dict[Problem, int] = {}
-    for block_number in range(len(forest.blocks)):
-        rules.effort.pause()
-        for alike in scans.scan(forest, block_number, rules):
-            found[alike.problem] = found.get(alike.problem, 0) + len(alike.tree_numbers)
+    for alike in work.scans(rules, range(len(forest.blocks))):
+        found[alike.problem] = found.get(alike.problem, 0) + len(alike.tree_numbers)
     return found
 
 

@@ -114,15 +114,6 @@ class Forest:
             )
         return replace(self, vocabulary=vocabulary, blocks=blocks)
 
-    def with_own_sets(self) -> Forest:
-        """The same trees with tables of sets whose growth no other forest shares.
-
-        So the sets of a caller that is not the replica do not outlive its forests.
-        """
-        return replace(
-            self, trait_sets=self.trait_sets.copied(), aggregate_sets=self.aggregate_sets.copied()
-        )
-
     def with_trees(self, rows: ForestRows, gone_root_ids: Iterable[int]) -> Forest:
         """The forest with these trees, without the trees of the gone roots.
 

@@ -39,7 +39,6 @@ class Overlay:
 
     def __init__(self, forest: Forest, terms: Mapping[tuple[int, int], Terms]) -> None:
         self._forest = forest
-        self._owns_sets = False
         self._terms = dict(terms)
         # Drafts by the id of their root, and the drafted tree of each provider.
         self._drafts: dict[int, DraftTree] = {}
@@ -52,9 +51,6 @@ class Overlay:
     def forest(self) -> Forest:
         """The forest with all changes so far."""
         if self._drafts or self._gone:
-            if not self._owns_sets:
-                self._forest = self._forest.with_own_sets()
-                self._owns_sets = True
             self._forest = self._forest.with_trees(rows_of(self._drafts.values()), self._gone)
             self._drafts, self._drafted, self._gone = {}, {}, set()
         return self._forest

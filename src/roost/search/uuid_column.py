@@ -49,6 +49,11 @@ class UuidColumn:
         return map(self.__getitem__, range(len(self)))
 
     @property
+    def packed(self) -> bytes | None:
+        """All uuids, one after the other; `None` if their lengths differ."""
+        return self._packed if self._odd is None else None
+
+    @property
     def matrix(self) -> ByteMatrix | None:
         """A row of bytes for each uuid, without a copy; `None` if their lengths differ."""
         if self._odd is not None:

@@ -89,12 +89,12 @@ def describe_account(forest: Forest, query: CandidateQuery, pause: Callable[[], 
 def find_reason(
     forest: Forest,
     query: CandidateQuery,
-    kept_work: KeptWork,
+    kept_work: KeptWork | None,
     pause: Callable[[], None],
     *,
     is_exact: bool = True,
 ) -> Reason:
-    """The reason why a search with this kept work found no candidate, without an account.
+    """The reason why a search, which left this work, found no candidate; without an account.
 
     `is_exact` is false if the search gave up.
     """

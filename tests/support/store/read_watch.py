@@ -11,9 +11,9 @@ from unittest.mock import patch
 
 from sqlalchemy import event
 
-from roost.search.turns import Turn, Turns
 from roost.store.database import Database
 from roost.store.sessions import Doorway, Session
+from roost.turns import Turn, Turns
 
 
 @dataclass

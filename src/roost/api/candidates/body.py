@@ -7,18 +7,19 @@ changes. Going through dictionaries would cost fifty times as much.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain, groupby
-from operator import attrgetter
+from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
-from roost.api.candidates.kept_body import BodyWriter, KeptBody, Part, Pieces, with_commas
-from roost.api.candidates.summaries import ShownFields, single_summaries, tree_summaries
-from roost.api.candidates.summary_cache import SummaryCache
-from roost.api.candidates.template import Template, Templates
+from roost.api.candidates.summaries import (
+    ShownFields,
+    SummaryCache,
+    single_summaries,
+    tree_summaries,
+)
+from roost.api.candidates.template import Piece, Template, Templates
 from roost.api.microversions import Microversion
 from roost.search.batches import Batch, selection
 from roost.search.candidates import FoundCandidates
@@ -26,50 +27,36 @@ from roost.search.columns import BoolColumn, IntColumn
 from roost.search.effort import no_pause
 from roost.search.forest import Forest
 
+Pieces: TypeAlias = list[Piece]
+
 _CHUNK_BYTES = 256 * 1024
 
 
 def candidate_body(
-    found: FoundCandidates,
+    variants: Sequence[FoundCandidates],
     version: Microversion,
     cache: SummaryCache,
     pause: Callable[[], None] = no_pause,
-    earlier: KeptBody | None = None,
-    *,
-    further: Sequence[FoundCandidates] = (),
-) -> KeptBody:
+) -> bytes:
     """The whole body; it calls `pause` after every few pieces.
 
-    `earlier` is a body for the same question in the same version, perhaps from another forest.
-    `further` has what later variants of the query find in the same forest.
+    `variants` has what a search found, or what the variants of a query find in one forest.
     """
-    variants = (found, *further)
-    sharing_uuids = [[provider.uuid for provider in its.sharing_providers] for its in variants]
-    writer = BodyWriter((found.forest.vocabulary, sharing_uuids), earlier, pause)
-    allocated = _AllocatedProviders(found.forest, nested=version >= (1, 29))
-    writer.add(b'{"allocation_requests":[')
-    writer.add_parts(
-        chain.from_iterable(
-            _candidate_parts(number, its, version, allocated) for number, its in enumerate(variants)
-        )
-    )
-    writer.add(b'],"provider_summaries":{')
-    writer.add_parts(_summary_parts(found, version, allocated, cache))
-    writer.add(b"}}")
-    return writer.finish()
+    # They are joined in one step: to copy each of them twice costs more than the search.
+    whole: Pieces = []
+    for pieces in _body(variants, version, cache):
+        whole += pieces
+        pause()
+    return b"".join(whole)
 
 
 def streamed_body(
-    found: FoundCandidates,
-    version: Microversion,
-    cache: SummaryCache,
-    *,
-    further: Sequence[FoundCandidates] = (),
+    variants: Sequence[FoundCandidates], version: Microversion, cache: SummaryCache
 ) -> Iterator[bytes]:
     """The body in chunks, so that memory holds one chunk of it at a time."""
     waiting: Pieces = []
     size = 0
-    for pieces in _body((found, *further), version, cache):
+    for pieces in _body(variants, version, cache):
         waiting += pieces
         size += sum(map(len, pieces))
         if size > _CHUNK_BYTES:
@@ -85,10 +72,7 @@ def _body(
     allocated = _AllocatedProviders(variants[0].forest, nested=version >= (1, 29))
     yield [b'{"allocation_requests":[']
     yield from _separated(
-        chain.from_iterable(
-            _candidates(found, found.batches, _templates(found, version), allocated)
-            for found in variants
-        )
+        chain.from_iterable(_candidates(found, version, allocated) for found in variants)
     )
     yield [b'],"provider_summaries":{']
     yield from _separated(_summaries(variants[0], version, allocated, cache))
@@ -97,41 +81,23 @@ def _body(
 
 def _separated(entries: Iterable[Pieces]) -> Iterator[Pieces]:
     """The same entries, with a comma before each but the first."""
-    is_first = True
+    first_separator = b""
     for several in entries:
-        yield with_commas(several, is_first=is_first)
-        is_first = False
+        separated: Pieces = [b","] * (2 * len(several))
+        separated[0], separated[1::2] = first_separator, several
+        yield separated
+        first_separator = b","
 
 
-def _candidate_parts(
-    number: int, found: FoundCandidates, version: Microversion, allocated: _AllocatedProviders
-) -> Iterator[Part]:
-    """A part for each run of batches of one block, of the variant with this number."""
-    templates = _templates(found, version)
-    runs_before: Counter[int] = Counter()
-    for block_number, batches in groupby(found.batches, attrgetter("block_number")):
-        run = list(batches)
-        for batch in run:
-            allocated.add(found, batch, templates.of(batch.solution))
-        token = found.forest.blocks[block_number].token
-        key = f"candidates {number}", token, runs_before[block_number]
-        yield Part(key, run, partial(_candidates, found, run, templates))
-        runs_before[block_number] += 1
-
-
-def _summary_parts(
-    found: FoundCandidates,
-    version: Microversion,
-    allocated: _AllocatedProviders,
-    cache: SummaryCache,
-) -> Iterator[Part]:
-    """A part for each block."""
-    for block_number, marked in allocated.by_block():
-        yield Part(
-            ("summaries", found.forest.blocks[block_number].token, 0),
-            marked.tobytes(),
-            partial(_block_summaries, found, version, block_number, marked, cache),
-        )
+def _candidates(
+    found: FoundCandidates, version: Microversion, allocated: _AllocatedProviders
+) -> Iterator[Pieces]:
+    sharing_uuids = [sharing.uuid for sharing in found.sharing_providers]
+    templates = Templates(found.slots, sharing_uuids, version, found.choices)
+    for batch in found.batches:
+        template = templates.of(batch.solution)
+        allocated.add(found, batch, template)
+        yield [template.filled(found.forest.blocks[batch.block_number], batch.tree_numbers)]
 
 
 def _summaries(
@@ -140,41 +106,13 @@ def _summaries(
     allocated: _AllocatedProviders,
     cache: SummaryCache,
 ) -> Iterator[Pieces]:
+    forest, shown = found.forest, ShownFields.of(version, _requested(found))
     for block_number, marked in allocated.by_block():
-        yield from _block_summaries(found, version, block_number, marked, cache)
-
-
-def _block_summaries(
-    found: FoundCandidates,
-    version: Microversion,
-    block_number: int,
-    marked: IntColumn,
-    cache: SummaryCache,
-) -> Iterator[Pieces]:
-    """The summaries of what `_AllocatedProviders` has marked in a block."""
-    forest, block = found.forest, found.forest.blocks[block_number]
-    if version >= (1, 29):
-        return tree_summaries(forest, block, marked, cache)
-    shown = ShownFields.of(version, _requested(found))
-    return single_summaries(forest, block, marked, shown, cache)
-
-
-def _candidates(
-    found: FoundCandidates,
-    batches: Iterable[Batch],
-    templates: Templates,
-    allocated: _AllocatedProviders | None = None,
-) -> Iterator[Pieces]:
-    for batch in batches:
-        template = templates.of(batch.solution)
-        if allocated is not None:
-            allocated.add(found, batch, template)
-        yield [template.filled(found.forest.blocks[batch.block_number], batch.tree_numbers)]
-
-
-def _templates(found: FoundCandidates, version: Microversion) -> Templates:
-    sharing_uuids = [sharing.uuid for sharing in found.sharing_providers]
-    return Templates(found.slots, sharing_uuids, version, found.choices)
+        block = forest.blocks[block_number]
+        if version >= (1, 29):
+            yield from tree_summaries(forest, block, marked, cache)
+        else:
+            yield from single_summaries(forest, block, marked, shown, cache)
 
 
 def _requested(found: FoundCandidates) -> frozenset[str]:

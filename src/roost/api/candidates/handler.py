@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from time import perf_counter
 from typing import NamedTuple
 
-from roost.api.candidates.answer_cache import CachedAnswer, Question
 from roost.api.candidates.body import candidate_body, streamed_body
-from roost.api.candidates.empty_answers import EmptyQuestion, counted, tell_reason, wants_reason
+from roost.api.candidates.kept_answers import Question, WholeAnswer
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.candidates.schemas import CANDIDATES, OWN_QUERY
 from roost.api.microversions import Microversion
@@ -18,27 +19,34 @@ from roost.api.responses import Response, now, with_cache_headers
 from roost.api.routing import Parameter, Route, Success
 from roost.api.services import Services
 from roost.api.slow_requests import SearchAsked
-from roost.metrics.catalogue import SEARCHED_BLOCKS, TRUNCATED
+from roost.metrics.catalogue import EMPTY_ANSWERS, SEARCHED_BLOCKS, TRUNCATED
 from roost.metrics.stages import Stage
 from roost.model.candidates import CandidateQuery
+from roost.model.text import printable
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates
 from roost.search.forest import Forest
-from roost.search.kept_work import KeptWork
-from roost.search.turns import TURNS
 from roost.service.candidates import list_candidates
+from roost.service.explain import find_reason
+from roost.service.explanation import Reason
+from roost.turns import TURNS
 
 # An answer with more candidates, some megabytes, is sent piece by piece.
 _CANDIDATES_AT_ONCE_MAX = 4000
 # The same for the number of candidates times the slots of each.
 _FILLED_SLOTS_AT_ONCE_MAX = 32_000
 
-# Neither the parsed form of a longer query string nor the work on it is remembered.
+# The parsed form of a longer query string is not remembered.
 _SHORT_QUERY = 2000
 
 _CONTENT_TYPE = ("content-type", "application/json")
 _SEARCHED, _KEPT = "search", "kept"
 TRUNCATED_HEADER = "X-Roost-Truncated"
+EXPLAIN_HEADER = "X-Roost-Explain"
+REASON_HEADER = "X-Roost-Reason"
+# The longest reason in a header.
+_REASON_LENGTH_MAX = 300
+_CUT = "..."
 
 
 class AskedCandidates(NamedTuple):
@@ -62,7 +70,7 @@ def list_all(services: Services, request: Request) -> Response:
     query = parse(text, request.version, limits.max_request_groups, limits.max_query_parameters)
     order = services.settings.candidate_order
     question = text, request.version
-    explains = wants_reason(request, services.settings.watch.explain_empty)
+    explains = _wants_reason(request, services.settings.watch.explain_empty)
     asked = AskedCandidates(query, request.version, order, question, explains)
     return answered(services, request, asked)
 
@@ -70,81 +78,84 @@ def list_all(services: Services, request: Request) -> Response:
 def answered(services: Services, request: Request, asked: AskedCandidates) -> Response:
     """The answer: an earlier one that still holds, or that of a search."""
     forest = services.forest()
-    question = asked.question
-    answer = None if question is None else services.answers.find(question, forest)
-    if answer is None:
-        limits = services.settings.limits
-        began, times = perf_counter(), request.times
-        with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
-            request.search = SearchAsked(forest, asked.query, turn)
-            found, *further = _search(services, forest, asked, turn.pause)
-            if asked.explains:
-                found = counted(found)
-            times.end(Stage.SEARCH, began)
-            times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
-            _count(found)
-            count = sum(part.count or 0 for part in (found, *further))
-            request.candidates = _SEARCHED, count
-            headers = _headers((found, *further), count)
-            if _is_large(found, count):
-                chunks = streamed_body(found, asked.version, services.summaries, further=further)
-                stream = turn.pieces(chunks)
-                response = Response(200, headers=[_CONTENT_TYPE, *headers], stream=stream)
-                return with_cache_headers(response, request, now())
-            began = perf_counter()
-            earlier = None if question is None else services.answers.earlier_body(question)
-            body = candidate_body(
-                found, asked.version, services.summaries, turn.pause, earlier, further=further
-            )
-            answer = CachedAnswer(body, headers, count)
-            times.end(Stage.RENDER, began)
-        # A search in random order has no footprint: the next one finds other candidates.
-        if found.footprint is not None and question is not None and not found.choices:
-            services.answers.keep(question, forest, answer, found.footprint)
+    kept = None if asked.question is None else services.answers.answer(asked.question, forest)
+    if kept is None:
+        answer = _searched(services, request, forest, asked)
+        if isinstance(answer, Response):
+            return with_cache_headers(answer, request, now())
     else:
-        request.candidates = _KEPT, answer.count
-    response = Response(200, answer.body.text, [_CONTENT_TYPE, *answer.headers])
+        answer = kept
+        request.candidates = _KEPT, kept.count
+    response = Response(200, answer.body, [_CONTENT_TYPE, *answer.headers])
     if asked.explains and not answer.count:
-        response.headers.append(
-            _reason(services, request, forest, asked, is_exact=not answer.headers)
-        )
+        reason = _reason(services, forest, asked, is_exact=not answer.headers)
+        EMPTY_ANSWERS.count((reason.stage,))
+        # For the line of the request in the log.
+        request.reason = reason.text
+        response.headers.append((REASON_HEADER, header_text(reason.text)))
     return with_cache_headers(response, request, now())
+
+
+def _searched(
+    services: Services, request: Request, forest: Forest, asked: AskedCandidates
+) -> WholeAnswer | Response:
+    """The answer of a search, which is kept; a response that is sent in pieces if it is large."""
+    question, limits, times = asked.question, services.settings.limits, request.times
+    began = perf_counter()
+    with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+        request.search = SearchAsked(forest, asked.query, turn)
+        variants = _search(services, forest, asked, turn.pause)
+        found = variants[0]
+        times.end(Stage.SEARCH, began)
+        times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
+        _count(found)
+        count = sum(part.count or 0 for part in variants)
+        request.candidates = _SEARCHED, count
+        headers = _headers(variants, count)
+        answer = None
+        if not _is_large(found, count):
+            began = perf_counter()
+            body = candidate_body(variants, asked.version, services.summaries, turn.pause)
+            answer = WholeAnswer(body, headers, count)
+            times.end(Stage.RENDER, began)
+    if question is not None and found.kept_work is not None and not found.choices:
+        # The next search in random order finds other candidates.
+        repeated = None if asked.order.shuffled else answer
+        services.answers.keep(question, forest, found.kept_work, repeated)
+    if answer is not None:
+        return answer
+    chunks = streamed_body(variants, asked.version, services.summaries)
+    return Response(200, headers=[_CONTENT_TYPE, *headers], stream=turn.pieces(chunks))
 
 
 def _search(
     services: Services, forest: Forest, asked: AskedCandidates, pause: Callable[[], None]
 ) -> list[FoundCandidates]:
     """What the search finds; several results for a query with alternatives."""
-    kept_work = None if asked.question is None else _kept_work(services, asked.question)
-    return list_candidates(forest, asked.query, asked.order, pause, kept_work)
-
-
-def _kept_work(services: Services, question: Question) -> KeptWork | None:
-    """What earlier searches for a question left; `None` if the question is long."""
-    return services.answers.work(question) if len(question[0]) <= _SHORT_QUERY else None
+    kept_work = None if asked.question is None else services.answers.work(asked.question)
+    found = list_candidates(forest, asked.query, asked.order, pause, kept_work)
+    return [_counted(found[0])] if asked.explains and len(found) == 1 else found
 
 
 def _reason(
-    services: Services,
-    request: Request,
-    forest: Forest,
-    asked: AskedCandidates,
-    *,
-    is_exact: bool,
-) -> tuple[str, str]:
-    """The header that says why an answer is empty."""
+    services: Services, forest: Forest, asked: AskedCandidates, *, is_exact: bool
+) -> Reason:
+    """Why an answer is empty."""
     assert asked.question is not None, "only the routes of Placement tell a reason"
-    limits = services.settings.limits
-    work = _kept_work(services, asked.question) or KeptWork()
-    empty = EmptyQuestion(asked.question, forest, asked.query, work, is_exact)
-    with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
-        return tell_reason(request, empty, services.answers, turn.pause)
+    answers, limits = services.answers, services.settings.limits
+    reason = answers.reason(asked.question, forest)
+    if reason is None:
+        work = answers.work(asked.question)
+        with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
+            reason = find_reason(forest, asked.query, work, turn.pause, is_exact=is_exact)
+        answers.keep_reason(asked.question, forest, reason)
+    return reason
 
 
 def _count(found: FoundCandidates) -> None:
     """Add a search to the metrics."""
-    if found.footprint is not None:
-        SEARCHED_BLOCKS.count(amount=len(found.footprint.tokens))
+    if found.kept_work is not None:
+        SEARCHED_BLOCKS.count(amount=len(found.kept_work.looked_at))
     if found.truncated:
         TRUNCATED.count()
 
@@ -171,6 +182,36 @@ def _is_large(found: FoundCandidates, count: int) -> bool:
 def _headers(parts: Sequence[FoundCandidates], count: int) -> tuple[tuple[str, str], ...]:
     truncated = any(found.truncated for found in parts)
     return ((TRUNCATED_HEADER, str(count)),) if truncated else ()
+
+
+def _wants_reason(request: Request, always: bool) -> bool:
+    """Whether an empty answer tells its reason: always, or because the client asks for it."""
+    return always or request.header(EXPLAIN_HEADER) == "1"
+
+
+def _counted(found: FoundCandidates) -> FoundCandidates:
+    """What a search found, with the count 0 if it found nothing, even if no bound made it count."""
+    if found.count is not None:
+        return found
+    batches = iter(found.batches)
+    first = next(batches, None)
+    if first is None:
+        return replace(found, batches=(), count=0)
+    return replace(found, batches=chain((first,), batches))
+
+
+def header_text(text: str) -> str:
+    """A sentence as the value of a header: in ASCII, and not too long.
+
+    >>> header_text("No provider has inventory of PCPU.")
+    'No provider has inventory of PCPU.'
+    """
+    plain = printable(text).encode("ascii", "replace").decode("ascii")
+    return (
+        plain
+        if len(plain) <= _REASON_LENGTH_MAX
+        else plain[: _REASON_LENGTH_MAX - len(_CUT)] + _CUT
+    )
 
 
 ROUTES = (

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 import numpy as np
+import orjson
 
-from roost.api.candidates.summary_cache import SummaryCache
 from roost.api.candidates.template import Piece
-from roost.api.candidates.trait_lists import TraitLists
 from roost.api.microversions import Microversion
 from roost.search.block import Block
 from roost.search.columns import IntColumn
@@ -21,6 +22,13 @@ _PROVIDERS_TOGETHER = 2000
 # The number of trees of a block that are cut out of the columns one by one. For more trees, one
 # pass over the whole columns is cheaper.
 _SINGLE_TREES_MAX = 8
+
+# The trees of 70,000 providers or more.
+BYTES_MAX = 48 * 1024 * 1024
+# In a small cloud, the cache grows to this size before it drops trees that have changed.
+_BYTES_USUAL = 4 * 1024 * 1024
+# What an entry takes beside its text.
+_ENTRY_BYTES = 150
 
 _PROVIDER_OF_TREE = (
     b'"%b":{"resources":{%b},"traits":%b,"parent_provider_uuid":%b,"root_provider_uuid":"%b"}'
@@ -41,6 +49,81 @@ class ShownFields:
         return cls(
             with_traits=version >= (1, 17), classes=None if version >= (1, 27) else requested
         )
+
+
+class SummaryCache:
+    """The summaries of whole trees by version, and the lists of traits. For any number of threads.
+
+    A tree that changes gets another version. Its old summary stays until the cache is full.
+    """
+
+    def __init__(self) -> None:
+        self._trees: dict[int, bytes] = {}
+        self._bytes = 0
+        self._bytes_allowed = _BYTES_USUAL
+        self._trait_lists: _TraitLists | None = None
+        self._lock = threading.Lock()
+
+    def find(self, tree_versions: Iterable[int]) -> list[bytes | None]:
+        """The summary of each of these versions; `None` for a version that is not in the cache."""
+        return list(map(self._trees.get, tree_versions))
+
+    def keep(self, forest: Forest, trees: Mapping[int, bytes]) -> None:
+        """Remember the summaries of trees of this forest, by version."""
+        with self._lock:
+            for version, text in trees.items():
+                if version not in self._trees:
+                    self._trees[version] = text
+                    self._bytes += len(text) + _ENTRY_BYTES
+            if self._bytes > self._bytes_allowed:
+                self._forget(forest)
+
+    def trait_lists(self, forest: Forest) -> _TraitLists:
+        """The lists of traits of this forest."""
+        lists = self._trait_lists
+        if lists is None or not lists.belong_to(forest):
+            lists = self._trait_lists = _TraitLists(forest)
+        return lists
+
+    def _forget(self, forest: Forest) -> None:
+        """Drop the trees that are not in the forest, then the older half if that is not enough."""
+        current = {version for block in forest.blocks for version in block.tree_versions.tolist()}
+        trees = {version: text for version, text in self._trees.items() if version in current}
+        if _size(trees) > BYTES_MAX * 3 // 4:
+            trees = dict(islice(trees.items(), len(trees) // 2, None))
+        # One assignment, so a thread in `find` sees either the old table or the new one.
+        self._trees = trees
+        self._bytes = _size(trees)
+        self._bytes_allowed = min(BYTES_MAX, max(_BYTES_USUAL, 2 * self._bytes))
+
+
+def _size(trees: Mapping[int, bytes]) -> int:
+    return sum(map(len, trees.values())) + _ENTRY_BYTES * len(trees)
+
+
+class _TraitLists:
+    """The list of trait names of each set of traits in a forest, made once and kept."""
+
+    def __init__(self, forest: Forest) -> None:
+        self._sets = forest.trait_sets
+        self._vocabulary = forest.vocabulary
+        self._texts: dict[int, bytes] = {}
+
+    def belong_to(self, forest: Forest) -> bool:
+        """Whether the forest has the same sets, and its traits have the same names."""
+        return self._sets is forest.trait_sets and self._vocabulary is forest.vocabulary
+
+    def of(self, set_number: int) -> bytes:
+        """The list for the set with this set number."""
+        text = self._texts.get(set_number)
+        if text is None:
+            names = self._vocabulary.trait_names
+            # By id: standard traits before custom ones, as clients have always seen them.
+            known = (names.get(id_) for id_ in sorted(self._sets[set_number]))
+            text = self._texts[set_number] = orjson.dumps(
+                [name for name in known if name is not None]
+            )
+        return text
 
 
 def tree_summaries(
@@ -73,7 +156,7 @@ def single_summaries(
 
 
 def _render_trees(
-    forest: Forest, block: Block, tree_numbers: list[int], trait_lists: TraitLists
+    forest: Forest, block: Block, tree_numbers: list[int], trait_lists: _TraitLists
 ) -> Iterator[bytes]:
     whole = (
         _Resources(forest, block, 0, len(block)) if len(tree_numbers) > _SINGLE_TREES_MAX else None
@@ -100,7 +183,7 @@ def _render_trees(
 
 
 def _provider(
-    forest: Forest, block: Block, index: int, shown: ShownFields, trait_lists: TraitLists
+    forest: Forest, block: Block, index: int, shown: ShownFields, trait_lists: _TraitLists
 ) -> bytes:
     """One provider, as versions before 1.29 show it."""
     uuid = block.uuids[index]

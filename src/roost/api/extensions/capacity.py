@@ -40,8 +40,8 @@ from roost.api.routing import Parameter, QueryString, Route, Success
 from roost.api.services import Services
 from roost.search.packing.capacity import Capacity, Method, RootCapacity
 from roost.search.packing.limits import Limit
-from roost.search.turns import Turn
 from roost.service.capacity_answers import capacity_of, limit_text
+from roost.turns import Turn
 
 _OWN = QueryString.of(
     Parameter("by", "`root`: also how many fit on each root alone.", "root", choice("root")),

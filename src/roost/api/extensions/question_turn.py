@@ -14,8 +14,8 @@ from roost.api.requests import Request
 from roost.api.services import Services
 from roost.metrics.stages import Stage, StageTimes
 from roost.search.forest import Forest
-from roost.search.turns import TURNS, Turn
 from roost.service.provider_references import names_of_providers
+from roost.turns import TURNS, Turn
 
 # A question looks at each provider. For more of them than these it takes milliseconds.
 _FEW_PROVIDERS = 5000

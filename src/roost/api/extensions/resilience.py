@@ -29,9 +29,9 @@ from roost.api.services import FoundResilience, Services
 from roost.freed_memory import give_back_memory
 from roost.search.evacuation import LossOutcome
 from roost.search.resilience import LostRoot, find_resilience
-from roost.search.turns import Turn
 from roost.search.vocabulary import Vocabulary
 from roost.service.resilience import list_all_allocations, loss_sentence
+from roost.turns import Turn
 
 _OWN = QueryString.of(
     Parameter("lose", "How many roots are lost at once.", "1", text("^1$")), *PAGE_PARAMETERS

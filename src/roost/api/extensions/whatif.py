@@ -42,12 +42,12 @@ from roost.search.candidate_order import CandidateOrder
 from roost.search.chosen_candidate import ChosenCandidate, choose_candidate
 from roost.search.forest import Forest
 from roost.search.ranking import Ranking, RankingKind
-from roost.search.turns import Turn
 from roost.service.errors import ErrorCode, naming_place
 from roost.service.explanation import Explanation
 from roost.service.miss_sentences import uuids_in
 from roost.service.whatif import ChangedForest, ChangeOutcome, apply_changes
 from roost.service.whatif_facts import NO_FACTS, ChangeFacts, read_facts
+from roost.turns import Turn
 
 # More changes than these are read in line.
 _FEW_CHANGES = 10

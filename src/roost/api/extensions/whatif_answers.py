@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from roost.api.candidates.body import streamed_body
-from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.candidates.summaries import SummaryCache
 from roost.api.errors import HttpError, OverLimit
 from roost.api.extensions.capacity import capacity_content
 from roost.api.extensions.explain import explanation_content
@@ -65,7 +65,7 @@ class WhatIfAnswers:
         count = sum(part.count or 0 for part in (found, *further))
         may_be_cut = question.query.limit is None and count == limit
         chunks: list[bytes] = []
-        for chunk in streamed_body(found, MAX_VERSION, SummaryCache(), further=further):
+        for chunk in streamed_body([found, *further], MAX_VERSION, SummaryCache()):
             self._count(len(chunk))
             chunks.append(chunk)
             self._pause()

@@ -9,9 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from roost.search import turns
-from roost.search.rounds import Rounds
-from roost.search.turns import SearchTooLong, TooManySearches, Turns
+from roost import turns
+from roost.turns import Rounds, SearchTooLong, TooManySearches, Turns
 from support.waiting import SECONDS_MAX, wait_until
 
 GUESTS = 5

@@ -1,12 +1,11 @@
-"""A body that takes parts of an earlier body is the body that is made without it."""
+"""A body with summaries that earlier answers left is the body that is made without them."""
 
 from __future__ import annotations
 
 import pytest
 
 from roost.api.candidates.body import candidate_body
-from roost.api.candidates.kept_body import KeptBody
-from roost.api.candidates.summary_cache import SummaryCache
+from roost.api.candidates.summaries import SummaryCache
 from roost.api.microversions import Microversion
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.candidate_order import CandidateOrder
@@ -43,46 +42,40 @@ def claim(forest: Forest, provider_id: int, name: str) -> Forest:
     return forest.with_usages(used, [provider_id])
 
 
-def body(forest: Forest, version: Microversion, earlier: KeptBody | None = None) -> KeptBody:
+def body(forest: Forest, version: Microversion, cache: SummaryCache | None = None) -> bytes:
     found = find_candidates(forest, QUERY, CandidateOrder(maximum=1000))
-    return candidate_body(found, version, SummaryCache(), earlier=earlier)
+    return candidate_body([found], version, cache or SummaryCache())
 
 
-def refuse(*args: object) -> None:
-    raise AssertionError("a part is made anew")
+def after(forest: Forest, version: Microversion) -> SummaryCache:
+    """The summaries that an answer from this forest leaves."""
+    cache = SummaryCache()
+    body(forest, version, cache)
+    return cache
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_parts_of_blocks_that_have_changed_are_made_anew(
+def test_summaries_of_trees_that_have_changed_are_made_anew(
     forest: Forest, version: Microversion
 ) -> None:
-    earlier = body(forest, version)
+    cache = after(forest, version)
     for provider_id, name in ((3, "VCPU"), (5, "VCPU"), (1, "MEMORY_MB")):
         changed = claim(forest, provider_id, name)
-        assert body(changed, version, earlier).text == body(changed, version).text
+        assert body(changed, version, cache) == body(changed, version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_parts_with_other_sharing_providers_are_made_anew(
+def test_a_body_names_the_sharing_provider_that_has_room(
     forest: Forest, version: Microversion
 ) -> None:
     """The only pool with room is the first sharing provider of the search, whichever it is."""
     first, second = claim(forest, 2, "MEMORY_MB"), claim(forest, 1, "MEMORY_MB")
-    assert body(second, version, body(first, version)).text == body(second, version).text
+    assert body(second, version, after(first, version)) == body(second, version)
+    assert body(second, version) != body(first, version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_parts_with_other_names_are_made_anew(forest: Forest, version: Microversion) -> None:
-    names = {"MISC_SHARES_VIA_AGGREGATE": 1, "CUSTOM_SILVER": 2}
-    renamed = forest.with_vocabulary(Vocabulary.of(CLASSES, names))
-    assert body(renamed, version, body(forest, version)).text == body(renamed, version).text
-
-
-def test_a_body_that_took_parts_gives_them_to_the_next_one(
-    forest: Forest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    version = VERSIONS[-1]
-    again = body(forest, version, body(forest, version))
-    for name in ("body.tree_summaries", "template.Template.filled"):
-        monkeypatch.setattr(f"roost.api.candidates.{name}", refuse)
-    assert body(forest, version, again).text == again.text
+def test_summaries_with_other_names_are_made_anew(forest: Forest, version: Microversion) -> None:
+    swapped = {**CLASSES, "VCPU": CLASSES["MEMORY_MB"], "MEMORY_MB": CLASSES["VCPU"]}
+    renamed = forest.with_vocabulary(Vocabulary.of(swapped, TRAITS))
+    assert body(renamed, version, after(forest, version)) == body(renamed, version)

@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 
-from roost.search import turns
-from roost.search.turns import Line, SearchTooLong, TooManySearches, Turns
+from roost import turns
+from roost.turns import Line, SearchTooLong, TooManySearches, Turns
 from support.waiting import SECONDS_MAX, wait_until_blocked
 
 
