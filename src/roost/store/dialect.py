@@ -96,8 +96,8 @@ class Dialect(ABC):
     migration_seconds_max = 300
     # The statements that begin a transaction whose reads all see the same moment.
     begin_snapshot: ClassVar[tuple[str, ...]]
-    # After these errors, another attempt at the transaction may succeed. By the others, a server
-    # refuses writes because it is a standby, or becomes one.
+    # After a transient error, another attempt at the transaction may succeed. By an error of the
+    # second kind, a server refuses writes because it is a standby, or becomes one.
     transient_codes: ClassVar[frozenset[object]] = frozenset()
     read_only_codes: ClassVar[frozenset[object]] = frozenset()
 
