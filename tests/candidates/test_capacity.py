@@ -201,6 +201,13 @@ def test_the_limit_of_the_query_does_not_count(worlds: Worlds) -> None:
             "More DISK_GB lets more in.",
         ),
         (HOSTS_AND_POOLS, "VCPU:1,DISK:5", ["DISK_GB"], "More DISK_GB lets more in."),
+        # More VCPU lets more into the first host, and a larger pool lets more into the second.
+        (
+            "H1(VCPU 1, DISK 9), H2(VCPU 9, agg A), *S(DISK 2, agg A)",
+            "VCPU:1,DISK:1",
+            ["VCPU", "DISK_GB"],
+            "More VCPU or more DISK_GB lets more in, each by itself.",
+        ),
     ],
 )
 def test_more_of_the_classes_that_limit_lets_more_in(

@@ -30,9 +30,20 @@ def server(request: pytest.FixtureRequest) -> Iterator[WsgiServer]:
     # Other users cannot pass the directories of pytest, and Apache works as another user.
     with TemporaryDirectory(prefix="roost-") as directory, kind(Path(directory)) as made:
         assert isinstance(made, WsgiServer)
+        # A chain of reloads of uwsgi leaves out a process that has not loaded the application yet.
+        wait_until(lambda: both_answer(made), lambda: made.log)
         yield made
         # SIGTERM ends each of them in order.
         assert made.stop() == 0
+
+
+def both_answer(server: WsgiServer) -> bool:
+    """Whether each of the two processes has answered a request; asks once more."""
+    assert server.client().get(f"{PREFIX}/").status == 200
+    return (
+        sum(f" {id_} INFO placement.requestlog" in server.log for id_ in server.answering_ids())
+        == 2
+    )
 
 
 def make_provider(client: ApiClient, name: str, parent: str | None = None) -> str:

@@ -123,10 +123,12 @@ class Clock:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.ahead = 0.0
+        self.looks = 0
         for module in (replica_module, following):
             patch.setattr(module, "time", self)
 
     def monotonic(self) -> float:
+        self.looks += 1
         return time.monotonic() + self.ahead
 
 
@@ -324,6 +326,10 @@ class TestWaitingRequests:
         clock.ahead = 2.0 * database.options.wait_seconds
         asked += [pool.submit(client.get, CANDIDATES) for _ in range(3)]
         wait_or_answer(waits.counted.is_set, asked[-1])
+        # They have waited longer than for a silent database, and see that on the clock.
+        clock.ahead *= 2
+        clock.looks = 0
+        wait_or_answer(lambda: clock.looks > 50, asked[-1])
         builder.release.set()
         assert [each.result().status for each in asked] == [200] * 4
         assert set(asked[-1].result().json["provider_summaries"]) == {host}

@@ -195,7 +195,8 @@ def test_a_file_system_without_locks_ends_the_start_with_a_sentence(
     locks.error = error
     result = roost("db", "sync", "--db", f"sqlite:///{tmp_path / 'db'}")
     assert result.status == 1
-    assert "db-writer cannot be locked: " in result.err
+    reason = os.strerror(error) if error in NO_LOCKS else "every byte is locked"
+    assert f"db-writer cannot be locked: {reason}. " in result.err
     assert "Put the database on a local disk" in result.err
     assert "Traceback" not in result.err
 
