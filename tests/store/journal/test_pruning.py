@@ -305,4 +305,9 @@ def test_readers_miss_no_change_while_writers_write_and_prune(
     for follower in (busy, lazy):
         follower.follow()
         assert follower.known == writers.committed
-    assert len(ids(database)) < len(writers.committed)
+
+    def is_pruned() -> bool:
+        prune()
+        return len(ids(database)) < len(writers.committed)
+
+    wait_until(is_pruned)
