@@ -162,6 +162,17 @@ def test_a_scan_that_a_limit_ended_goes_on_where_it_ended(monkeypatch: pytest.Mo
     assert list(all_.batches) == list(find_candidates(forest, cpus(2), ORDER).batches)
 
 
+def test_a_scan_that_does_not_fit_into_memory_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 4)
+    monkeypatch.setattr("roost.search.scan._FIRST_TREES", 1)
+    monkeypatch.setattr(kept_work, "_WORDS_MAX", 100)
+    asker, forest = Asker(cpus(2)), hosts([{"VCPU": 8}] * 4)
+    found = asker.ask(forest)
+    assert asker.ask(forest) == found
+
+
 def test_room_that_slots_contest_on_a_sharing_provider_counts_as_it_is_now() -> None:
     pool = {"MEMORY_MB": 8}
     forest = hosts([pool, {"VCPU": 8}], traits={0: "1"}, racked=[0, 1])

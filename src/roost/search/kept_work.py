@@ -18,7 +18,6 @@ from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.plan import Plan, make_plan
 from roost.search.rules import Rules, SharingFacts
 from roost.search.scan import AlikeTrees, scan_block
-from roost.search.set_table import SetTable
 from roost.search.vocabulary import Vocabulary
 
 # The memory of the scans of one query, in words of eight bytes.
@@ -33,9 +32,9 @@ class Basis(NamedTuple):
     """All that the work on a query takes from a forest, besides blocks."""
 
     vocabulary: Vocabulary
-    # A mask of the plan has a value for each of these sets.
-    trait_sets: SetTable[int]
-    aggregate_sets: SetTable[str]
+    # The tokens of both tables of sets. A mask of the plan has a value for each set.
+    trait_sets: object
+    aggregate_sets: object
     sharing_refs: tuple[ProviderRef, ...]
     # The tree of in_tree, and the provider of in_subtree, of each request group that has one.
     places: tuple[tuple[TreeRef | None, ProviderRef | None], ...]
@@ -45,8 +44,8 @@ class Basis(NamedTuple):
         """The basis of the work on this query in this forest."""
         return cls(
             forest.vocabulary,
-            forest.trait_sets,
-            forest.aggregate_sets,
+            forest.trait_sets.token,
+            forest.aggregate_sets.token,
             forest.sharing_refs,
             tuple(
                 [
@@ -89,20 +88,8 @@ class KeptWork:
     looked_at: Mapping[int, object] = field(default_factory=dict)
     # Whether the search has seen that the forest has no other block.
     at_end: bool = False
-
-    @property
-    def words(self) -> int:
-        """About how much memory it takes, in words of eight bytes."""
-        scans = sum([scan.words for scan in self.scans.values()])
-        return scans + _TOKEN_WORDS * len(self.looked_at) + self._plan_words()
-
-    def _plan_words(self) -> int:
-        """About what the masks of the plan take, which have a byte for each set."""
-        if self.plan is None:
-            return 0
-        masks = 2 + 2 * len(self.plan.requirements) + len(self.plan.trait_choices)
-        sets = len(self.basis.trait_sets) + len(self.basis.aggregate_sets)
-        return masks * sets // 8
+    # About how much memory it takes, in words of eight bytes.
+    words: int = 0
 
     def finds_the_same_in(self, forest: Forest) -> bool:
         """Whether the search would find the same in this forest."""
@@ -135,7 +122,7 @@ class SearchWork:
         self._at_end = False
 
     def scans(self, rules: Rules, block_numbers: Sequence[int]) -> Iterator[AlikeTrees]:
-        """The trees of these blocks that may have a solution; `rules` are those of the plan."""
+        """The trees that may have a solution, by the rules of the plan, in this order of blocks."""
         self._sharing_facts = rules.sharing_facts
         if self._earlier is not None and self._earlier.sharing_facts == self._sharing_facts:
             self._scans = _scans_in(self._forest, self._earlier)
@@ -144,7 +131,7 @@ class SearchWork:
             self._looked_at[block_number] = self._forest.blocks[block_number].token
             yield from self._scan(block_number, rules)
             rules.effort.pause()
-        self._at_end = len(block_numbers) == len(self._forest.blocks)
+        self._at_end = True
 
     def kept(self) -> KeptWork:
         """What the search leaves, when it is done."""
@@ -156,7 +143,15 @@ class SearchWork:
             self._sharing_facts,
             self._looked_at,
             self._at_end,
+            self._words + _TOKEN_WORDS * len(self._looked_at) + self._plan_words(),
         )
+
+    def _plan_words(self) -> int:
+        """About what the masks of the plan take, which have a byte for each set."""
+        if self.plan is None:
+            return 0
+        masks = 2 + 2 * len(self.plan.requirements) + len(self.plan.trait_choices)
+        return masks * (len(self._forest.trait_sets) + len(self._forest.aggregate_sets)) // 8
 
     def _scan(self, block_number: int, rules: Rules) -> Iterator[AlikeTrees]:
         """The trees of one block, as a scan of the block finds them."""

@@ -27,13 +27,15 @@ class SetTable(Generic[Member]):
     ([False, True], 1)
     """
 
-    __slots__ = ("_holders", "_numbers", "_sets")
+    __slots__ = ("_holders", "_numbers", "_sets", "token")
 
     def __init__(self) -> None:
         self._sets: list[frozenset[Member]] = [frozenset()]
         self._numbers: dict[frozenset[Member], int] = {frozenset(): EMPTY_SET}
         # For each member, the numbers of the sets that have it.
         self._holders: dict[Member, list[int]] = {}
+        # Every table has its own token, by which kept work knows it without keeping it alive.
+        self.token = object()
 
     def __len__(self) -> int:
         return len(self._sets)
