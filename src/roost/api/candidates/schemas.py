@@ -267,14 +267,11 @@ _CHOSEN: Document = {
     ),
     "additionalProperties": COUNT,
 }
-EXTENDED_CANDIDATES = AnswerSchema(
+EXTENDED_CANDIDATES = AnswerSchema.of(
     "ExtendedCandidates",
     "Candidates in the form of the newest version, whatever version the client sends.",
-    (
-        "1.0",
-        _newest(
-            members({"allocations": _BY_PROVIDER, "mappings": _MAPPINGS}, {"alternatives": _CHOSEN})
-        ),
+    _newest(
+        members({"allocations": _BY_PROVIDER, "mappings": _MAPPINGS}, {"alternatives": _CHOSEN})
     ),
-    example=("1.0", EXAMPLE),
+    example=EXAMPLE,
 )

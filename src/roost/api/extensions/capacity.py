@@ -49,58 +49,52 @@ _OWN = QueryString.of(
 _FITS = described(COUNT, "The largest number of consumers that fit; a lower bound if not exact.")
 _AT_MOST = {"at_most": described(COUNT, "An upper bound; absent if `fits` is exact.")}
 
-CAPACITY = AnswerSchema(
+CAPACITY = AnswerSchema.of(
     "Capacity",
     "How many more consumers with exactly this request fit.",
-    (
-        "1.0",
-        members(
-            {
-                "fits": _FITS,
-                "exact": flag("Whether no more can fit."),
-                "method": choice(*Method),
-                "limited_by": or_null(
-                    members(
-                        {
-                            "resource_class": described(STRING, "The first of the classes."),
-                            "resource_classes": described(
-                                list_of(STRING), "The classes of which more lets more in."
-                            ),
-                            "together": {
-                                "type": "boolean",
-                                "description": "Whether it takes more of all classes, as far as "
-                                "is known; otherwise more of each one lets more in by itself.",
-                            },
-                            "text": SENTENCE,
-                        },
-                    ),
-                    "What more is needed of; null if nothing fits.",
-                ),
-                "roots": described(
-                    list_of(members({"root": PROVIDER_REFERENCE, "fits": COUNT}, _AT_MOST)),
-                    "With `by=root`: how many fit on each root alone. Roots may share a pool.",
-                ),
-                "next": NEXT,
-            },
-            _AT_MOST,
-        ),
-    ),
-    example=(
-        "1.0",
+    members(
         {
-            "fits": 3,
-            "exact": True,
-            "method": next(iter(Method)).value,
-            "limited_by": {
-                "resource_class": "VCPU",
-                "resource_classes": ["VCPU"],
-                "together": False,
-                "text": "More VCPU lets more in.",
-            },
-            "roots": [{"root": EXAMPLE_HOST, "fits": 3}],
-            "next": None,
+            "fits": _FITS,
+            "exact": flag("Whether no more can fit."),
+            "method": choice(*Method),
+            "limited_by": or_null(
+                members(
+                    {
+                        "resource_class": described(STRING, "The first of the classes."),
+                        "resource_classes": described(
+                            list_of(STRING), "The classes of which more lets more in."
+                        ),
+                        "together": {
+                            "type": "boolean",
+                            "description": "Whether it takes more of all classes, as far as "
+                            "is known; otherwise more of each one lets more in by itself.",
+                        },
+                        "text": SENTENCE,
+                    },
+                ),
+                "What more is needed of; null if nothing fits.",
+            ),
+            "roots": described(
+                list_of(members({"root": PROVIDER_REFERENCE, "fits": COUNT}, _AT_MOST)),
+                "With `by=root`: how many fit on each root alone. Roots may share a pool.",
+            ),
+            "next": NEXT,
         },
+        _AT_MOST,
     ),
+    example={
+        "fits": 3,
+        "exact": True,
+        "method": next(iter(Method)).value,
+        "limited_by": {
+            "resource_class": "VCPU",
+            "resource_classes": ["VCPU"],
+            "together": False,
+            "text": "More VCPU lets more in.",
+        },
+        "roots": [{"root": EXAMPLE_HOST, "fits": 3}],
+        "next": None,
+    },
 )
 
 

@@ -28,36 +28,30 @@ _OWN = QueryString.of(
         repeated_since=MIN_VERSION,
     )
 )
-_FRAGMENTATION = AnswerSchema(
+_FRAGMENTATION = AnswerSchema.of(
     "Fragmentation",
     "What is free, and what of it requests can use.",
-    (
-        "1.0",
-        members(
-            {
-                "resource_classes": {
-                    "type": "object",
-                    "additionalProperties": members(
-                        {
-                            "free": described(COUNT, "What is free in all trees."),
-                            "usable": described(
-                                list_of(COUNT),
-                                "For each question: what is free in trees where it fits.",
-                            ),
-                        }
-                    ),
-                },
-                "empty_roots": described(COUNT, "How many roots hold nothing."),
-            }
-        ),
-    ),
-    example=(
-        "1.0",
+    members(
         {
-            "resource_classes": {"VCPU": {"free": 1000, "usable": [640, 0]}},
-            "empty_roots": 12,
-        },
+            "resource_classes": {
+                "type": "object",
+                "additionalProperties": members(
+                    {
+                        "free": described(COUNT, "What is free in all trees."),
+                        "usable": described(
+                            list_of(COUNT),
+                            "For each question: what is free in trees where it fits.",
+                        ),
+                    }
+                ),
+            },
+            "empty_roots": described(COUNT, "How many roots hold nothing."),
+        }
     ),
+    example={
+        "resource_classes": {"VCPU": {"free": 1000, "usable": [640, 0]}},
+        "empty_roots": 12,
+    },
 )
 
 

@@ -36,24 +36,18 @@ _OWN = QueryString.of(
         text(r"^([0-9]{1,3}\.[0-9]{1,3}|latest)$"),
     )
 )
-_DOCUMENT = AnswerSchema(
+_DOCUMENT = AnswerSchema.of(
     "OpenApi",
     "An OpenAPI document.",
-    (
-        "1.0",
-        members(
-            {
-                "openapi": text(r"^3\.1\."),
-                "info": {"type": "object"},
-                "paths": {"type": "object"},
-            }
-        )
-        | {"additionalProperties": True},
-    ),
-    example=(
-        "1.0",
-        {"openapi": "3.1.1", "info": {"title": "Roost", "version": "0.1.0"}, "paths": {}},
-    ),
+    members(
+        {
+            "openapi": text(r"^3\.1\."),
+            "info": {"type": "object"},
+            "paths": {"type": "object"},
+        }
+    )
+    | {"additionalProperties": True},
+    example={"openapi": "3.1.1", "info": {"title": "Roost", "version": "0.1.0"}, "paths": {}},
 )
 
 
