@@ -13,7 +13,7 @@ from roost.api.microversions import Microversion
 from roost.api.policy import Policy, _route_rules
 from roost.api.policy_review import open_writes
 from roost.api.routes import ROUTES
-from roost.api.routing import Parameter, QueryString, Route
+from roost.api.routing import QueryString, RequestParameter, Route
 from roost.api.services import Services
 from roost.store.database import Database
 from support.api_client import ApiClient, settings_for
@@ -78,8 +78,8 @@ def test_exactly_the_routes_that_declare_it_write(
 
 def test_a_parameter_is_known_from_its_first_version_on() -> None:
     query = QueryString.of(
-        Parameter("old", "One that all versions require.", "1", COUNT, is_required=True),
-        Parameter("new", "One that later versions know.", "x", since=Microversion(1, 7)),
+        RequestParameter("old", "One that all versions require.", "1", COUNT, is_required=True),
+        RequestParameter("new", "One that later versions know.", "x", since=Microversion(1, 7)),
     )
     assert query.names == ("old", "new")
     assert query.schemas.at(Microversion(1, 6)).document == record({"old": COUNT})

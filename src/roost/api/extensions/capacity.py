@@ -35,7 +35,7 @@ from roost.api.json_schemas import (
 )
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.search.packing.capacity import Capacity, Method, RootCapacity
 from roost.search.packing.limits import Limit
@@ -43,7 +43,7 @@ from roost.search.turns import Turn
 from roost.service.capacity_answers import capacity_of, limit_text
 
 _OWN = QueryString.of(
-    Parameter("by", "`root`: also how many fit on each root alone.", "root", choice("root")),
+    RequestParameter("by", "`root`: also how many fit on each root alone.", "root", choice("root")),
     *PAGE_PARAMETERS,
 )
 _FITS = described(COUNT, "The largest number of consumers that fit; a lower bound if not exact.")

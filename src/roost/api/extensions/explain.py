@@ -35,7 +35,7 @@ from roost.api.json_schemas import (
 )
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Lack, LackRule, Miss
@@ -48,12 +48,12 @@ _MISSES_DEFAULT = 5
 _MISSES_MAX = 100
 
 _OWN = QueryString.of(
-    Parameter(
+    RequestParameter(
         "provider",
         "Explain the tree of this provider, by uuid or name, and no other tree.",
         "host-1",
     ),
-    Parameter(
+    RequestParameter(
         "misses", f"How many of the nearest trees to name, at most {_MISSES_MAX}.", "5", NUMBER
     ),
 )

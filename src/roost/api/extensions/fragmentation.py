@@ -11,7 +11,7 @@ from roost.api.json_schemas import COUNT, AnswerSchema, described, list_of, memb
 from roost.api.microversions import MIN_VERSION
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
 from roost.model.limits import Limits
@@ -20,7 +20,7 @@ from roost.service.capacity_answers import fragmentation_of
 _ASKS_MAX = 20
 
 _OWN = QueryString.of(
-    Parameter(
+    RequestParameter(
         "ask",
         "A question: a query string of `GET /allocation_candidates`, percent-encoded. At most "
         f"{_ASKS_MAX} of them.",

@@ -22,14 +22,14 @@ from roost.api.microversions import (
 from roost.api.openapi.document import make_document
 from roost.api.requests import Request
 from roost.api.responses import Response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 
 # One for each version, twice: a service has one prefix, or two while an operator changes it.
 _KEPT_MAX = 96
 
 _OWN = QueryString.of(
-    Parameter(
+    RequestParameter(
         "version",
         "The microversion to describe, or `latest`. Without it, the document has all versions.",
         "1.39",

@@ -24,7 +24,7 @@ from roost.api.json_schemas import (
 )
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import FoundResilience, Services
 from roost.freed_memory import give_back_memory
 from roost.search.evacuation import LossOutcome
@@ -34,7 +34,7 @@ from roost.search.vocabulary import Vocabulary
 from roost.service.resilience import list_all_allocations, loss_sentence
 
 _OWN = QueryString.of(
-    Parameter("lose", "How many roots are lost at once.", "1", text("^1$")), *PAGE_PARAMETERS
+    RequestParameter("lose", "How many roots are lost at once.", "1", text("^1$")), *PAGE_PARAMETERS
 )
 _EXACT = flag("False if the search ended before it saw every arrangement.")
 _RESILIENCE = AnswerSchema.of(

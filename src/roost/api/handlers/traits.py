@@ -30,8 +30,8 @@ from roost.api.routing import (
     UNKNOWN_PROVIDER,
     BodyLimit,
     JsonBody,
-    Parameter,
     QueryString,
+    RequestParameter,
     Route,
     Success,
 )
@@ -41,12 +41,12 @@ from roost.service import traits
 from roost.service.traits import TraitNameFilter
 
 _LIST = QueryString.of(
-    Parameter(
+    RequestParameter(
         "name",
         "`startswith:P`: traits whose names begin so. `in:A,B`: those of the list that exist.",
         "startswith:HW_CPU",
     ),
-    Parameter(
+    RequestParameter(
         "associated",
         "`true`: traits that a provider has. `false`: traits that no provider has.",
         "true",
