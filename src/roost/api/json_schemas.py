@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from roost.api.microversions import Microversion
+from roost.api.microversions import MIN_VERSION, Microversion
 from roost.api.validation import Schema
 
 T = TypeVar("T")
@@ -165,6 +165,13 @@ class AnswerSchema:
         # An answer, and the first version that gives it; the newest one still does.
         self.example = None if example is None else ByVersion(example)
 
+    @classmethod
+    def of(cls, name: str, meaning: str, document: Document, example: Any = None) -> AnswerSchema:
+        """An answer that has one form in all versions of its routes."""
+        since = str(MIN_VERSION)
+        found = None if example is None else (since, example)
+        return cls(name, meaning, (since, document), example=found)
+
 
 # What several answers have.
 
@@ -178,8 +185,8 @@ COUNT = integer(0)
 AMOUNTS = mapping(CLASS_NAME, COUNT)
 HELD_AMOUNTS = mapping(CLASS_NAME, integer(1))
 SENTENCE = described(STRING, "One sentence for people.")
-PROVIDER_REFERENCE = AnswerSchema(
+PROVIDER_REFERENCE = AnswerSchema.of(
     "ProviderReference",
     "A provider, by its uuid and its name.",
-    ("1.0", members({"uuid": STRING, "name": STRING})),
+    members({"uuid": STRING, "name": STRING}),
 )

@@ -45,13 +45,8 @@ _BASE = {
         "role:admin or rule:project_reader_api or role:service"
     ),
 }
-# The rules before there were service roles. Without `enforce_new_defaults`, admin passes as well.
-_LEGACY = {
-    "service_api": "rule:admin_api",
-    "project_reader_api": "rule:admin_api",
-    "admin_or_service_api": "rule:admin_api",
-    "admin_or_project_reader_or_service_api": "rule:admin_api",
-}
+# The rule before services had roles. Without `enforce_new_defaults`, it lets callers pass as well.
+_LEGACY = "rule:admin_api"
 
 
 class Policy:
@@ -270,14 +265,14 @@ def _description(name: str) -> str:
 
 
 def _base_rule(name: str, check: str) -> policy.RuleDefault:
-    if name not in _LEGACY:
+    if f"rule:{name}" == _LEGACY:
         return policy.RuleDefault(name, check)
     return policy.RuleDefault(
         name,
         check,
         deprecated_rule=policy.DeprecatedRule(
             name,
-            _LEGACY[name],
+            _LEGACY,
             deprecated_reason="Services and readers have roles of their own.",
             deprecated_since="1.0",
         ),

@@ -6,7 +6,7 @@ from roost.api.errors import OverLimit
 from roost.api.json_schemas import EXAMPLE_AGGREGATE, EXAMPLE_PROVIDER, UUID, text
 from roost.api.microversions import Microversion
 from roost.api.query_values import parse_member_of, parse_required, parse_resources
-from roost.api.routing import Parameter, QueryString
+from roost.api.routing import QueryString, RequestParameter
 from roost.api.validation import check_query
 from roost.model.providers import ProviderFilter, TraitFilter
 
@@ -15,9 +15,9 @@ _CLASSES_MAX = 200
 _UUID = text(pattern="^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$") | UUID
 
 QUERY = QueryString.of(
-    Parameter("name", "Only the provider with exactly this name.", "host-1"),
-    Parameter("uuid", "Only the provider with this uuid.", EXAMPLE_PROVIDER, _UUID),
-    Parameter(
+    RequestParameter("name", "Only the provider with exactly this name.", "host-1"),
+    RequestParameter("uuid", "Only the provider with this uuid.", EXAMPLE_PROVIDER, _UUID),
+    RequestParameter(
         "member_of",
         "Only providers in the aggregate. `in:A,B` means at least one of several, and, from "
         "1.32 on, `!A` or `!in:A,B` none of them. Each of several values must hold.",
@@ -25,20 +25,20 @@ QUERY = QueryString.of(
         since=Microversion(1, 3),
         repeated_since=Microversion(1, 24),
     ),
-    Parameter(
+    RequestParameter(
         "resources",
         "Only providers that have room for all of these amounts.",
         "VCPU:4,MEMORY_MB:8192",
         since=Microversion(1, 4),
     ),
-    Parameter(
+    RequestParameter(
         "in_tree",
         "Only providers in the tree of this provider.",
         EXAMPLE_PROVIDER,
         _UUID,
         since=Microversion(1, 14),
     ),
-    Parameter(
+    RequestParameter(
         "required",
         "Only providers with all of these traits, or, from 1.22 on and after a `!`, without "
         "them. From 1.39 on `in:A,B` means at least one of several.",

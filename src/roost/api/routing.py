@@ -49,7 +49,7 @@ class Success:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class RequestParameter:
     """A parameter of a query string or a header of a request: what it means, and a valid value."""
 
     name: str
@@ -67,7 +67,7 @@ class Parameter:
 class QueryString:
     """The parameters that a route takes."""
 
-    parameters: Sequence[Parameter]
+    parameters: Sequence[RequestParameter]
     schemas: ByVersion[Schema]
     # What the parameters of request groups are together; empty if no parameter takes a suffix.
     groups_text: str = ""
@@ -77,7 +77,7 @@ class QueryString:
     fixed: Microversion | None = None
 
     @classmethod
-    def of(cls, *parameters: Parameter) -> QueryString:
+    def of(cls, *parameters: RequestParameter) -> QueryString:
         """A query string with these parameters, each from its first version on."""
         schemas = Versions(
             *(
@@ -97,7 +97,7 @@ class QueryString:
         return check_query(request.query(), self.schemas.at(request.version))
 
 
-def _record_at(parameters: Sequence[Parameter], version: Microversion) -> Document:
+def _record_at(parameters: Sequence[RequestParameter], version: Microversion) -> Document:
     known = [parameter for parameter in parameters if parameter.since <= version]
     return record(
         {parameter.name: parameter.schema for parameter in known if parameter.is_required},
@@ -170,7 +170,7 @@ class Route:
     # What a request has: parameters, a body, headers that only this route reads.
     queries: tuple[QueryString, ...] = ()
     body: JsonBody | None = None
-    headers: tuple[Parameter, ...] = ()
+    headers: tuple[RequestParameter, ...] = ()
     since: Microversion = MIN_VERSION
     until: Microversion = MAX_VERSION
     # What the rule is where no policy file names it.

@@ -16,7 +16,7 @@ from roost.api.candidates.schemas import CANDIDATES, OWN_QUERY
 from roost.api.microversions import Microversion
 from roost.api.requests import Request, parse_query_string
 from roost.api.responses import Response, now, with_cache_headers
-from roost.api.routing import Parameter, Route, Success
+from roost.api.routing import RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.api.slow_requests import SearchAsked
 from roost.metrics.catalogue import EMPTY_ANSWERS, SEARCHED_BLOCKS, TRUNCATED
@@ -239,6 +239,8 @@ ROUTES = (
             400: "A parameter is unknown to the version, malformed, or names an unknown thing."
         },
         queries=(OWN_QUERY,),
-        headers=(Parameter("X-Roost-Explain", "`1` asks for the reason of an empty answer.", "1"),),
+        headers=(
+            RequestParameter("X-Roost-Explain", "`1` asks for the reason of an empty answer.", "1"),
+        ),
     ),
 )

@@ -24,7 +24,7 @@ from roost.api.json_schemas import (
     text,
 )
 from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
-from roost.api.routing import Parameter, QueryString
+from roost.api.routing import QueryString, RequestParameter
 from roost.api.validation import Schema
 from roost.search.ranking import RankingKind
 
@@ -77,39 +77,41 @@ EXTENDED = Schema(
 
 OWN_QUERY = QueryString(
     (
-        Parameter(
+        RequestParameter(
             "resources",
             "The amounts that a candidate must have, by resource class.",
             "VCPU:4,MEMORY_MB:8192",
         ),
-        Parameter(
+        RequestParameter(
             "required",
             "Traits that the providers must have, or, from 1.22 on and after a `!`, must not have. "
             "From 1.39 on `in:A,B` means at least one of several.",
             "HW_CPU_X86_AVX2,!CUSTOM_OLD",
             repeated_since=Microversion(1, 39),
         ),
-        Parameter(
+        RequestParameter(
             "member_of",
             "The aggregate of the providers. `in:A,B` means at least one of several, and, from "
             "1.32 on, `!A` or `!in:A,B` none of them.",
             f"in:{EXAMPLE_AGGREGATE}",
             repeated_since=Microversion(1, 24),
         ),
-        Parameter("in_tree", "The tree of this provider, and no other tree.", EXAMPLE_PROVIDER),
-        Parameter("limit", "The greatest number of candidates.", "10"),
-        Parameter(
+        RequestParameter(
+            "in_tree", "The tree of this provider, and no other tree.", EXAMPLE_PROVIDER
+        ),
+        RequestParameter("limit", "The greatest number of candidates.", "10"),
+        RequestParameter(
             "group_policy",
             "`isolate`: groups with a suffix use different providers. `none`: they may share one. "
             "Two or more such groups need it.",
             "none",
         ),
-        Parameter(
+        RequestParameter(
             "root_required",
             "Traits that the root must have or, after a `!`, must not have.",
             "COMPUTE_NODE",
         ),
-        Parameter(
+        RequestParameter(
             "same_subtree",
             "Suffixes of groups, with commas. The provider of one group is an ancestor of those of "
             "all, or the same one.",
@@ -127,30 +129,30 @@ OWN_QUERY = QueryString(
 EXTENDED_QUERY = QueryString(
     (
         *OWN_QUERY.parameters,
-        Parameter(
+        RequestParameter(
             "in_subtree", "The providers are this one, by uuid or name, or below it.", "host-1"
         ),
-        Parameter(
+        RequestParameter(
             "or_resources",
             "Amounts to take in trees where `resources` of the same group do not fit, in order of "
             "preference.",
             "VCPU:2",
             repeated_since=MIN_VERSION,
         ),
-        Parameter(
+        RequestParameter(
             "isolate",
             "Suffixes of groups, with commas, that use different providers.",
             "_a,_b",
             repeated_since=MIN_VERSION,
         ),
         # These mean more here than in the Placement API. The later of two declarations counts.
-        Parameter(
+        RequestParameter(
             "root_required",
             "Traits of the root, as in `required`: all, none, or at least one of several.",
             "COMPUTE_NODE",
             repeated_since=MIN_VERSION,
         ),
-        Parameter("in_tree", "The tree of this provider, by uuid or name.", "host-1"),
+        RequestParameter("in_tree", "The tree of this provider, by uuid or name.", "host-1"),
     ),
     ByVersion(("1.0", EXTENDED)),
     groups_text=(
@@ -268,12 +270,9 @@ def newest_candidates(more: Document) -> Document:
     return _newest(_EXTENDED_REQUEST, more)
 
 
-EXTENDED_CANDIDATES = AnswerSchema(
+EXTENDED_CANDIDATES = AnswerSchema.of(
     "ExtendedCandidates",
     "Candidates in the form of the newest version, whatever version the client sends.",
-    (
-        "1.0",
-        _newest(_EXTENDED_REQUEST),
-    ),
-    example=("1.0", EXAMPLE),
+    _newest(_EXTENDED_REQUEST),
+    example=EXAMPLE,
 )

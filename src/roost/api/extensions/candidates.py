@@ -25,15 +25,15 @@ from roost.api.json_schemas import choice
 from roost.api.microversions import MAX_VERSION
 from roost.api.requests import Request
 from roost.api.responses import Response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.search.candidate_order import CandidateOrder
 from roost.search.ranking import Ranking, RankingKind
 
 _SEED_MAX = 2**32 - 1
 _OWN = QueryString.of(
-    Parameter("order", "The order of the candidates.", FIRST, choice(*map(str, ORDERS))),
-    Parameter("seed", "Repeats an order at random.", "1", NUMBER),
+    RequestParameter("order", "The order of the candidates.", FIRST, choice(*map(str, ORDERS))),
+    RequestParameter("seed", "Repeats an order at random.", "1", NUMBER),
 )
 
 

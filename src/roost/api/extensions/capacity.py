@@ -36,7 +36,7 @@ from roost.api.json_schemas import (
 )
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.search.packing.capacity import Capacity, Method, RootCapacity
 from roost.search.packing.limits import Limit
@@ -44,64 +44,58 @@ from roost.service.capacity_answers import capacity_of, limit_text
 from roost.turns import Turn
 
 _OWN = QueryString.of(
-    Parameter("by", "`root`: also how many fit on each root alone.", "root", choice("root")),
+    RequestParameter("by", "`root`: also how many fit on each root alone.", "root", choice("root")),
     *PAGE_PARAMETERS,
 )
 _FITS = described(COUNT, "The largest number of consumers that fit; a lower bound if not exact.")
 _AT_MOST = {"at_most": described(COUNT, "An upper bound; absent if `fits` is exact.")}
 
-CAPACITY = AnswerSchema(
+CAPACITY = AnswerSchema.of(
     "Capacity",
     "How many more consumers with exactly this request fit.",
-    (
-        "1.0",
-        members(
-            {
-                "fits": _FITS,
-                "exact": flag("Whether no more can fit."),
-                "method": choice(*Method),
-                "limited_by": or_null(
-                    members(
-                        {
-                            "resource_class": described(STRING, "The first of the classes."),
-                            "resource_classes": described(
-                                list_of(STRING), "The classes of which more lets more in."
-                            ),
-                            "together": {
-                                "type": "boolean",
-                                "description": "Whether it takes more of all classes, as far as "
-                                "is known; otherwise more of each one lets more in by itself.",
-                            },
-                            "text": SENTENCE,
-                        },
-                    ),
-                    "What more is needed of; null if nothing fits.",
-                ),
-                "roots": described(
-                    list_of(members({"root": PROVIDER_REFERENCE, "fits": COUNT}, _AT_MOST)),
-                    "With `by=root`: how many fit on each root alone. Roots may share a pool.",
-                ),
-                "next": NEXT,
-            },
-            _AT_MOST,
-        ),
-    ),
-    example=(
-        "1.0",
+    members(
         {
-            "fits": 3,
-            "exact": True,
-            "method": next(iter(Method)).value,
-            "limited_by": {
-                "resource_class": "VCPU",
-                "resource_classes": ["VCPU"],
-                "together": False,
-                "text": "More VCPU lets more in.",
-            },
-            "roots": [{"root": EXAMPLE_HOST, "fits": 3}],
-            "next": None,
+            "fits": _FITS,
+            "exact": flag("Whether no more can fit."),
+            "method": choice(*Method),
+            "limited_by": or_null(
+                members(
+                    {
+                        "resource_class": described(STRING, "The first of the classes."),
+                        "resource_classes": described(
+                            list_of(STRING), "The classes of which more lets more in."
+                        ),
+                        "together": {
+                            "type": "boolean",
+                            "description": "Whether it takes more of all classes, as far as "
+                            "is known; otherwise more of each one lets more in by itself.",
+                        },
+                        "text": SENTENCE,
+                    },
+                ),
+                "What more is needed of; null if nothing fits.",
+            ),
+            "roots": described(
+                list_of(members({"root": PROVIDER_REFERENCE, "fits": COUNT}, _AT_MOST)),
+                "With `by=root`: how many fit on each root alone. Roots may share a pool.",
+            ),
+            "next": NEXT,
         },
+        _AT_MOST,
     ),
+    example={
+        "fits": 3,
+        "exact": True,
+        "method": next(iter(Method)).value,
+        "limited_by": {
+            "resource_class": "VCPU",
+            "resource_classes": ["VCPU"],
+            "together": False,
+            "text": "More VCPU lets more in.",
+        },
+        "roots": [{"root": EXAMPLE_HOST, "fits": 3}],
+        "next": None,
+    },
 )
 
 

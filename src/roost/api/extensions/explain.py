@@ -35,7 +35,7 @@ from roost.api.json_schemas import (
 )
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.search.forest import Forest, TreeRef
 from roost.search.lack import Lack, LackRule, Miss
@@ -48,12 +48,12 @@ _MISSES_DEFAULT = 5
 _MISSES_MAX = 100
 
 _OWN = QueryString.of(
-    Parameter(
+    RequestParameter(
         "provider",
         "Explain the tree of this provider, by uuid or name, and no other tree.",
         "host-1",
     ),
-    Parameter(
+    RequestParameter(
         "misses", f"How many of the nearest trees to name, at most {_MISSES_MAX}.", "5", NUMBER
     ),
 )
@@ -71,20 +71,17 @@ _CHOSEN = described(
     "Of a query with alternatives, those that come furthest, by the suffix of the group.",
 )
 
-REASON = AnswerSchema(
+REASON = AnswerSchema.of(
     "Reason",
     "The dominant reason: the first stage that leaves no tree.",
-    (
-        "1.0",
-        members(
-            {
-                "stage": _STAGE,
-                "group": or_null(STRING, "The request group; null for a stage of the request."),
-                "resource_class": _CLASS,
-                "text": SENTENCE,
-            },
-            {"alternatives": _CHOSEN},
-        ),
+    members(
+        {
+            "stage": _STAGE,
+            "group": or_null(STRING, "The request group; null for a stage of the request."),
+            "resource_class": _CLASS,
+            "text": SENTENCE,
+        },
+        {"alternatives": _CHOSEN},
     ),
 )
 
@@ -126,87 +123,81 @@ _LACK = members(
     }
 )
 
-EXPLANATION = AnswerSchema(
+EXPLANATION = AnswerSchema.of(
     "Explanation",
     "Why a query has candidates, or why it has none.",
-    (
-        "1.0",
-        members(
-            {
-                "feasible": flag("Whether the query has candidates."),
-                "reason": or_null(REASON, "Null if the query has candidates."),
-                "groups": described(
-                    list_of(_FUNNEL), "What each stage leaves of each group, in fixed order."
-                ),
-                "trees": described(
-                    list_of(
-                        members(
-                            {
-                                "stage": choice(*_TREE_STAGES),
-                                "trees": _TREES,
-                                "text": SENTENCE,
-                            }
-                        )
-                    ),
-                    "What each stage of the request leaves.",
-                ),
-                "misses": described(
-                    list_of(
-                        members(
-                            {
-                                "root": PROVIDER_REFERENCE,
-                                "failed": described(COUNT, "How many checks the tree fails."),
-                                "lacks": list_of(_LACK),
-                            },
-                            {"alternatives": _CHOSEN},
-                        )
-                    ),
-                    "The trees that fail the fewest constraints, best first.",
-                ),
-                "hints": described(
-                    list_of(members({"text": SENTENCE, "query": STRING})),
-                    "Queries that have candidates, near the one asked.",
-                ),
-                "exact": {
-                    "type": "boolean",
-                    "description": "False if the search ended before it saw every combination.",
-                },
-            }
-        ),
-    ),
-    example=(
-        "1.0",
+    members(
         {
-            "feasible": False,
-            "reason": {
-                "stage": "room",
-                "group": "",
-                "resource_class": "VCPU",
-                "text": "No provider has 64 VCPU left.",
-            },
-            "groups": [
-                {
-                    "group": "",
-                    "funnel": [
+            "feasible": flag("Whether the query has candidates."),
+            "reason": or_null(REASON, "Null if the query has candidates."),
+            "groups": described(
+                list_of(_FUNNEL), "What each stage leaves of each group, in fixed order."
+            ),
+            "trees": described(
+                list_of(
+                    members(
                         {
-                            "stage": stage,
-                            "providers": count,
-                            "trees": count,
-                            "text": f"{count} trees are left.",
+                            "stage": choice(*_TREE_STAGES),
+                            "trees": _TREES,
+                            "text": SENTENCE,
                         }
-                        for stage, count in zip(_GROUP_STAGES, (12, 12, 0, 0, 0, 0), strict=True)
-                    ],
-                }
-            ],
-            "trees": [
-                {"stage": stage, "trees": count, "text": f"{count} trees are left."}
-                for stage, count in zip(_TREE_STAGES, (12, 0, 0), strict=True)
-            ],
-            "misses": [],
-            "hints": [{"text": "Ask for 48 VCPU.", "query": "resources=VCPU:48"}],
-            "exact": True,
-        },
+                    )
+                ),
+                "What each stage of the request leaves.",
+            ),
+            "misses": described(
+                list_of(
+                    members(
+                        {
+                            "root": PROVIDER_REFERENCE,
+                            "failed": described(COUNT, "How many checks the tree fails."),
+                            "lacks": list_of(_LACK),
+                        },
+                        {"alternatives": _CHOSEN},
+                    )
+                ),
+                "The trees that fail the fewest constraints, best first.",
+            ),
+            "hints": described(
+                list_of(members({"text": SENTENCE, "query": STRING})),
+                "Queries that have candidates, near the one asked.",
+            ),
+            "exact": {
+                "type": "boolean",
+                "description": "False if the search ended before it saw every combination.",
+            },
+        }
     ),
+    example={
+        "feasible": False,
+        "reason": {
+            "stage": "room",
+            "group": "",
+            "resource_class": "VCPU",
+            "text": "No provider has 64 VCPU left.",
+        },
+        "groups": [
+            {
+                "group": "",
+                "funnel": [
+                    {
+                        "stage": stage,
+                        "providers": count,
+                        "trees": count,
+                        "text": f"{count} trees are left.",
+                    }
+                    for stage, count in zip(_GROUP_STAGES, (12, 12, 0, 0, 0, 0), strict=True)
+                ],
+            }
+        ],
+        "trees": [
+            {"stage": stage, "trees": count, "text": f"{count} trees are left."}
+            for stage, count in zip(_TREE_STAGES, (12, 0, 0), strict=True)
+        ],
+        "misses": [],
+        "hints": [{"text": "Ask for 48 VCPU.", "query": "resources=VCPU:48"}],
+        "exact": True,
+    },
 )
 
 

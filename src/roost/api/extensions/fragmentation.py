@@ -17,7 +17,7 @@ from roost.api.json_schemas import COUNT, AnswerSchema, described, list_of, memb
 from roost.api.microversions import MIN_VERSION
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
 from roost.service.capacity_answers import fragmentation_of
@@ -25,7 +25,7 @@ from roost.service.capacity_answers import fragmentation_of
 _ASKS_MAX = 20
 
 _OWN = QueryString.of(
-    Parameter(
+    RequestParameter(
         "ask",
         "A question: a query string of `GET /roost/candidates`, percent-encoded. At most "
         f"{_ASKS_MAX} of them.",
@@ -33,36 +33,30 @@ _OWN = QueryString.of(
         repeated_since=MIN_VERSION,
     )
 )
-_FRAGMENTATION = AnswerSchema(
+_FRAGMENTATION = AnswerSchema.of(
     "Fragmentation",
     "What is free, and what of it requests can use.",
-    (
-        "1.0",
-        members(
-            {
-                "resource_classes": {
-                    "type": "object",
-                    "additionalProperties": members(
-                        {
-                            "free": described(COUNT, "What is free in all trees."),
-                            "usable": described(
-                                list_of(COUNT),
-                                "For each question: what is free in trees where it fits.",
-                            ),
-                        }
-                    ),
-                },
-                "empty_roots": described(COUNT, "How many roots hold nothing."),
-            }
-        ),
-    ),
-    example=(
-        "1.0",
+    members(
         {
-            "resource_classes": {"VCPU": {"free": 1000, "usable": [640, 0]}},
-            "empty_roots": 12,
-        },
+            "resource_classes": {
+                "type": "object",
+                "additionalProperties": members(
+                    {
+                        "free": described(COUNT, "What is free in all trees."),
+                        "usable": described(
+                            list_of(COUNT),
+                            "For each question: what is free in trees where it fits.",
+                        ),
+                    }
+                ),
+            },
+            "empty_roots": described(COUNT, "How many roots hold nothing."),
+        }
     ),
+    example={
+        "resource_classes": {"VCPU": {"free": 1000, "usable": [640, 0]}},
+        "empty_roots": 12,
+    },
 )
 
 

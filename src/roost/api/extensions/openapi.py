@@ -22,38 +22,32 @@ from roost.api.microversions import (
 from roost.api.openapi.document import make_document
 from roost.api.requests import Request
 from roost.api.responses import Response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 
 # One for each version, twice: a service has one prefix, or two while an operator changes it.
 _KEPT_MAX = 96
 
 _OWN = QueryString.of(
-    Parameter(
+    RequestParameter(
         "version",
         "The microversion to describe, or `latest`. Without it, the document has all versions.",
         "1.39",
         text(r"^([0-9]{1,3}\.[0-9]{1,3}|latest)$"),
     )
 )
-_DOCUMENT = AnswerSchema(
+_DOCUMENT = AnswerSchema.of(
     "OpenApi",
     "An OpenAPI document.",
-    (
-        "1.0",
-        members(
-            {
-                "openapi": text(r"^3\.1\."),
-                "info": {"type": "object"},
-                "paths": {"type": "object"},
-            }
-        )
-        | {"additionalProperties": True},
-    ),
-    example=(
-        "1.0",
-        {"openapi": "3.1.1", "info": {"title": "Roost", "version": "0.1.0"}, "paths": {}},
-    ),
+    members(
+        {
+            "openapi": text(r"^3\.1\."),
+            "info": {"type": "object"},
+            "paths": {"type": "object"},
+        }
+    )
+    | {"additionalProperties": True},
+    example={"openapi": "3.1.1", "info": {"title": "Roost", "version": "0.1.0"}, "paths": {}},
 )
 
 

@@ -13,7 +13,7 @@ import orjson
 
 from roost.api.extensions.parameters import NUMBER, Parameters, bad_parameter
 from roost.api.json_schemas import STRING, or_null
-from roost.api.routing import Parameter
+from roost.api.routing import RequestParameter
 
 T = TypeVar("T")
 
@@ -22,8 +22,10 @@ _LENGTH_MAX = 10_000
 _SHOWN_AT_ONCE = 250
 
 PAGE_PARAMETERS = (
-    Parameter("page_limit", f"How many entries a page has, at most {_LENGTH_MAX}.", "1000", NUMBER),
-    Parameter("marker", "`next` of the page before.", "YQ"),
+    RequestParameter(
+        "page_limit", f"How many entries a page has, at most {_LENGTH_MAX}.", "1000", NUMBER
+    ),
+    RequestParameter("marker", "`next` of the page before.", "YQ"),
 )
 NEXT = or_null(STRING, "The `marker` of the next page; null after the last one.")
 

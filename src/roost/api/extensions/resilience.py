@@ -24,7 +24,7 @@ from roost.api.json_schemas import (
 )
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response
-from roost.api.routing import Parameter, QueryString, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import FoundResilience, Services
 from roost.freed_memory import give_back_memory
 from roost.search.evacuation import LossOutcome
@@ -34,55 +34,49 @@ from roost.service.resilience import list_all_allocations, loss_sentence
 from roost.turns import Turn
 
 _OWN = QueryString.of(
-    Parameter("lose", "How many roots are lost at once.", "1", text("^1$")), *PAGE_PARAMETERS
+    RequestParameter("lose", "How many roots are lost at once.", "1", text("^1$")), *PAGE_PARAMETERS
 )
 _EXACT = flag("False if the search ended before it saw every arrangement.")
-_RESILIENCE = AnswerSchema(
+_RESILIENCE = AnswerSchema.of(
     "Resilience",
     "Whether the rest of the cloud has room for what each root holds.",
-    (
-        "1.0",
-        members(
-            {
-                "survives": described(COUNT, "How many roots may be lost, one at a time."),
-                "of": described(COUNT, "How many roots there are."),
-                "exact": _EXACT,
-                "roots": described(
-                    list_of(
-                        members(
-                            {
-                                "root": PROVIDER_REFERENCE,
-                                "fits": {"type": "boolean"},
-                                "exact": _EXACT,
-                                "consumers": described(COUNT, "How many consumers would move."),
-                                "text": SENTENCE,
-                            }
-                        )
-                    ),
-                    "The roots whose consumers do not fit elsewhere.",
-                ),
-                "next": NEXT,
-            }
-        ),
-    ),
-    example=(
-        "1.0",
+    members(
         {
-            "survives": 11,
-            "of": 12,
-            "exact": True,
-            "roots": [
-                {
-                    "root": EXAMPLE_HOST,
-                    "fits": False,
-                    "exact": True,
-                    "consumers": 9,
-                    "text": "What 9 consumers hold from host-1 does not fit elsewhere.",
-                }
-            ],
-            "next": None,
-        },
+            "survives": described(COUNT, "How many roots may be lost, one at a time."),
+            "of": described(COUNT, "How many roots there are."),
+            "exact": _EXACT,
+            "roots": described(
+                list_of(
+                    members(
+                        {
+                            "root": PROVIDER_REFERENCE,
+                            "fits": {"type": "boolean"},
+                            "exact": _EXACT,
+                            "consumers": described(COUNT, "How many consumers would move."),
+                            "text": SENTENCE,
+                        }
+                    )
+                ),
+                "The roots whose consumers do not fit elsewhere.",
+            ),
+            "next": NEXT,
+        }
     ),
+    example={
+        "survives": 11,
+        "of": 12,
+        "exact": True,
+        "roots": [
+            {
+                "root": EXAMPLE_HOST,
+                "fits": False,
+                "exact": True,
+                "consumers": 9,
+                "text": "What 9 consumers hold from host-1 does not fit elsewhere.",
+            }
+        ],
+        "next": None,
+    },
 )
 
 

@@ -10,11 +10,11 @@ from roost.api.routing import Route, Success
 from roost.api.services import Services
 from roost.service.server_identity import show_identity
 
-_SERVER = AnswerSchema(
+_SERVER = AnswerSchema.of(
     "Server",
     "Which server this is. `identity` is null until an older database has got one.",
-    ("1.0", members({"identity": UUID_OR_NULL})),
-    example=("1.0", {"identity": "7f1f0f0e-2f5d-4f0c-9b1e-6a0f3a1c2b4d"}),
+    members({"identity": UUID_OR_NULL}),
+    example={"identity": "7f1f0f0e-2f5d-4f0c-9b1e-6a0f3a1c2b4d"},
 )
 
 

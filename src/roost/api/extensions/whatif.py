@@ -56,10 +56,10 @@ _ATTEMPTS = 5
 
 _TRUNCATED = {"truncated": flag("Whether there are more candidates.")}
 
-_SIDE = AnswerSchema(
+_SIDE = AnswerSchema.of(
     "WhatIfSide",
     "The answer to one question: like that of the route which asks it directly.",
-    ("1.0", {"anyOf": [newest_candidates(_TRUNCATED), CAPACITY, EXPLANATION]}),
+    {"anyOf": [newest_candidates(_TRUNCATED), CAPACITY, EXPLANATION]},
 )
 
 _OUTCOME = members(
@@ -79,41 +79,35 @@ _OUTCOME = members(
     },
 )
 
-_WHATIF = AnswerSchema(
+_WHATIF = AnswerSchema.of(
     "WhatIf",
     "What became of each change, and the answer to each question before and after all changes.",
-    (
-        "1.0",
-        members(
-            {
-                "changes": list_of(_OUTCOME),
-                "answers": list_of(members({"before": _SIDE, "after": _SIDE})),
-            }
-        ),
-    ),
-    example=(
-        "1.0",
+    members(
         {
-            "changes": [
-                {
-                    "change": "drain",
-                    "applied": True,
-                    "text": "host-1 is drained: 3 inventories take no further allocation.",
-                    "provider": EXAMPLE_HOST,
-                }
-            ],
-            "answers": [
-                {
-                    "before": {**EXAMPLE, "truncated": False},
-                    "after": {
-                        "allocation_requests": [],
-                        "provider_summaries": {},
-                        "truncated": False,
-                    },
-                }
-            ],
-        },
+            "changes": list_of(_OUTCOME),
+            "answers": list_of(members({"before": _SIDE, "after": _SIDE})),
+        }
     ),
+    example={
+        "changes": [
+            {
+                "change": "drain",
+                "applied": True,
+                "text": "host-1 is drained: 3 inventories take no further allocation.",
+                "provider": EXAMPLE_HOST,
+            }
+        ],
+        "answers": [
+            {
+                "before": {**EXAMPLE, "truncated": False},
+                "after": {
+                    "allocation_requests": [],
+                    "provider_summaries": {},
+                    "truncated": False,
+                },
+            }
+        ],
+    },
 )
 
 

@@ -12,42 +12,36 @@ from roost.api.services import Services
 _ALIVE = {"status": "alive", "version": roost.__version__}
 _NOT_CACHED = ("cache-control", "no-store")
 
-_HEALTH = AnswerSchema(
+_HEALTH = AnswerSchema.of(
     "Health",
     "The process answers.",
-    ("1.0", members({"status": choice("alive"), "version": STRING})),
-    example=("1.0", {"status": "alive", "version": "0.1.0"}),
+    members({"status": choice("alive"), "version": STRING}),
+    example={"status": "alive", "version": "0.1.0"},
 )
-_READINESS = AnswerSchema(
+_READINESS = AnswerSchema.of(
     "Readiness",
     "Whether the process can answer requests, and each check up to the first that failed.",
-    (
-        "1.0",
-        members(
-            {
-                "status": choice("ready", "not ready"),
-                "version": STRING,
-                "checks": {
-                    "type": "object",
-                    "additionalProperties": members(
-                        {
-                            "ok": {"type": "boolean"},
-                            "text": SENTENCE,
-                            "seconds": {"type": "number"},
-                        }
-                    ),
-                },
-            }
-        ),
-    ),
-    example=(
-        "1.0",
+    members(
         {
-            "status": "ready",
-            "version": "0.1.0",
-            "checks": {"database": {"ok": True, "text": "It answers.", "seconds": 0.0004}},
-        },
+            "status": choice("ready", "not ready"),
+            "version": STRING,
+            "checks": {
+                "type": "object",
+                "additionalProperties": members(
+                    {
+                        "ok": {"type": "boolean"},
+                        "text": SENTENCE,
+                        "seconds": {"type": "number"},
+                    }
+                ),
+            },
+        }
     ),
+    example={
+        "status": "ready",
+        "version": "0.1.0",
+        "checks": {"database": {"ok": True, "text": "It answers.", "seconds": 0.0004}},
+    },
 )
 
 

@@ -82,50 +82,41 @@ _CHANGED = JsonBody(
     ),
 )
 
-_SHOWN: Document = {
-    "total": described(FIELDS["total"], "What the provider has."),
-    "reserved": described(FIELDS["reserved"], "What no consumer gets."),
-    "min_unit": described(FIELDS["min_unit"], "The least amount of one allocation."),
-    "max_unit": described(FIELDS["max_unit"], "The greatest amount of one allocation."),
-    "step_size": described(FIELDS["step_size"], "Amounts are multiples of this."),
-    "allocation_ratio": {
-        "type": "number",
-        "description": "The capacity is `(total - reserved) * allocation_ratio`.",
-    },
+_MEANINGS = {
+    "total": "What the provider has.",
+    "reserved": "What no consumer gets.",
+    "min_unit": "The least amount of one allocation.",
+    "max_unit": "The greatest amount of one allocation.",
+    "step_size": "Amounts are multiples of this.",
 }
-_EXAMPLE = {
-    "total": 16,
-    "reserved": 2,
-    "min_unit": 1,
-    "max_unit": 16,
-    "step_size": 1,
-    "allocation_ratio": 4.0,
+_SHOWN = {name: described(FIELDS[name], meaning) for name, meaning in _MEANINGS.items()} | {
+    "allocation_ratio": described(
+        {"type": "number"}, "The capacity is `(total - reserved) * allocation_ratio`."
+    )
 }
-_INVENTORY = AnswerSchema(
+_EXAMPLE = {name: 1 for name in _INTEGERS} | _SENT
+_INVENTORY = AnswerSchema.of(
     "Inventory",
     "One inventory, with the generation of its provider after the request.",
-    ("1.0", record(_SHOWN | {"resource_provider_generation": GENERATION})),
-    example=("1.0", _EXAMPLE | {"resource_provider_generation": 4}),
+    record(_SHOWN | {"resource_provider_generation": GENERATION}),
+    example=_EXAMPLE | {"resource_provider_generation": 4},
 )
-_INVENTORIES = AnswerSchema(
+_INVENTORIES = AnswerSchema.of(
     "Inventories",
     "All inventories of a provider by resource class, with its generation after the request.",
-    (
-        "1.0",
-        record(
-            {
-                "resource_provider_generation": GENERATION,
-                "inventories": mapping(CLASS_NAME, record(_SHOWN)),
-            }
-        ),
+    record(
+        {
+            "resource_provider_generation": GENERATION,
+            "inventories": mapping(CLASS_NAME, record(_SHOWN)),
+        }
     ),
-    example=("1.0", {"resource_provider_generation": 4, "inventories": {"VCPU": _EXAMPLE}}),
+    example={"resource_provider_generation": 4, "inventories": {"VCPU": _EXAMPLE}},
 )
-_USAGES = AnswerSchema(
+_USAGES = AnswerSchema.of(
     "ProviderUsages",
     "What consumers hold of each resource class of which the provider has inventory.",
-    ("1.0", record({"resource_provider_generation": GENERATION, "usages": AMOUNTS})),
-    example=("1.0", {"resource_provider_generation": 3, "usages": {"VCPU": 6, "DISK_GB": 0}}),
+    record({"resource_provider_generation": GENERATION, "usages": AMOUNTS}),
+    example={"resource_provider_generation": 3, "usages": {"VCPU": 6, "DISK_GB": 0}},
 )
 
 

@@ -41,17 +41,17 @@ _EXAMPLE = {
     "name": "CUSTOM_GOLD",
     "links": [{"rel": "self", "href": "/resource_classes/CUSTOM_GOLD"}],
 }
-_CLASS = AnswerSchema(
+_CLASS = AnswerSchema.of(
     "ResourceClass",
     "A resource class, standard or custom.",
-    ("1.2", record({"name": STRING, "links": list_of(_SELF)})),
-    example=("1.2", _EXAMPLE),
+    record({"name": STRING, "links": list_of(_SELF)}),
+    example=_EXAMPLE,
 )
-_CLASSES = AnswerSchema(
+_CLASSES = AnswerSchema.of(
     "ResourceClasses",
     "All resource classes, standard and custom.",
-    ("1.2", record({"resource_classes": list_of(_CLASS)})),
-    example=("1.2", {"resource_classes": [_EXAMPLE]}),
+    record({"resource_classes": list_of(_CLASS)}),
+    example={"resource_classes": [_EXAMPLE]},
 )
 
 

@@ -23,28 +23,25 @@ _DOCUMENT = {
     ]
 }
 
-_VERSIONS = AnswerSchema(
+_VERSIONS = AnswerSchema.of(
     "Versions",
     "The microversions of the service.",
-    (
-        "1.0",
-        record(
-            {
-                "versions": list_of(
-                    record(
-                        {
-                            "id": STRING,
-                            "max_version": STRING,
-                            "min_version": STRING,
-                            "status": STRING,
-                            "links": list_of(record({"rel": STRING, "href": STRING})),
-                        }
-                    )
+    record(
+        {
+            "versions": list_of(
+                record(
+                    {
+                        "id": STRING,
+                        "max_version": STRING,
+                        "min_version": STRING,
+                        "status": STRING,
+                        "links": list_of(record({"rel": STRING, "href": STRING})),
+                    }
                 )
-            }
-        ),
+            )
+        }
     ),
-    example=("1.0", _DOCUMENT),
+    example=_DOCUMENT,
 )
 
 

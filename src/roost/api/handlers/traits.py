@@ -30,8 +30,8 @@ from roost.api.routing import (
     UNKNOWN_PROVIDER,
     BodyLimit,
     JsonBody,
-    Parameter,
     QueryString,
+    RequestParameter,
     Route,
     Success,
 )
@@ -41,22 +41,22 @@ from roost.service import traits
 from roost.service.traits import TraitNameFilter
 
 _LIST = QueryString.of(
-    Parameter(
+    RequestParameter(
         "name",
         "`startswith:P`: traits whose names begin so. `in:A,B`: those of the list that exist.",
         "startswith:HW_CPU",
     ),
-    Parameter(
+    RequestParameter(
         "associated",
         "`true`: traits that a provider has. `false`: traits that no provider has.",
         "true",
     ),
 )
-_TRAITS = AnswerSchema(
+_TRAITS = AnswerSchema.of(
     "Traits",
     "The names of traits. Their order has no meaning.",
-    ("1.6", record({"traits": list_of(STRING)})),
-    example=("1.6", {"traits": ["HW_CPU_X86_AVX2", "CUSTOM_RACK_7"]}),
+    record({"traits": list_of(STRING)}),
+    example={"traits": ["HW_CPU_X86_AVX2", "CUSTOM_RACK_7"]},
 )
 _NEW = JsonBody(
     "NewProviderTraits",
@@ -73,11 +73,11 @@ _NEW = JsonBody(
     ),
     limits=(BodyLimit("max_provider_members", "traits", lambda body: len(body["traits"])),),
 )
-_PROVIDER_TRAITS = AnswerSchema(
+_PROVIDER_TRAITS = AnswerSchema.of(
     "ProviderTraits",
     "The traits of a provider, with its generation after the request.",
-    ("1.6", record({"traits": list_of(STRING), "resource_provider_generation": GENERATION})),
-    example=("1.6", {"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 4}),
+    record({"traits": list_of(STRING), "resource_provider_generation": GENERATION}),
+    example={"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 4},
 )
 
 

@@ -21,14 +21,14 @@ from roost.api.json_schemas import (
 from roost.api.microversions import Microversion
 from roost.api.requests import Request
 from roost.api.responses import Response, json_response, now, with_cache_headers
-from roost.api.routing import CACHED, Parameter, QueryString, Route, Success
+from roost.api.routing import CACHED, QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.service.allocations import list_project_usages, list_project_usages_by_type
 
 _QUERY = QueryString.of(
-    Parameter("project_id", "The project.", EXAMPLE_PROJECT, EXTERNAL_ID, is_required=True),
-    Parameter("user_id", "Only consumers of this user.", EXAMPLE_USER, EXTERNAL_ID),
-    Parameter(
+    RequestParameter("project_id", "The project.", EXAMPLE_PROJECT, EXTERNAL_ID, is_required=True),
+    RequestParameter("user_id", "Only consumers of this user.", EXAMPLE_USER, EXTERNAL_ID),
+    RequestParameter(
         "consumer_type",
         "Only consumers of this type. `unknown`: those without a type. `all`: one sum over all "
         "types.",

@@ -59,33 +59,27 @@ REFUSAL = AnswerSchema(
     ("1.23", _errors(_REQUIRED | _CODE, {})),
 )
 
-EARLY_REFUSAL = AnswerSchema(
+EARLY_REFUSAL = AnswerSchema.of(
     "EarlyErrors",
     "The same for statuses that may come before client and server agree on a version. Such an "
     "answer has no code.",
-    ("1.0", _errors(_REQUIRED, _CODE | _RANGE)),
+    _errors(_REQUIRED, _CODE | _RANGE),
 )
 
-UNAUTHORIZED = AnswerSchema(
+UNAUTHORIZED = AnswerSchema.of(
     "Unauthorized",
     "The request has no valid token. The form depends on `[api]auth_strategy`.",
-    (
-        "1.0",
-        {
-            "anyOf": [
-                members({"message": STRING, "code": STRING, "title": STRING}),
-                members({"error": members({"code": INTEGER, "title": STRING, "message": STRING})}),
-            ]
-        },
-    ),
-    example=(
-        "1.0",
-        {
-            "error": {
-                "code": 401,
-                "title": "Unauthorized",
-                "message": "The request you have made requires authentication.",
-            }
-        },
-    ),
+    {
+        "anyOf": [
+            members({"message": STRING, "code": STRING, "title": STRING}),
+            members({"error": members({"code": INTEGER, "title": STRING, "message": STRING})}),
+        ]
+    },
+    example={
+        "error": {
+            "code": 401,
+            "title": "Unauthorized",
+            "message": "The request you have made requires authentication.",
+        }
+    },
 )

@@ -36,34 +36,16 @@ _IN_PATHS: dict[str, tuple[str, Document, str]] = {
 
 def path_parameters(path: str) -> list[Document]:
     """The variable parts of a path."""
-    found = []
-    for name in _VARIABLE.findall(path):
-        meaning, schema, example = _IN_PATHS[name]
-        found.append(
-            {
-                "name": name,
-                "in": "path",
-                "required": True,
-                "description": meaning,
-                "schema": schema,
-                "example": example,
-            }
-        )
-    return found
+    return [
+        _document(name, "path", *_IN_PATHS[name], required=True) for name in _VARIABLE.findall(path)
+    ]
 
 
 def header_parameters(route: Route) -> list[Document]:
     """The headers that only this route reads."""
     return [
-        {
-            "name": header.name,
-            "in": "header",
-            "required": header.is_required,
-            "description": header.text,
-            "schema": header.schema,
-            "example": header.example,
-        }
-        for header in route.headers
+        _document(each.name, "header", each.text, each.schema, each.example, required=False)
+        for each in route.headers
     ]
 
 
@@ -144,14 +126,7 @@ def _parameter(
     query: QueryString, name: str, schema: Document, version: Microversion, *, required: bool
 ) -> Document:
     about = {parameter.name: parameter for parameter in query.parameters}[name]
-    document: Document = {
-        "name": name,
-        "in": "query",
-        "required": required,
-        "description": about.text,
-        "schema": schema,
-        "example": about.example,
-    }
+    document = _document(name, "query", about.text, schema, about.example, required=required)
     if about.repeated_since is not None and version >= about.repeated_since:
         document |= {
             "schema": {"type": "array", "items": schema},
@@ -177,4 +152,17 @@ def _groups(query: QueryString, patterns: Document) -> Document:
             "additionalProperties": False,
         },
         "example": {"resources1": "SRIOV_NET_VF:1", "required1": "CUSTOM_PHYSNET_1"},
+    }
+
+
+def _document(
+    name: str, place: str, meaning: str, schema: Document, example: Any, *, required: bool
+) -> Document:
+    return {
+        "name": name,
+        "in": place,
+        "required": required,
+        "description": meaning,
+        "schema": schema,
+        "example": example,
     }

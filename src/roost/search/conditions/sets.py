@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Generic
 
 import numpy as np
 
 from roost.search.columns import BoolColumn, IndexColumn, IntColumn, SetMask
-from roost.search.set_table import SetTable
-
-Member = TypeVar("Member", bound=Hashable)
+from roost.search.set_table import Member, SetTable
 
 
 @dataclass(frozen=True)
