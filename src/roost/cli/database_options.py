@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
 
 import click
 
+from roost.cli.parameters import adding
 from roost.cli.terminal import echo_line
 from roost.configuration.settings import Settings, load_settings
 from roost.configuration.unknown_names import unknown_names
@@ -18,26 +18,24 @@ from roost.store.driver_errors import explained
 from roost.store.files import prepare_file, require_file
 from roost.store.schema import connect_or_explain
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def configuration_options(command: F) -> F:
-    """Add `--config-file` and `--db`, which name the database."""
-    command = click.option(
-        "--db",
-        "database_url",
-        metavar="URL",
-        help="SQLAlchemy URL: sqlite:///FILE, postgresql://..., mysql://... "
-        "[default: an SQLite file in your data directory]",
-    )(command)
-    return click.option(
+configuration_options = adding(
+    click.option(
         "--config-file",
         "config_files",
         metavar="FILE",
         multiple=True,
         help="A placement.conf; may be repeated. [default: OS_PLACEMENT_CONFIG_DIR, ~/.placement, "
         "/etc/placement]",
-    )(command)
+    ),
+    click.option(
+        "--db",
+        "database_url",
+        metavar="URL",
+        help="SQLAlchemy URL: sqlite:///FILE, postgresql://..., mysql://... "
+        "[default: an SQLite file in your data directory]",
+    ),
+)
+"""Adds `--config-file` and `--db`, which name the database."""
 
 
 def read_settings(config_files: tuple[str, ...], database_url: str | None) -> Settings:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from roost.cli.bars import Ink, ink_for, share_bar
-from roost.cli.output import Table, TableColumn
+from roost.cli.output import Table, columns_of
 from roost.cli.request.query_text import QueryPairs
 from roost.cli.terminal import plain_line, unbroken
 from roost.client.questions import Json
@@ -95,14 +95,8 @@ _NARROW = 100
 _BAR_WIDTHS = (10, 24)
 _MARK = " <- no tree is left"
 _REQUEST = "request"
-_FUNNEL_COLUMNS = (
-    TableColumn("STAGE"),
-    TableColumn("PROVIDERS", right=True),
-    TableColumn("TREES", right=True),
-    TableColumn(""),
-    TableColumn("WHAT IT ASKS"),
-)
-_CSV_COLUMNS = tuple(map(TableColumn, ("GROUP", "STAGE", "PROVIDERS", "TREES", "TEXT")))
+_FUNNEL_COLUMNS = columns_of("STAGE, >PROVIDERS, >TREES, , WHAT IT ASKS")
+_CSV_COLUMNS = columns_of("GROUP, STAGE, PROVIDERS, TREES, TEXT")
 
 
 def stage_table(answer: Json) -> Table:
