@@ -16,7 +16,7 @@ from rich.text import Text
 from roost.api.application import Application
 from roost.api.authentication import check_strategy
 from roost.bootstrap import create_application, open_database
-from roost.cli.database_options import configuration_options, read_settings
+from roost.cli.options import configuration_options, read_settings
 from roost.cli.parameters import ServiceCommand, adding
 from roost.cli.terminal import plain
 from roost.configuration.keystone_options import register_keystone_options

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from roost.cli.ask.asked import group_name
 from roost.cli.ask.asking import (
     announce,
     answered,
@@ -19,7 +20,6 @@ from roost.cli.ask.asking import (
     ready_pairs,
     waiting,
 )
-from roost.cli.ask.explanation import group_name
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.output import Output, OutputForm, Table, columns_of, output_options
 from roost.cli.request.command import EXIT_NONE, RequestCommand, candidate_options

@@ -1,11 +1,8 @@
-"""The options of commands that open the database, and its opening."""
+"""The options and settings of commands that open the database."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
 
 import click
 
@@ -13,10 +10,6 @@ from roost.cli.parameters import adding
 from roost.cli.terminal import echo_line
 from roost.configuration.settings import Settings, load_settings
 from roost.configuration.unknown_names import unknown_names
-from roost.store.database import Database
-from roost.store.driver_errors import explained
-from roost.store.files import prepare_file, require_file
-from roost.store.schema import connect_or_explain
 
 configuration_options = adding(
     click.option(
@@ -44,25 +37,3 @@ def read_settings(config_files: tuple[str, ...], database_url: str | None) -> Se
     for sentence in unknown_names(settings.config_files, os.environ):
         echo_line(f"roost: warning: {sentence}", err=True)
     return settings
-
-
-_SILENCE_SECONDS = 3600
-
-
-@contextmanager
-def open_database(
-    settings: Settings, *, may_make: bool = False, only_reads: bool = False
-) -> Iterator[Database]:
-    """The database of these settings. With `may_make`, a missing SQLite file is made.
-
-    A command that `only_reads` leaves the mode of an SQLite file as it is.
-    """
-    # A check of a large database may take a while.
-    patient = replace(
-        settings.database, silence_seconds=_SILENCE_SECONDS, sqlite_keeps_mode=only_reads
-    )
-    with closing(Database(patient)) as database:
-        (prepare_file if may_make else require_file)(database)
-        connect_or_explain(database)
-        with explained(database.url):
-            yield database
