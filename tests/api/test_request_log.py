@@ -64,6 +64,10 @@ def configuration(database: Database, tmp_path: Path) -> Any:
     return settings_for(database, tmp_path).oslo
 
 
+class UnshortenedJson(JSONFormatter):
+    """The same for JSON."""
+
+
 class Unshortened(ContextFormatter):
     """The formatter of oslo.log under a name that keeps it from being replaced."""
 
@@ -131,7 +135,7 @@ def test_the_line_names_the_domains_of_the_caller(
     database: Database, tmp_path: Path, configuration: Any, listen: Listen, form: str
 ) -> None:
     if form == "json":
-        ours = listen(JSONFormatter())
+        ours, theirs = listen(JSONFormatter()), listen(UnshortenedJson())
     else:
         ours = listen(ContextFormatter(config=configuration, datefmt=DATE_FORM))
         theirs = listen(Unshortened(config=configuration, datefmt=DATE_FORM))
@@ -144,6 +148,7 @@ def test_the_line_names_the_domains_of_the_caller(
         client = application_client(Application(settings, database))
         assert replace(client, token="good").get("/traits").status == 200
     if form == "json":
+        assert json.loads(ours.getvalue()) == json.loads(theirs.getvalue())
         assert json.loads(ours.getvalue())["context"]["user_domain"] == "people"
         assert json.loads(ours.getvalue())["extra"]["project_domain"] == "default"
     else:
@@ -161,6 +166,16 @@ def test_the_line_has_the_form_that_the_operator_chose(
     answer = replace(api, token="ann:lab").get("/traits")
     request_id = answer.headers["x-openstack-request-id"]
     assert written.getvalue().startswith(f'INFO {request_id} {{ann/lab}} - "GET /traits" status:')
+
+
+def test_a_line_in_json_has_the_members_that_oslo_log_writes(
+    api: ApiClient, listen: Listen
+) -> None:
+    ours = listen(JSONFormatter(datefmt=DATE_FORM))
+    theirs = listen(UnshortenedJson(datefmt=DATE_FORM))
+    headers = {"x-openstack-request-id": GLOBAL_ID}
+    replace(api, token="ann:lab").request("GET", "/traits", headers=headers)
+    assert json.loads(ours.getvalue()) == json.loads(theirs.getvalue())
 
 
 def test_a_line_in_json_has_the_fields_of_the_request(api: ApiClient, listen: Listen) -> None:

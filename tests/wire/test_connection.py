@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from roost.model.limits import Limits
 from roost.server.connection import Budget, Connection
 from roost.server.incoming import Incoming
+from roost.server.poller import Threads
 from roost.server.states import State
-from roost.server.threads import Threads
 from support.waiting import SECONDS_MAX
 
 NAMES = st.text("abcXYZ-", min_size=1, max_size=8).map(lambda name: f"X-{name}")

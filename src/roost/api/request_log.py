@@ -39,6 +39,8 @@ class LogContext(RequestContext):
 
     def __init__(self, request: Request) -> None:
         self._request = request
+        # The caller that the values tell, and the values. oslo.log asks twice for each line.
+        self._told: tuple[Caller, _LineContext] | None = None
 
     def __getattr__(self, name: str) -> Any:
         # What oslo.log and handlers ask for, such as `request_id`.
@@ -51,8 +53,14 @@ class LogContext(RequestContext):
         values: dict[str, Any] = self._values().get_logging_values()
         return values
 
-    def _values(self) -> RequestContext:
-        identity = _identity_fields(self._request.caller)
+    def _values(self) -> _LineContext:
+        caller = self._request.caller
+        if self._told is None or self._told[0] is not caller:
+            self._told = caller, self._line_context(caller)
+        return self._told[1]
+
+    def _line_context(self, caller: Caller) -> _LineContext:
+        identity = _identity_fields(caller)
         return _LineContext(
             request_id=self._request.id,
             global_request_id=self._request.global_id,
@@ -81,9 +89,12 @@ NO_REQUEST = _NoRequest()
 def _identity_fields(caller: Caller) -> dict[str, str | None]:
     """What lines say about a caller, by the names of oslo.log; names from headers are printable."""
     return {
-        name: value and printable(value)
-        for name in ("user", "project", "domain", "system_scope", "user_domain", "project_domain")
-        for value in [getattr(caller, name)]
+        "user": caller.user and printable(caller.user),
+        "project": caller.project and printable(caller.project),
+        "domain": caller.domain and printable(caller.domain),
+        "system_scope": caller.system_scope and printable(caller.system_scope),
+        "user_domain": caller.user_domain and printable(caller.user_domain),
+        "project_domain": caller.project_domain and printable(caller.project_domain),
     }
 
 

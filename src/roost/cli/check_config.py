@@ -14,7 +14,7 @@ from rich.console import Console
 from roost.api.authentication import IdentityUnavailable, check_strategy
 from roost.api.policy import Policy
 from roost.api.policy_review import open_writes
-from roost.cli.database_options import configuration_options
+from roost.cli.options import configuration_options
 from roost.cli.terminal import plain
 from roost.configuration.concerns import (
     Concern,

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from roost.cli.parameters import NumberRange
+from roost.cli.parameters import NumberRange, adding
 from roost.client.errors import (
     NotConfigured,
     PlacementAPIConnectFailure,
@@ -253,7 +253,5 @@ def _with_options(command: Callable[..., Any], address: Any, name: str) -> Calla
         settings = ConnectionSettings(**values, url_option=name)
         return command(connection=settings, **arguments)
 
-    wrapped: Callable[..., Any] = with_connection
-    for option in reversed((address, *_OPTIONS)):
-        wrapped = option(wrapped)
+    wrapped: Callable[..., Any] = adding(address, *_OPTIONS)(with_connection)
     return wrapped

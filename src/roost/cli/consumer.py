@@ -17,7 +17,7 @@ from roost.cli.output import (
     Output,
     OutputForm,
     Table,
-    TableColumn,
+    columns_of,
     output_options,
     print_output,
 )
@@ -33,14 +33,7 @@ from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import counted, with_next
 
 _SHOWN = 1000
-_LISTED = (
-    TableColumn("CONSUMER"),
-    TableColumn("RESOURCES"),
-    TableColumn("PROVIDERS", optional=True),
-    TableColumn("TYPE", optional=True),
-    TableColumn("PROJECT", optional=True),
-    TableColumn("USER", optional=True),
-)
+_LISTED = columns_of("CONSUMER, RESOURCES, PROVIDERS?, TYPE?, PROJECT?, USER?")
 
 
 @click.command(
@@ -172,12 +165,7 @@ def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
     }
 
 
-_COLUMNS = (
-    TableColumn("PROVIDER"),
-    TableColumn("UUID", optional=True),
-    TableColumn("RESOURCE CLASS"),
-    TableColumn("AMOUNT", right=True),
-)
+_COLUMNS = columns_of("PROVIDER, UUID?, RESOURCE CLASS, >AMOUNT")
 
 
 @click.command(

@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from roost.cli.bars import progress_bar
-from roost.cli.database_options import configuration_options, open_database, read_settings
+from roost.cli.database_access import open_database
+from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import continuing, echo_line
 from roost.configuration.settings import Settings
 from roost.moving.export_files import (

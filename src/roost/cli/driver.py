@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import inspect
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from roost.cli.configured_command import KEY_VALUE
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
-from roost.cli.parameters import WORD
+from roost.cli.output import (
+    Output,
+    OutputForm,
+    Table,
+    columns_of,
+    output_options,
+    print_output,
+)
+from roost.cli.parameters import WORD, adding
 from roost.cli.terminal import output_console, plain
 from roost.client.drivers.options import NO_DEFAULT, DriverOption, as_text, options_of
 from roost.client.drivers.registry import RegisteredDriver, load_driver_class, registered_drivers
@@ -47,7 +53,7 @@ class HostNameType(click.ParamType[str]):
         return str(value)
 
 
-_OPTIONS = (
+driver_options = adding(
     click.option(
         "--driver",
         "driver_name",
@@ -88,20 +94,8 @@ owner_option = click.option(
 )
 
 
-def driver_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-_LISTED = (TableColumn("DRIVER"), TableColumn("FROM"), TableColumn("CLASS"), TableColumn("NOTE"))
-_OPTION_COLUMNS = (
-    TableColumn("OPTION"),
-    TableColumn("TAKES"),
-    TableColumn("DEFAULT"),
-    TableColumn("HELP"),
-)
+_LISTED = columns_of("DRIVER, FROM, CLASS, NOTE")
+_OPTION_COLUMNS = columns_of("OPTION, TAKES, DEFAULT, HELP")
 
 
 def complete_drivers(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

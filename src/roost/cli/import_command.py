@@ -12,8 +12,9 @@ import click
 
 from roost.cli.bars import progress_bar
 from roost.cli.connection import ConnectionSettings, source_options
-from roost.cli.database_options import configuration_options, open_database, read_settings
+from roost.cli.database_access import open_database
 from roost.cli.db_export import tell_import, tell_trial, try_target
+from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import continuing, echo_line
 from roost.client.survey import Survey
 from roost.configuration.settings import Settings

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from roost.cli.parameters import adding
 from roost.cli.terminal import echo_line, output_console, unbroken
 from roost.client.errors import PlacementError
 from roost.client.outcome import Outcome, outcome_of
@@ -52,6 +53,18 @@ class TableColumn(NamedTuple):
         'allocation_ratio'
         """
         return self.title.lower().replace(" ", "_")
+
+
+def columns_of(titles: str) -> tuple[TableColumn, ...]:
+    """Columns with these titles: `>` begins one of numbers, `?` ends one that is optional.
+
+    >>> columns_of("NAME, >USED?")[1]
+    TableColumn(title='USED', right=True, optional=True)
+    """
+    return tuple(
+        TableColumn(title.removeprefix(">").removesuffix("?"), title[:1] == ">", title[-1:] == "?")
+        for title in titles.split(", ")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,21 +308,16 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
             path = click.get_current_context().command_path
             raise OperatorError(with_next(str(error), f"{path} --help")) from error
 
-    wrapped: Callable[..., Any] = with_output
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
+    wrapped: Callable[..., Any] = adding(
+        click.option(
+            "-o",
+            "--output",
+            type=click.Choice([form.value for form in OutputForm]),
+            help="Form of the output. [default: table]",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="The same as --output json."),
+    )(with_output)
     return wrapped
-
-
-_OPTIONS = (
-    click.option(
-        "-o",
-        "--output",
-        type=click.Choice([form.value for form in OutputForm]),
-        help="Form of the output. [default: table]",
-    ),
-    click.option("--json", "as_json", is_flag=True, help="The same as --output json."),
-)
 
 
 dry_run_option = click.option(

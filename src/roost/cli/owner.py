@@ -23,6 +23,7 @@ from roost.cli.output import (
     OutputForm,
     Table,
     TableColumn,
+    columns_of,
     output_options,
     print_output,
 )
@@ -131,18 +132,9 @@ def moment_json(seconds: float | None) -> str | None:
     return time.isoformat(timespec="seconds") if time else None
 
 
-_LISTED = (
-    TableColumn("OWNER"),
-    TableColumn("TREES", right=True),
-    TableColumn("CREATED", right=True),
-    TableColumn("MISSING", right=True),
-    TableColumn("INVENTORIES", right=True, optional=True),
-    TableColumn("TRAITS", right=True, optional=True),
-    TableColumn("AGGREGATES", right=True, optional=True),
-    TableColumn("WRITTEN"),
-    TableColumn("PROCESS", right=True),
-    TableColumn("COMMAND", optional=True),
-    TableColumn("SERVERS", optional=True),
+_LISTED = columns_of(
+    "OWNER, >TREES, >CREATED, >MISSING, >INVENTORIES?, >TRAITS?, >AGGREGATES?, WRITTEN, "
+    ">PROCESS, COMMAND?, SERVERS?"
 )
 _GONE_COUNT = TableColumn("GONE", right=True)
 
@@ -212,17 +204,9 @@ def _row(owner: RecordedOwner, value: dict[str, Any]) -> list[Any]:
     return [*(value | {"written": shown_moment(owner.written_at)}).values()]
 
 
-_COLUMNS = (
-    TableColumn("TREE"),
-    TableColumn("PROVIDER"),
-    TableColumn("UUID"),
-    TableColumn("CREATED"),
-    TableColumn("RESOURCE CLASS"),
-    TableColumn("FIELDS"),
-    TableColumn("TRAITS"),
-    TableColumn("AGGREGATES"),
-    TableColumn("MISSING SINCE"),
-    TableColumn("SERVER"),
+_COLUMNS = columns_of(
+    "TREE, PROVIDER, UUID, CREATED, RESOURCE CLASS, FIELDS, TRAITS, AGGREGATES, "
+    "MISSING SINCE, SERVER"
 )
 _GONE = TableColumn("GONE")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,17 @@ from roost.cli.terminal import complain
 from roost.client.errors import NotConfigured
 from roost.model.errors import ConfigurationError
 from roost.model.text import printable
+
+
+def adding(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that adds these options to a command, in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 class GivenWord(click.ParamType[str]):

@@ -14,7 +14,7 @@ from roost.cli.output import (
     OutputForm,
     PlannedChange,
     Table,
-    TableColumn,
+    columns_of,
     dry_run_option,
     make_changes,
     output_options,
@@ -28,13 +28,8 @@ from roost.client.placement.placement import Administration
 from roost.model.identifiers import is_custom
 from roost.model.text import matches, with_next
 
-_LISTED = (TableColumn("RESOURCE CLASS"), TableColumn("CUSTOM"))
-_PROVIDERS = (
-    TableColumn("PROVIDER"),
-    TableColumn("USED", right=True),
-    TableColumn("CAPACITY", right=True),
-    TableColumn("UUID"),
-)
+_LISTED = columns_of("RESOURCE CLASS, CUSTOM")
+_PROVIDERS = columns_of("PROVIDER, >USED, >CAPACITY, UUID")
 
 
 @click.group("class", short_help="List, show, create and delete resource classes.")

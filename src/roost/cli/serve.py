@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.console import Console
@@ -16,8 +16,8 @@ from rich.text import Text
 from roost.api.application import Application
 from roost.api.authentication import check_strategy
 from roost.bootstrap import create_application, open_database
-from roost.cli.database_options import configuration_options, read_settings
-from roost.cli.parameters import ServiceCommand
+from roost.cli.options import configuration_options, read_settings
+from roost.cli.parameters import ServiceCommand, adding
 from roost.cli.terminal import plain
 from roost.configuration.keystone_options import register_keystone_options
 from roost.configuration.logs import log_unknown_names, set_up_logging
@@ -42,8 +42,6 @@ from roost.server.supervisor import Supervisor, WorkerLink, call_at_reload_signa
 from roost.server.worker import run_worker
 from roost.store.database import Database
 from roost.store.driver_errors import explained, shown_url
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _HOST = "127.0.0.1"
 _PORT = 8778
@@ -96,14 +94,7 @@ def _file_mode(_context: click.Context, _option: click.Parameter, value: str) ->
     return int(value, 8)
 
 
-def network_options(command: F) -> F:
-    """Add the options; the command gets them as `NetworkOptions` in `network`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-_OPTIONS = (
+_network_options = adding(
     click.option("--host", help=f"Address to listen at. [default: {_HOST}]"),
     click.option(
         "--port", type=click.IntRange(1, 65535), help=f"Port to listen at. [default: {_PORT}]"
@@ -166,7 +157,7 @@ Exit status: 0 told to end; 1 it failed, for instance because the database does 
 78 wrong options or configuration, which trying again does not mend.
 """,
 )
-@network_options
+@_network_options
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),

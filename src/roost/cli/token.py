@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -19,17 +18,12 @@ from roost.api.authentication.tokens_file import (
     read_tokens_file,
     remove_tokens,
 )
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
+from roost.cli.parameters import adding
 from roost.cli.terminal import echo_line
 from roost.configuration.settings import ConfigurationError, load_settings
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_COLUMNS = (
-    *(TableColumn(title) for title in ("ID", "USER", "PROJECT", "ROLES")),
-    TableColumn("CREATED", optional=True),
-    TableColumn("EXPIRES"),
-)
+_COLUMNS = columns_of("ID, USER, PROJECT, ROLES, CREATED?, EXPIRES")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _DURATION = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 
@@ -50,20 +44,21 @@ class _Lifetime(click.ParamType[timedelta]):
         return timedelta(**{_UNITS[matched[2]]: int(matched[1])})
 
 
-def _file_options(command: F) -> F:
-    command = click.option(
+_file_options = adding(
+    click.option(
+        "--file",
+        "path",
+        metavar="FILE",
+        help="The file of tokens. [default: [roost]tokens_file of placement.conf]",
+    ),
+    click.option(
         "--config-file",
         "config_files",
         metavar="FILE",
         multiple=True,
         help="A placement.conf whose [roost]tokens_file is meant.",
-    )(command)
-    return click.option(
-        "--file",
-        "path",
-        metavar="FILE",
-        help="The file of tokens. [default: [roost]tokens_file of placement.conf]",
-    )(command)
+    ),
+)
 
 
 @click.group()

@@ -13,7 +13,7 @@ from roost.cli.output import (
     OutputForm,
     PlannedChange,
     Table,
-    TableColumn,
+    columns_of,
     dry_run_option,
     make_changes,
     output_options,
@@ -26,8 +26,8 @@ from roost.client.placement.placement import Administration
 from roost.model.identifiers import is_custom
 from roost.model.text import counted, matches, printable, with_next
 
-_LISTED = (TableColumn("TRAIT"), TableColumn("CUSTOM"), TableColumn("IN USE"))
-_PROVIDERS = (TableColumn("PROVIDER"), TableColumn("UUID"))
+_LISTED = columns_of("TRAIT, CUSTOM, IN USE")
+_PROVIDERS = columns_of("PROVIDER, UUID")
 _NAMED_MAX = 5
 
 

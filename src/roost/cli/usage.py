@@ -13,7 +13,7 @@ import click
 from roost.cli.bars import ink_for, progress_bar, usage_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line, output_console
 from roost.cli.watching import present, watch_option
@@ -22,35 +22,11 @@ from roost.client.lookup import find_uuid
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
 
-_TOTALS = (
-    TableColumn("RESOURCE CLASS"),
-    TableColumn("USED", right=True),
-    TableColumn("CAPACITY", right=True),
-    TableColumn("FREE", right=True),
-    TableColumn("RESERVED", right=True),
-    TableColumn("PROVIDERS", right=True),
-)
-_DRAWN = (
-    TableColumn("RESOURCE CLASS"),
-    TableColumn(""),
-    TableColumn("USED", right=True),
-    TableColumn("CAPACITY", right=True),
-    TableColumn("FREE", right=True),
-    TableColumn("RESERVED", right=True, optional=True),
-    TableColumn("PROVIDERS", right=True, optional=True),
-)
+_TOTALS = columns_of("RESOURCE CLASS, >USED, >CAPACITY, >FREE, >RESERVED, >PROVIDERS")
+_DRAWN = columns_of("RESOURCE CLASS, , >USED, >CAPACITY, >FREE, >RESERVED?, >PROVIDERS?")
 _BAR_WIDTH = 10
-_OF_PROJECT = (
-    TableColumn("CONSUMER TYPE"),
-    TableColumn("RESOURCE CLASS"),
-    TableColumn("USED", right=True),
-)
-_BY_PROJECT = (
-    TableColumn("PROJECT"),
-    TableColumn("CONSUMERS", right=True),
-    TableColumn("RESOURCE CLASS"),
-    TableColumn("USED", right=True),
-)
+_OF_PROJECT = columns_of("CONSUMER TYPE, RESOURCE CLASS, >USED")
+_BY_PROJECT = columns_of("PROJECT, >CONSUMERS, RESOURCE CLASS, >USED")
 _COUNT = "consumer_count"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from roost.cli.ask.asked import group_name
 from roost.cli.ask.asking import (
     announce,
     answered,
@@ -19,9 +20,8 @@ from roost.cli.ask.asking import (
     ready_pairs,
     waiting,
 )
-from roost.cli.ask.explanation import group_name
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options
 from roost.cli.request.command import EXIT_NONE, RequestCommand, candidate_options
 from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
@@ -30,16 +30,7 @@ from roost.cli.watching import present, watch_option
 from roost.client.lookup import names_in_trees
 from roost.client.questions import Json, candidates_address, ranked_candidates_address
 
-_COLUMNS = (
-    TableColumn("CANDIDATE", right=True),
-    TableColumn("PROVIDER"),
-    TableColumn("GROUPS"),
-    TableColumn("RESOURCE CLASS"),
-    TableColumn("AMOUNT", right=True),
-    TableColumn("FREE", right=True),
-    TableColumn("ROOT", optional=True),
-    TableColumn("UUID", optional=True),
-)
+_COLUMNS = columns_of(">CANDIDATE, PROVIDER, GROUPS, RESOURCE CLASS, >AMOUNT, >FREE, ROOT?, UUID?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from roost.cli.ask.asking import (
 )
 from roost.cli.bars import Ink, ink_for, share_bar
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options
 from roost.cli.request.command import RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
@@ -85,7 +85,7 @@ def fits_in_words(answer: Json) -> str:
 
 def total_table(answer: Json) -> Table:
     """The whole answer in one row, for programs."""
-    columns = tuple(map(TableColumn, ("FITS", "EXACT", "AT MOST", "LIMITED BY", "TEXT")))
+    columns = columns_of("FITS, EXACT, AT MOST, LIMITED BY, TEXT")
     limit = answer.get("limited_by") or {}
     at_most = answer["fits"] if answer["exact"] else answer.get("at_most")
     row = [answer["fits"], answer["exact"], at_most, limit.get("resource_class"), limit.get("text")]
@@ -94,7 +94,7 @@ def total_table(answer: Json) -> Table:
 
 def root_table(answer: Json) -> Table:
     """A row for each root, for programs."""
-    columns = tuple(map(TableColumn, ("ROOT", "FITS", "AT MOST", "UUID")))
+    columns = columns_of("ROOT, FITS, AT MOST, UUID")
     return Table(
         columns,
         [
@@ -141,4 +141,4 @@ class CapacityPicture:
             ]
             for root in roots
         ]
-        return Table((TableColumn("ROOT"), TableColumn("FITS", right=True), TableColumn("")), rows)
+        return Table(columns_of("ROOT, >FITS, "), rows)

@@ -11,7 +11,14 @@ from rich.text import Text
 
 from roost.cli.ask.asking import announce, asking, waiting
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
+from roost.cli.output import (
+    Output,
+    OutputForm,
+    Table,
+    columns_of,
+    output_options,
+    print_output,
+)
 from roost.cli.parameters import usage_status
 from roost.cli.request.command import EXIT_NONE, EXIT_UNKNOWN
 from roost.cli.terminal import plain_line
@@ -53,7 +60,7 @@ def resilience(*, connection: ConnectionSettings, lose: int, output: OutputForm)
 
 def lost_table(answer: Json) -> Table:
     """A row for each root whose loss is no option, for programs."""
-    columns = (TableColumn("ROOT"), TableColumn("WHY"), TableColumn("UUID", optional=True))
+    columns = columns_of("ROOT, WHY, UUID?")
     return Table(
         columns,
         [

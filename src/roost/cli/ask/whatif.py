@@ -26,8 +26,8 @@ from roost.cli.ask.capacity import fits_in_words
 from roost.cli.ask.explanation import ExplanationPicture
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
-from roost.cli.parameters import WORD
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
+from roost.cli.parameters import WORD, adding
 from roost.cli.request.changes import (
     CHANGE_OPTIONS,
     ImaginedChange,
@@ -46,7 +46,7 @@ from roost.cli.request.words import TypedRequest, read_request
 from roost.cli.terminal import plain_line
 from roost.client.questions import Json, Questions
 
-_COLUMNS = tuple(map(TableColumn, ("QUESTION", "BEFORE", "AFTER", "DIFFERENCE")))
+_COLUMNS = columns_of("QUESTION, BEFORE, AFTER, DIFFERENCE")
 
 
 def comparison_table(answer: Json, question: str) -> Table:
@@ -127,7 +127,7 @@ QUESTIONS = ("capacity", "explain", "candidates")
 
 
 _PROVIDER: dict[str, Any] = {"type": WORD, "shell_complete": complete_providers}
-_CHANGE_OPTIONS = (
+_change_options = adding(
     unexposed_option(
         "--drain",
         "HOST",
@@ -160,13 +160,6 @@ _CHANGE_OPTIONS = (
     ),
     unexposed_option("--release", "CONSUMER", "A consumer gives back all that it holds."),
 )
-
-
-def _change_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    wrapped = command
-    for option in reversed(_CHANGE_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
 
 
 @click.command(

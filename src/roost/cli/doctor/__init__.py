@@ -28,7 +28,7 @@ from roost.cli.doctor.checks import (
     trait_findings,
     tree_findings,
 )
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options, print_output
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
 from roost.cli.parameters import WORD
 from roost.cli.terminal import plain, unbroken
 from roost.client.errors import NotConfigured, PlacementError
@@ -39,9 +39,7 @@ from roost.client.placement.placement import Administration
 from roost.model.text import counted, printable
 
 _SHOWN_OF_A_CHECK = 20
-_COLUMNS = tuple(
-    TableColumn(title) for title in ("SEVERITY", "CHECK", "PROVIDER", "TEXT", "COMMAND")
-)
+_COLUMNS = columns_of("SEVERITY, CHECK, PROVIDER, TEXT, COMMAND")
 _STYLES = {Grade.FAULT: "bold red", Grade.WARNING: "bold yellow", Grade.NOTE: "bold blue"}
 
 

@@ -11,7 +11,7 @@ import click
 
 from roost.cli.completers import complete_classes, complete_providers, complete_traits
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line
 from roost.cli.watching import present, watch_option
@@ -21,13 +21,7 @@ from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
 from roost.model.text import matches, with_next
 
-_COLUMNS = (
-    TableColumn("NAME"),
-    TableColumn("UUID"),
-    TableColumn("GENERATION", right=True, optional=True),
-    TableColumn("PARENT", optional=True),
-    TableColumn("ROOT", optional=True),
-)
+_COLUMNS = columns_of("NAME, UUID, >GENERATION?, PARENT?, ROOT?")
 _AMOUNT = re.compile(r"(?P<name>[A-Z0-9_]+)[=:](?P<amount>[0-9]+)")
 
 

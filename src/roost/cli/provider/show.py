@@ -12,7 +12,14 @@ from rich.text import Text
 from roost.cli.bars import ink_for, usage_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Facts, Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.output import (
+    Facts,
+    Output,
+    OutputForm,
+    Table,
+    columns_of,
+    output_options,
+)
 from roost.cli.parameters import WORD
 from roost.cli.terminal import output_console, plain
 from roost.cli.watching import present, watch_option
@@ -22,16 +29,9 @@ from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
 from roost.model.text import whole_number
 
-_COLUMNS = (
-    TableColumn("RESOURCE CLASS"),
-    TableColumn("USED", right=True),
-    TableColumn("CAPACITY", right=True),
-    TableColumn("TOTAL", right=True),
-    TableColumn("RESERVED", right=True),
-    TableColumn("ALLOCATION RATIO", right=True),
-    TableColumn("MIN UNIT", right=True, optional=True),
-    TableColumn("MAX UNIT", right=True, optional=True),
-    TableColumn("STEP SIZE", right=True, optional=True),
+_COLUMNS = columns_of(
+    "RESOURCE CLASS, >USED, >CAPACITY, >TOTAL, >RESERVED, >ALLOCATION RATIO, >MIN UNIT?, "
+    ">MAX UNIT?, >STEP SIZE?"
 )
 _FIELDS = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
 

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from roost.cli.completers import complete_classes, complete_providers, complete_traits
-from roost.cli.parameters import WORD, usage_status
+from roost.cli.parameters import WORD, adding, usage_status
 from roost.cli.request.query_text import UnreadableRequest, pairs_of
 from roost.cli.request.words import (
     POLICIES,
@@ -230,12 +230,11 @@ def _with_request(
             request = _request(typed, from_query)
         return command(request=request, **arguments)
 
-    wrapped: Callable[..., Any] = with_request
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return click.argument(
+    words = click.argument(
         "words", metavar="CLASS=AMOUNT...", nargs=-1, shell_complete=complete_amounts
-    )(wrapped)
+    )
+    wrapped: Callable[..., Any] = adding(words, *options)(with_request)
+    return wrapped
 
 
 def words_of_request(bare_count: int) -> list[RequestWord]:

@@ -16,7 +16,7 @@ import click
 from roost.cli.bars import progress_bar
 from roost.cli.completers import complete_owners
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.parameters import records_option, usage_status
+from roost.cli.parameters import adding, records_option, usage_status
 from roost.cli.terminal import Interrupted, echo_line, ending_after_steps
 from roost.cli.tree.results import (
     ApplyResults,
@@ -107,7 +107,7 @@ EXIT_KEPT = 3
 _JOBS = 8
 _NAMED_MAX = 5
 
-_OPTIONS = (
+_file_options = adding(
     click.option(
         "-f",
         "--file",
@@ -157,12 +157,6 @@ class _ApplyOptions:
     prune: bool
     jobs: int
     as_json: bool
-
-
-def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command(

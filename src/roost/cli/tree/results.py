@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from roost.cli.connection import ConnectionSettings
 from roost.cli.driver import driver_options
+from roost.cli.parameters import adding
 from roost.cli.terminal import echo_above_bar, echo_line
 from roost.cli.tree.drawing import form_of, form_option, print_declaration
 from roost.client.agent.host_report import HostReport
@@ -160,7 +161,8 @@ def driver_diff_options(command: Callable[..., Any]) -> Callable[..., Any]:
         is_flag=True,
         help="With --driver: ask no server, and print the tree that the driver declares.",
     )
-    return driver_options(offline(form_option(with_driver)))
+    wrapped: Callable[..., Any] = adding(driver_options, offline, form_option)(with_driver)
+    return wrapped
 
 
 def check_diff_source(ctx: click.Context, of_driver: DriverDiffOptions, path: str | None) -> None:

@@ -8,7 +8,7 @@ from rich.console import Group
 from roost.cli.bars import progress_bar
 from roost.cli.completers import complete_providers
 from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, TableColumn, output_options
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options
 from roost.cli.parameters import WORD
 from roost.cli.tree.drawing import TreeDrawing
 from roost.cli.watching import present, watch_option
@@ -21,19 +21,9 @@ from roost.model.inventory import Inventory
 
 TREES_SHOWN = 10
 
-_COLUMNS = (
-    TableColumn("TREE"),
-    TableColumn("PROVIDER"),
-    TableColumn("UUID"),
-    TableColumn("RESOURCE CLASS"),
-    TableColumn("USED", right=True),
-    TableColumn("CAPACITY", right=True),
-    TableColumn("TOTAL", right=True),
-    TableColumn("RESERVED", right=True),
-    TableColumn("ALLOCATION RATIO", right=True),
-    TableColumn("TRAITS"),
-    TableColumn("AGGREGATES"),
-    TableColumn("OWNERS"),
+_COLUMNS = columns_of(
+    "TREE, PROVIDER, UUID, RESOURCE CLASS, >USED, >CAPACITY, >TOTAL, >RESERVED, "
+    ">ALLOCATION RATIO, TRAITS, AGGREGATES, OWNERS"
 )
 
 

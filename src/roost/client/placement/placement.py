@@ -186,12 +186,7 @@ class Placement:
         self, uuid: str, generation: int, inventories: Mapping[str, Mapping[str, Any]]
     ) -> tuple[int, Inventories]:
         """Replace all inventories of a provider."""
-        answer = self._send(
-            "PUT",
-            f"/resource_providers/{uuid}/inventories",
-            {"resource_provider_generation": generation, "inventories": inventories},
-            "1.26",
-        )
+        answer = self._replace(uuid, generation, "inventories", inventories, "1.26")
         if answer.status == 409 and answer.code == INVENTORY_IN_USE:
             raise refusal(InventoryInUse, f"Inventory of provider {uuid} is in use", answer, uuid)
         require_updated(answer, "inventories", uuid)
@@ -207,12 +202,7 @@ class Placement:
         self, uuid: str, generation: int, aggregates: Iterable[str]
     ) -> tuple[int, frozenset[str]]:
         """Replace all aggregates of a provider."""
-        answer = self._send(
-            "PUT",
-            f"/resource_providers/{uuid}/aggregates",
-            {"resource_provider_generation": generation, "aggregates": sorted(aggregates)},
-            "1.19",
-        )
+        answer = self._replace(uuid, generation, "aggregates", sorted(aggregates), "1.19")
         require_updated(answer, "aggregates", uuid)
         return answers.generation(answer), answers.names(answer, "aggregates")
 
@@ -229,14 +219,15 @@ class Placement:
 
         An empty list is sent with PUT as well, because DELETE returns no generation.
         """
-        answer = self._send(
-            "PUT",
-            f"/resource_providers/{uuid}/traits",
-            {"resource_provider_generation": generation, "traits": sorted(traits)},
-            "1.6",
-        )
+        answer = self._replace(uuid, generation, "traits", sorted(traits), "1.6")
         require_updated(answer, "traits", uuid)
         return answers.generation(answer), answers.names(answer, "traits")
+
+    def _replace(
+        self, uuid: str, generation: int, kind: str, wanted: Any, version: str
+    ) -> PlacementResponse:
+        body = {"resource_provider_generation": generation, kind: wanted}
+        return self._send("PUT", f"/resource_providers/{uuid}/{kind}", body, version)
 
     def usages(self, uuid: str) -> dict[str, int]:
         """The amount in use of each inventory of a provider."""
@@ -401,19 +392,21 @@ class Administration(Placement):
 
     def delete_trait(self, name: str) -> None:
         """Delete a trait, which no provider may have."""
-        answer = self._send("DELETE", f"/traits/{quote(name)}", version="1.6")
-        message = f"Cannot delete trait {name}"
-        if answer.status == 409:
-            raise refusal(NameInUse, message, answer)
-        require_ok(answer, TraitRetrievalFailed, message)
+        self._delete_name(f"/traits/{quote(name)}", "1.6", f"trait {name}", TraitRetrievalFailed)
 
     def delete_resource_class(self, name: str) -> None:
         """Delete a resource class, of which no provider may have inventory."""
-        answer = self._send("DELETE", f"/resource_classes/{quote(name)}", version="1.2")
-        message = f"Cannot delete resource class {name}"
+        path = f"/resource_classes/{quote(name)}"
+        self._delete_name(path, "1.2", f"resource class {name}", InvalidResourceClass)
+
+    def _delete_name(
+        self, path: str, version: str, what: str, failure: type[PlacementError]
+    ) -> None:
+        answer = self._send("DELETE", path, version=version)
+        message = f"Cannot delete {what}"
         if answer.status == 409:
             raise refusal(NameInUse, message, answer)
-        require_ok(answer, InvalidResourceClass, message)
+        require_ok(answer, failure, message)
 
     # -- usages
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.cli.ask.explanation import asked_at
+from roost.cli.ask.asked import asked_at
 from roost.cli.request.words import read_request
 
 PAIRS = read_request(
