@@ -142,15 +142,19 @@ def test_a_claim_of_a_sharing_provider_that_stays_eligible_leaves_the_scans(
     assert 1 not in scanned
 
 
-def test_a_search_changes_nothing_of_the_work_that_it_uses() -> None:
-    forest = hosts([{"VCPU": 8}] * 4)
-    work = find_candidates(forest, cpus(2, limit=2), ORDER).kept_work
-    assert work is not None
+def test_a_search_changes_nothing_of_the_work_that_it_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 4)
+    monkeypatch.setattr("roost.search.scan._FIRST_TREES", 1)
+    forest = hosts([{"VCPU": 8}] * 8)
+    work = work_of(find_candidates(forest, cpus(2, limit=1), ORDER))
     scans, looked_at = dict(work.scans), dict(work.looked_at)
-    alike = {block_number: list(scan.alike) for block_number, scan in scans.items()}
-    find_candidates(claim(forest, 0, "VCPU", 8), cpus(2, limit=4), ORDER, kept_work=work)
+    alike = [list(scan.alike) for scan in scans.values()]
+    assert not scans[0].is_complete
+    find_candidates(claim(forest, 7, "VCPU", 8), cpus(2, limit=8), ORDER, kept_work=work)
     assert (work.scans, work.looked_at) == (scans, looked_at)
-    assert {number: list(scan.alike) for number, scan in work.scans.items()} == alike
+    assert [list(scan.alike) for scan in work.scans.values()] == alike
 
 
 def test_a_scan_that_a_limit_ended_goes_on_where_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
