@@ -9,8 +9,8 @@ capacity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
+from typing import NamedTuple
 
 from roost.model.consumers import AnyGeneration, Claim
 from roost.model.identifiers import canonical_uuid, is_uuid
@@ -82,8 +82,7 @@ def _claim(transaction: Transaction, claims: Sequence[Claim]) -> Finished[None]:
     return transaction.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedClaims:
+class PreparedClaims(NamedTuple):
     """Claims whose rows are locked, and whose consumer generations agree."""
 
     claims: Sequence[Claim]
@@ -242,23 +241,16 @@ def _insert_allocations(
     transaction: Transaction, prepared: PreparedClaims, provider_ids: Mapping[str, int]
 ) -> None:
     known, classes = prepared.known, prepared.rows.names.classes
-    claim_rows.insert_allocations(
-        transaction,
-        (
-            {
-                "resource_provider_id": provider_ids[uuid],
-                # A consumer that existed before keeps the spelling of its row.
-                "consumer_id": known[claim.consumer].uuid
-                if claim.consumer in known
-                else claim.consumer,
-                "resource_class_id": classes[name],
-                "used": amount,
-            }
-            for claim in prepared.claims
-            for uuid, resources in claim.allocations.items()
-            for name, amount in resources.items()
-        ),
-    )
+    new = []
+    for claim in prepared.claims:
+        # A consumer that existed before keeps the spelling of its row.
+        consumer = known[claim.consumer].uuid if claim.consumer in known else claim.consumer
+        for uuid, resources in claim.allocations.items():
+            provider_id = provider_ids[uuid]
+            new += [
+                (provider_id, consumer, classes[name], used) for name, used in resources.items()
+            ]
+    claim_rows.insert_allocations(transaction, new)
 
 
 def _record(

@@ -5,7 +5,7 @@ All transactions lock consumers before providers, and providers in the order of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
@@ -341,11 +341,20 @@ def delete_consumers(transaction: Transaction, ids: Sequence[int]) -> None:
     transaction.write(_DELETE_CONSUMERS.bound_chunks(transaction, ids))
 
 
-def insert_allocations(transaction: Transaction, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Insert allocations: provider id, consumer uuid, class id, amount."""
+def insert_allocations(transaction: Transaction, new: Iterable[tuple[int, str, int, int]]) -> None:
+    """Insert allocations, given as provider id, consumer uuid, class id and amount."""
     now = transaction.now
-    stamped = [{"created_at": now, **row} for row in rows]
-    transaction.write(_INSERT_ALLOCATIONS.bound(transaction, stamped))
+    rows = [
+        {
+            "created_at": now,
+            "resource_provider_id": provider_id,
+            "consumer_id": consumer,
+            "resource_class_id": class_id,
+            "used": used,
+        }
+        for provider_id, consumer, class_id, used in new
+    ]
+    transaction.write(_INSERT_ALLOCATIONS.bound(transaction, rows))
 
 
 def delete_allocations(transaction: Transaction, held: Iterable[AllocationRow]) -> None:

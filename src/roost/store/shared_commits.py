@@ -96,13 +96,15 @@ class SharedCommits:
 
         `Busy` if no thread has begun the work by the deadline, a value of `time.monotonic`.
         """
-        writer = _Writer(work)
         with self._lock:
             leads = not self._is_led
             self._is_led = True
             if not leads:
+                writer = _Writer(work)
                 self._writers.append(writer)
-        next_action = _NextAction.LEAD if leads else self._wait(writer, deadline)
+        if leads:
+            return self._lead(work, deadline)
+        next_action = self._wait(writer, deadline)
         if next_action is _NextAction.LEAD:
             return self._lead(work, deadline)
         if next_action is _NextAction.WRITE_ALONE:
