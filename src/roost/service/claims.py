@@ -44,20 +44,13 @@ _NO_NAMES = WantedNames((), (), (), ())
 
 def claim_for_one(transaction: Transaction, claim: Claim) -> Finished[None]:
     """Make the claim the whole of what its consumer holds."""
-    try:
-        return _claim(transaction, [claim])
-    except UnknownResourceClass as unknown:
-        raise Invalid(
-            f"Unable to allocate inventory for consumer {claim.consumer}: {unknown.message}"
-        ) from None
+    prefix = f"Unable to allocate inventory for consumer {claim.consumer}: "
+    return _claim(transaction, [claim], prefix)
 
 
 def claim_for_several(transaction: Transaction, claims: Sequence[Claim]) -> Finished[None]:
     """Make each claim the whole of what its consumer holds, as one change."""
-    try:
-        return _claim(transaction, claims)
-    except UnknownResourceClass as unknown:
-        raise Invalid(f"Unable to allocate inventory {unknown.message}") from None
+    return _claim(transaction, claims, "Unable to allocate inventory ")
 
 
 def delete_allocations(transaction: Transaction, consumer: str) -> Finished[None]:
@@ -73,12 +66,15 @@ def delete_allocations(transaction: Transaction, consumer: str) -> Finished[None
     return transaction.finish()
 
 
-def _claim(transaction: Transaction, claims: Sequence[Claim]) -> Finished[None]:
+def _claim(transaction: Transaction, claims: Sequence[Claim], prefix: str) -> Finished[None]:
     scope = scope_of(claims)
     rows, inventories = lock_and_read(transaction, scope)
     prepared = prepare_claims(claims, scope, rows)
     check_providers_exist(claims, rows)
-    settle_claims(transaction, prepared, inventories)
+    try:
+        settle_claims(transaction, prepared, inventories)
+    except UnknownResourceClass as unknown:
+        raise Invalid(prefix + unknown.message) from None
     return transaction.finish()
 
 

@@ -152,7 +152,7 @@ class Transaction:
         except Exception as error:
             commit.note(error)
             if (root := self._connection.get_transaction()) is not None and not root.is_active:
-                # SQLAlchemy rolls back what it takes back, unless a root is left that did not commit.
+                # After a failed COMMIT, SQLAlchemy keeps its root, and would not roll back.
                 root.rollback()
             raise
 
