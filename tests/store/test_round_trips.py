@@ -20,6 +20,8 @@ FIRST_CLAIM_OF_A_NEW_OWNER = FIRST_CLAIM + 1  # project, user and type together
 REPLACEMENT = 3
 EMPTYING = 3
 DELETION = 3
+INVENTORIES = 5
+PROVIDER_DELETION = 4
 
 
 @contextmanager
@@ -204,3 +206,35 @@ class TestSeveralConsumers:
         body = {str(uuid4()): claim([provider]), holder: claim([], generation=1)}
         found = round_trips(lambda: api.post("/allocations", body))
         assert len(found) <= REPLACEMENT, found
+
+
+class TestProviders:
+    """Writes of other things than claims send their last statements together with COMMIT, too."""
+
+    def test_a_change_of_inventories_needs_few_round_trips(
+        self, api: ApiClient, database: Database, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        uuid = make_provider(api)
+        body = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 5}}}
+        with counted(database, caplog) as sent:
+            assert api.put(f"/resource_providers/{uuid}/inventories", body).status == 200
+        assert len(sent) <= INVENTORIES, sent
+        assert count_writes(sent) == [4]
+
+    def test_the_deletion_of_a_provider_needs_few_round_trips(
+        self, api: ApiClient, round_trips: RoundTrips
+    ) -> None:
+        uuid = make_provider(api)
+        found = round_trips(lambda: api.delete(f"/resource_providers/{uuid}"))
+        assert len(found) <= PROVIDER_DELETION, found
+        assert count_writes(found) == [6]
+
+
+def count_writes(sent: list[str]) -> list[int]:
+    """How many statements of each round trip write, for those that write."""
+    verbs = ("INSERT", "UPDATE", "DELETE")
+    counts = (
+        sum(text.startswith(verbs) for text in trip.removeprefix("batch: ").split("; "))
+        for trip in sent
+    )
+    return [count for count in counts if count]

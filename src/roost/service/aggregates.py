@@ -37,4 +37,4 @@ def replace_aggregates(
         [found[0] for found in ids.values()],
         moves_generation=generation is not None,
     )
-    return transaction.finish(provider.generation + (generation is not None))
+    return transaction.finish(provider.generation if generation is None else generation + 1)

@@ -9,8 +9,8 @@ capacity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
+from typing import NamedTuple
 
 from roost.model.consumers import AnyGeneration, Claim
 from roost.model.identifiers import canonical_uuid, is_uuid
@@ -44,20 +44,13 @@ _NO_NAMES = WantedNames((), (), (), ())
 
 def claim_for_one(transaction: Transaction, claim: Claim) -> Finished[None]:
     """Make the claim the whole of what its consumer holds."""
-    try:
-        return _claim(transaction, [claim])
-    except UnknownResourceClass as unknown:
-        raise Invalid(
-            f"Unable to allocate inventory for consumer {claim.consumer}: {unknown.message}"
-        ) from None
+    prefix = f"Unable to allocate inventory for consumer {claim.consumer}: "
+    return _claim(transaction, [claim], prefix)
 
 
 def claim_for_several(transaction: Transaction, claims: Sequence[Claim]) -> Finished[None]:
     """Make each claim the whole of what its consumer holds, as one change."""
-    try:
-        return _claim(transaction, claims)
-    except UnknownResourceClass as unknown:
-        raise Invalid(f"Unable to allocate inventory {unknown.message}") from None
+    return _claim(transaction, claims, "Unable to allocate inventory ")
 
 
 def delete_allocations(transaction: Transaction, consumer: str) -> Finished[None]:
@@ -73,17 +66,19 @@ def delete_allocations(transaction: Transaction, consumer: str) -> Finished[None
     return transaction.finish()
 
 
-def _claim(transaction: Transaction, claims: Sequence[Claim]) -> Finished[None]:
+def _claim(transaction: Transaction, claims: Sequence[Claim], prefix: str) -> Finished[None]:
     scope = scope_of(claims)
     rows, inventories = lock_and_read(transaction, scope)
     prepared = prepare_claims(claims, scope, rows)
     check_providers_exist(claims, rows)
-    settle_claims(transaction, prepared, inventories)
+    try:
+        settle_claims(transaction, prepared, inventories)
+    except UnknownResourceClass as unknown:
+        raise Invalid(prefix + unknown.message) from None
     return transaction.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedClaims:
+class PreparedClaims(NamedTuple):
     """Claims whose rows are locked, and whose consumer generations agree."""
 
     claims: Sequence[Claim]
@@ -242,23 +237,16 @@ def _insert_allocations(
     transaction: Transaction, prepared: PreparedClaims, provider_ids: Mapping[str, int]
 ) -> None:
     known, classes = prepared.known, prepared.rows.names.classes
-    claim_rows.insert_allocations(
-        transaction,
-        (
-            {
-                "resource_provider_id": provider_ids[uuid],
-                # A consumer that existed before keeps the spelling of its row.
-                "consumer_id": known[claim.consumer].uuid
-                if claim.consumer in known
-                else claim.consumer,
-                "resource_class_id": classes[name],
-                "used": amount,
-            }
-            for claim in prepared.claims
-            for uuid, resources in claim.allocations.items()
-            for name, amount in resources.items()
-        ),
-    )
+    new = []
+    for claim in prepared.claims:
+        # A consumer that existed before keeps the spelling of its row.
+        consumer = known[claim.consumer].uuid if claim.consumer in known else claim.consumer
+        for uuid, resources in claim.allocations.items():
+            provider_id = provider_ids[uuid]
+            new += [
+                (provider_id, consumer, classes[name], used) for name, used in resources.items()
+            ]
+    claim_rows.insert_allocations(transaction, new)
 
 
 def _record(

@@ -5,7 +5,7 @@ All transactions lock consumers before providers, and providers in the order of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,28 +45,31 @@ from roost.store.tables import (
 )
 from roost.store.transaction import Rows, Transaction
 
+# In the order of the fields of `Names`.
+_NAME_COLUMNS: tuple[Column[str], ...] = (
+    resource_classes.c.name,
+    projects.c.external_id,
+    users.c.external_id,
+    consumer_types.c.name,
+)
 
-def _names_of(
-    classes: list[Any], projects_: list[Any], users_: list[Any], types: list[Any]
-) -> CompoundSelect[Any]:
+
+def _names_of(**wanted: list[Any]) -> CompoundSelect[Any]:
     return union_all(
         *(
-            select(literal_column(f"'{kind}'").label("kind"), column.table.c.id, column).where(
-                column.in_(wanted)
+            select(literal_column(f"{kind}").label("kind"), column.table.c.id, column).where(
+                column.in_(names)
             )
-            for kind, column, wanted in (
-                ("class", resource_classes.c.name, classes),
-                ("project", projects.c.external_id, projects_),
-                ("user", users.c.external_id, users_),
-                ("type", consumer_types.c.name, types),
-            )
-            if wanted
+            for kind, (column, names) in enumerate(zip(_NAME_COLUMNS, wanted.values(), strict=True))
+            if names
         )
     )
 
 
 # One statement for all names of a claim.
-_NAME_IDS = Statement(_names_of, lists=["classes", "projects_", "users_", "types"])
+_NAME_IDS = Statement(_names_of, lists=["classes", "projects", "users", "types"])
+# A claim inserts a project, a user or a consumer type when it first uses it.
+_INSERT_NAMES = [InsertRows(column.table, unless_taken=column) for column in _NAME_COLUMNS]
 
 _LOCK_CONSUMERS = (
     select(
@@ -246,25 +249,42 @@ def lock_rows(
     transaction: Transaction, scope: ClaimScope, more_providers: Collection[str] = ()
 ) -> LockedRows:
     """Lock consumers, then their providers and those of the scope, in two round trips."""
-    names, found, held = _lock_consumers(transaction, scope)
+    consumer_rows, name_rows, held_rows = transaction.lock(*_consumer_queries(transaction, scope))
+    found = _consumers(consumer_rows)
+    held = _held(held_rows, found)
     wanted = {*scope.provider_uuids, *more_providers, *_providers_of(held)}
-    return LockedRows(names, found, held, lock_providers(transaction, sorted(wanted)))
+    locked = lock_providers(transaction, sorted(wanted))
+    return LockedRows(_names(name_rows), found, held, locked)
 
 
 def lock_and_read(
     transaction: Transaction, scope: ClaimScope
 ) -> tuple[LockedRows, InventoryUsages]:
     """Lock all rows of the claims, then read inventories and usages under the locks."""
-    if not scope.replaces:
-        return _lock_and_read_at_once(transaction, scope)
-    names, found, held = _lock_consumers(transaction, scope)
-    uuids = sorted({*scope.provider_uuids, *_providers_of(held)})
-    locked, inventory_rows = transaction.lock(
+    uuids = [] if scope.replaces else sorted(scope.provider_uuids)
+    consumer_rows, name_rows, held_rows, provider_rows, inventory_rows = transaction.lock(
+        *_consumer_queries(transaction, scope),
         provider_locks(transaction, uuids),
-        _inventory_queries(transaction, uuids, _classes(scope, held)),
+        _inventory_queries(transaction, uuids, scope.names.classes),
     )
-    rows = LockedRows(names, found, held, locked_providers(locked))
-    return rows, _inventories(inventory_rows, names)
+    found = _consumers(consumer_rows)
+    held = _held(held_rows, found)
+    locked = locked_providers(provider_rows)
+    late = _providers_of(held) - locked.keys()
+    if scope.replaces:
+        late |= set(scope.provider_uuids)
+    if late:
+        # Unless the scope has said that allocations are replaced, these locks are out of order. If
+        # two transactions then wait for each other, the database ends one, which runs again. That
+        # is rare: clients that replace allocations usually say so.
+        more_rows, more_inventories = transaction.lock(
+            provider_locks(transaction, sorted(late)),
+            _inventory_queries(transaction, sorted(late), _classes(scope, held)),
+        )
+        locked |= locked_providers(more_rows)
+        inventory_rows += more_inventories
+    names = _names(name_rows)
+    return LockedRows(names, found, held, locked), _inventories(inventory_rows, names)
 
 
 def read_inventories(
@@ -281,27 +301,26 @@ def insert_missing_names(transaction: Transaction, wanted: WantedNames, names: N
 
     Most claims use names that exist: then no statement is sent.
     """
-    missing = [
-        # Sorted, so that two requests with the same new names do not deadlock.
-        (table, sorted(set(wanted_names) - known.keys()), known)
-        for table, wanted_names, known in (
-            (_PROJECTS, wanted.projects, names.projects),
-            (_USERS, wanted.users, names.users),
-            (_TYPES, wanted.types, names.types),
-        )
-        if not known.keys() >= set(wanted_names)
-    ]
-    if not missing:
+    # Sorted, so that two requests with the same new names do not deadlock.
+    missing = [sorted(set(new) - known.keys()) for new, known in zip(wanted, names, strict=True)]
+    # A claim does not make resource classes.
+    missing[0] = []
+    if not any(missing):
         return
-    for table, new, _ in missing:
-        transaction.write(table.inserts(transaction, new))
-    found = transaction.read(*(table.queries(transaction, new) for table, new, _ in missing))
-    for (table, new, known), rows in zip(missing, found, strict=True):
-        known |= dict(rows)
+    for column, insert, new in zip(_NAME_COLUMNS, _INSERT_NAMES, missing, strict=True):
+        rows = [{"created_at": transaction.now, column.name: name} for name in new]
+        transaction.write(insert.bound(transaction, rows))
+    (found,) = transaction.read(_name_queries(transaction, missing))
+    for kind, id_, name in found:
+        names[kind][name] = id_
+    for kind, new in enumerate(missing):
         for name in new:
-            if name not in known:
+            if name not in names[kind]:
                 # The default collations of MySQL find the row of `abc` for `ABC`.
-                (((_, known[name]),),) = transaction.read(table.queries(transaction, [name]))
+                alone = [[name] if number == kind else [] for number in range(len(missing))]
+                (((_, names[kind][name], _),),) = transaction.read(
+                    _name_queries(transaction, alone)
+                )
 
 
 def insert_consumers(transaction: Transaction, new: Sequence[tuple[str, ConsumerOwner]]) -> None:
@@ -341,51 +360,26 @@ def delete_consumers(transaction: Transaction, ids: Sequence[int]) -> None:
     transaction.write(_DELETE_CONSUMERS.bound_chunks(transaction, ids))
 
 
-def insert_allocations(transaction: Transaction, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Insert allocations: provider id, consumer uuid, class id, amount."""
+def insert_allocations(transaction: Transaction, new: Iterable[tuple[int, str, int, int]]) -> None:
+    """Insert allocations, given as provider id, consumer uuid, class id and amount."""
     now = transaction.now
-    stamped = [{"created_at": now, **row} for row in rows]
-    transaction.write(_INSERT_ALLOCATIONS.bound(transaction, stamped))
+    rows = [
+        {
+            "created_at": now,
+            "resource_provider_id": provider_id,
+            "consumer_id": consumer,
+            "resource_class_id": class_id,
+            "used": used,
+        }
+        for provider_id, consumer, class_id, used in new
+    ]
+    transaction.write(_INSERT_ALLOCATIONS.bound(transaction, rows))
 
 
 def delete_allocations(transaction: Transaction, held: Iterable[AllocationRow]) -> None:
     """Delete all allocations of the consumers that hold these."""
     uuids = {row.consumer_uuid for row in held}
     transaction.write(_DELETE_ALLOCATIONS.bound_chunks(transaction, uuids))
-
-
-def _lock_consumers(
-    transaction: Transaction, scope: ClaimScope
-) -> tuple[Names, list[ConsumerRow], list[AllocationRow]]:
-    locked, names, held = transaction.lock(*_consumer_queries(transaction, scope))
-    found = _consumers(locked)
-    return _names(names), found, _held(held, found)
-
-
-def _lock_and_read_at_once(
-    transaction: Transaction, scope: ClaimScope
-) -> tuple[LockedRows, InventoryUsages]:
-    uuids = sorted(scope.provider_uuids)
-    consumer_rows, name_rows, held_rows, provider_rows, inventory_rows = transaction.lock(
-        *_consumer_queries(transaction, scope),
-        provider_locks(transaction, uuids),
-        _inventory_queries(transaction, uuids, scope.names.classes),
-    )
-    found = _consumers(consumer_rows)
-    held = _held(held_rows, found)
-    locked = locked_providers(provider_rows)
-    late = _providers_of(held) - locked.keys()
-    if late:
-        # These locks are out of order. If two transactions wait for each other, the database ends
-        # one, which runs again. That is rare: clients that replace allocations usually say so.
-        more_rows, more_inventories = transaction.lock(
-            provider_locks(transaction, sorted(late)),
-            _inventory_queries(transaction, sorted(late), _classes(scope, held)),
-        )
-        locked |= locked_providers(more_rows)
-        inventory_rows += more_inventories
-    rows = LockedRows(_names(name_rows), found, held, locked)
-    return rows, _inventories(inventory_rows, rows.names)
 
 
 def _consumer_queries(
@@ -408,15 +402,14 @@ def _consumer_locks(transaction: Transaction, spellings: list[str]) -> list[Boun
     return _LOCK_CONSUMERS_BY_IDS.bound_chunks(transaction, sorted(ids))
 
 
-def _name_queries(transaction: Transaction, wanted: WantedNames) -> list[BoundStatement]:
+def _name_queries(
+    transaction: Transaction, wanted: Iterable[Collection[str]]
+) -> list[BoundStatement]:
     """One query for all names, unless a POST is very large."""
     pieces = zip_longest(*map(chunks, wanted), fillvalue=())
     return [
-        _NAME_IDS.bound(
-            transaction,
-            {"classes": classes, "projects_": projects_, "users_": users_, "types": types},
-        )
-        for classes, projects_, users_, types in pieces
+        _NAME_IDS.bound(transaction, dict(zip(Names._fields, piece, strict=True)))
+        for piece in pieces
     ]
 
 
@@ -434,14 +427,8 @@ def _inventory_queries(
 
 def _names(rows: Rows) -> Names:
     names = Names({}, {}, {}, {})
-    targets = {
-        "class": names.classes,
-        "project": names.projects,
-        "user": names.users,
-        "type": names.types,
-    }
     for kind, id_, name in rows:
-        targets[kind][name] = id_
+        names[kind][name] = id_
     return names
 
 
@@ -479,29 +466,3 @@ def _classes(scope: ClaimScope, held: Sequence[AllocationRow]) -> set[str]:
     return {row.resource_class for row in held if row.resource_class is not None}.union(
         scope.names.classes
     )
-
-
-class _NameTable:
-    """A table of names; a claim inserts a name when it first uses it."""
-
-    def __init__(self, column: Column[str]) -> None:
-        self._column = column
-        self._insert = InsertRows(column.table, unless_taken=column)
-        self._ids = Statement(
-            lambda names: select(column, column.table.c.id).where(column.in_(names)),
-            lists=["names"],
-        )
-
-    def inserts(self, transaction: Transaction, names: Sequence[str]) -> list[BoundStatement]:
-        """The statements that insert names, unless another transaction has inserted them."""
-        rows = [{"created_at": transaction.now, self._column.name: name} for name in names]
-        return self._insert.bound(transaction, rows)
-
-    def queries(self, transaction: Transaction, names: Sequence[str]) -> list[BoundStatement]:
-        """The queries of the names and their ids."""
-        return self._ids.bound_chunks(transaction, names)
-
-
-_PROJECTS = _NameTable(projects.c.external_id)
-_USERS = _NameTable(users.c.external_id)
-_TYPES = _NameTable(consumer_types.c.name)

@@ -96,14 +96,14 @@ class SharedCommits:
 
         `Busy` if no thread has begun the work by the deadline, a value of `time.monotonic`.
         """
-        writer = _Writer(work)
+        writer: _Writer | None = None
         with self._lock:
-            leads = not self._is_led
-            self._is_led = True
-            if not leads:
+            if self._is_led:
+                writer = _Writer(work)
                 self._writers.append(writer)
-        next_action = _NextAction.LEAD if leads else self._wait(writer, deadline)
-        if next_action is _NextAction.LEAD:
+            self._is_led = True
+        next_action = _NextAction.LEAD if writer is None else self._wait(writer, deadline)
+        if writer is None or next_action is _NextAction.LEAD:
             return self._lead(work, deadline)
         if next_action is _NextAction.WRITE_ALONE:
             return self._write(deadline, work)
@@ -164,16 +164,11 @@ class SharedCommits:
 
     def _pass_on(self) -> None:
         """Let the thread that has waited longest lead."""
-        writer = self._next_leader()
+        with self._lock:
+            writer = self._writers.popleft() if self._writers else None
+            self._is_led = writer is not None
         if writer is not None:
             writer.wake(_NextAction.LEAD)
-
-    def _next_leader(self) -> _Writer | None:
-        with self._lock:
-            if not self._writers:
-                self._is_led = False
-                return None
-            return self._writers.popleft()
 
 
 def _leave_open(writers: list[_Writer], error: OutcomeUnknown) -> None:

@@ -149,7 +149,7 @@ class Transaction:
         except Exception as error:
             commit.note(error)
             if (root := self._connection.get_transaction()) is not None and not root.is_active:
-                # SQLAlchemy rolls a connection back later, but not with a root that did not commit.
+                # After a failed COMMIT, SQLAlchemy keeps its root, and would not roll back.
                 root.rollback()
             raise
 

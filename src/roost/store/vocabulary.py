@@ -58,15 +58,16 @@ _LOCK_CLASS = Statement(
     .where(resource_classes.c.name == bindparam("name"))
     .with_for_update()
 )
-_INSERT_CLASSES = InsertRows(resource_classes)
+_INSERT_CLASSES, _INSERT_TRAITS = InsertRows(resource_classes), InsertRows(traits)
+_DELETE_CLASS, _DELETE_TRAIT = (
+    Statement(delete(table).where(table.c.id == bindparam("id")))
+    for table in (resource_classes, traits)
+)
 _RENAME_CLASS = Statement(
     update(resource_classes)
     .where(resource_classes.c.id == bindparam("id"))
     .values(name=bindparam("new_name"), updated_at=bindparam("now"))
 )
-_DELETE_CLASS = Statement(delete(resource_classes).where(resource_classes.c.id == bindparam("id")))
-_INSERT_TRAITS = InsertRows(traits)
-_DELETE_TRAIT = Statement(delete(traits).where(traits.c.id == bindparam("id")))
 
 
 def resource_class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
