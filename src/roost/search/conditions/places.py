@@ -6,8 +6,8 @@ provider of another tree serves the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Self
 
@@ -38,14 +38,17 @@ NO_PROVIDER = ProviderRef(-1, -1)
 
 def drop_in_tree(suffix: str) -> QueryChange:
     """Let a group take from any tree."""
-    edit = partial(edits.without_in_tree, suffix=suffix)
-    return QueryChange(("in_tree", suffix), f"leave in_tree{suffix} out", DROP_CONDITION, edit)
+    return _drop("in_tree", suffix, lambda group: replace(group, in_tree=None))
 
 
 def drop_in_subtree(suffix: str) -> QueryChange:
     """Let a group take from any subtree."""
-    edit, key = partial(edits.without_in_subtree, suffix=suffix), f"in_subtree{suffix}"
-    return QueryChange(("in_subtree", suffix), f"leave {key} out", DROP_CONDITION, edit)
+    return _drop("in_subtree", suffix, lambda group: replace(group, in_subtree=None))
+
+
+def _drop(key: str, suffix: str, edit: Callable[[RequestGroup], RequestGroup]) -> QueryChange:
+    apply = partial(edits.edited, suffix=suffix, edit=edit)
+    return QueryChange((key, suffix), f"leave {key}{suffix} out", DROP_CONDITION, apply)
 
 
 def _tree_of(forest: Forest, group: RequestGroup) -> TreeRef | None:
