@@ -68,7 +68,7 @@ def with_names(answer: Any) -> Any:
 
 
 def candidates(api: ApiClient, query: str) -> int:
-    answer = api.get(f"/allocation_candidates?{query}")
+    answer = api.get(f"/roost/candidates?{query}")
     assert answer.status == 200, answer.body
     return len(answer.json["allocation_requests"])
 

@@ -137,7 +137,7 @@ class Searches:
         order: CandidateOrder,
         pause: Callable[[], None],
         kept_work: KeptWork | None,
-    ) -> FoundCandidates:
+    ) -> list[FoundCandidates]:
         self.begun.set()
         pause()
         if self.are_slow:

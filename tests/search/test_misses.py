@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from roost.search.lack import Lack, LackRule, Miss
-from roost.search.misses import find_misses
 from support.properties import many
 from support.scenarios.naive_misses import failed_checks, is_feasible
 from support.scenarios.oracle import Group, World
 from support.scenarios.scenario import Scenario, tell
+from support.worlds.found_misses import found_misses
 from support.worlds.notation import aggregate_uuid, provider_uuid, short_name
 from support.worlds.oracle_forests import forest_of_world
 from support.worlds.oracle_worlds import oracle_world
@@ -23,7 +23,7 @@ SHORT_UUIDS = {
 
 
 def misses_of(world: str, query: str, count: int = 9) -> tuple[Miss, ...]:
-    return find_misses(forest_of_world(oracle_world(world)), query_of(query), count).nearest
+    return found_misses(forest_of_world(oracle_world(world)), query_of(query), count).nearest
 
 
 def notes(misses: tuple[Miss, ...]) -> list[str]:
@@ -254,8 +254,8 @@ def test_one_tree_alone() -> None:
     forest = forest_of_world(oracle_world("H1(VCPU 8) H2(VCPU 8 used 7)"))
     query = query_of("VCPU:2")
     trees = {name: forest.find_tree(provider_uuid(name)) for name in ("H1", "H2")}
-    assert find_misses(forest, query, 5, trees["H1"]).nearest == ()
-    assert notes(find_misses(forest, query, 5, trees["H2"]).nearest) == ["H2: '' room H2 VCPU 1/2"]
+    assert found_misses(forest, query, 5, trees["H1"]).nearest == ()
+    assert notes(found_misses(forest, query, 5, trees["H2"]).nearest) == ["H2: '' room H2 VCPU 1/2"]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_an_empty_forest_has_no_miss() -> None:
 def test_misses_are_all_trees_without_candidates_in_the_order_of_a_naive_count() -> None:
     def check(scenario: Scenario) -> None:
         for world, request, query in latest_requests(scenario):
-            found = find_misses(forest_of_world(world), query, len(world.providers)).nearest
+            found = found_misses(forest_of_world(world), query, len(world.providers)).nearest
             failed = {miss.root: miss.failed for miss in found}
             if {group.in_tree for group in request.query.groups} - {None, *world.providers}:
                 assert failed == {}

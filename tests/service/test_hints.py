@@ -10,10 +10,10 @@ from roost.model.candidates import CandidateQuery
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import find_candidates
 from roost.search.forest import Forest
-from roost.search.misses import find_misses
 from roost.service.hints import HINTS_MAX, Hint, find_hints
 from support.properties import many
 from support.scenarios.scenario import Scenario, tell
+from support.worlds.found_misses import found_misses
 from support.worlds.notation import aggregate_uuid, provider_uuid, short_name
 from support.worlds.oracle_forests import forest_of_world
 from support.worlds.oracle_worlds import oracle_world
@@ -22,7 +22,7 @@ from support.worlds.requested_worlds import latest_requests
 
 
 def hints_of(forest: Forest, query: CandidateQuery) -> tuple[Hint, ...]:
-    return find_hints(forest, query, find_misses(forest, query, 5).kinds)
+    return find_hints(forest, query, found_misses(forest, query, 5).kinds)
 
 
 def has_candidates(forest: Forest, query: CandidateQuery) -> bool:
@@ -180,7 +180,7 @@ def test_a_hint_for_one_tree_works_on_that_tree() -> None:
     forest = forest_of_world(oracle_world("H1(VCPU 8 used 7) H2(VCPU 8 used 5)"))
     query = query_of("VCPU:4")
     tree = forest.find_tree(provider_uuid("H1"))
-    misses = find_misses(forest, query, 5, tree).kinds
+    misses = found_misses(forest, query, 5, tree).kinds
     assert notes(find_hints(forest, query, misses, tree)) == [
         ("Ask for 1 VCPU instead of 4.", "resources=VCPU:1")
     ]

@@ -36,6 +36,8 @@ def variants_of(query: CandidateQuery) -> list[Variant]:
 
     Of variants with equally many steps, those come first that keep the choice of earlier groups.
     """
+    if not any([group.alternatives for group in query.groups]):
+        return [Variant(query, {})]
     counts = [1 + len(group.alternatives) for group in query.groups]
     chosen = sorted(product(*map(range, counts)), key=lambda choices: (sum(choices), choices))
     return [_variant(query, choices) for choices in chosen]
@@ -78,11 +80,14 @@ def find_variants(
     kept_work: KeptWork | None = None,
 ) -> list[FoundCandidates]:
     """What the variants of a query find, up to its limit; `kept_work` is that of the first one."""
+    variants = variants_of(query)
+    if len(variants) == 1:
+        return [find_candidates(forest, query, order, pause=pause, kept_work=kept_work)]
     served = ServedTrees()
     found: list[FoundCandidates] = []
     count = 0
     maximum = _CANDIDATES_MAX if order.maximum is None else order.maximum
-    for variant, choices in variants_of(query):
+    for variant, choices in variants:
         limit = None if query.limit is None else query.limit - count
         if limit == 0:
             break

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from roost.model.candidates import CandidateQuery
+from roost.search.alternatives import variants_of
 from roost.search.batches import Solution
 from roost.search.candidate_order import CandidateOrder
 from roost.search.candidates import FoundCandidates, find_candidates
@@ -44,10 +45,11 @@ def choose_candidate(
     forest: Forest, query: CandidateQuery, order: CandidateOrder, pause: Callable[[], None]
 ) -> ChosenCandidate | None:
     """The best candidate by this order; `None` without candidates."""
-    found = find_candidates(forest, replace(query, limit=1), order, pause=pause)
-    for batch in found.batches:
-        tree = TreeRef(batch.block_number, batch.tree_numbers[0])
-        return ChosenCandidate.of(found, tree, batch.solution)
+    for variant in variants_of(query):
+        found = find_candidates(forest, replace(variant.query, limit=1), order, pause=pause)
+        for batch in found.batches:
+            tree = TreeRef(batch.block_number, batch.tree_numbers[0])
+            return ChosenCandidate.of(found, tree, batch.solution)
     return None
 
 

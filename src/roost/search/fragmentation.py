@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.alternatives import variants_of
 from roost.search.block import Block
 from roost.search.block_choice import may_fit
 from roost.search.columns import BoolColumn, IntColumn
@@ -80,6 +81,13 @@ def _trees_with_candidates(
     forest: Forest, query: CandidateQuery, pause: Callable[[], None]
 ) -> list[BoolColumn]:
     """For each block and tree, whether the query has a candidate that takes from the tree."""
+    found = [_trees_of_variant(forest, variant.query, pause) for variant in variants_of(query)]
+    return [np.logical_or.reduce(columns) for columns in zip(*found, strict=True)]
+
+
+def _trees_of_variant(
+    forest: Forest, query: CandidateQuery, pause: Callable[[], None]
+) -> list[BoolColumn]:
     usable = [np.zeros(block.tree_count, np.bool_) for block in forest.blocks]
     plan = make_plan(forest, query)
     if plan is None:

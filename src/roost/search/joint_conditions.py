@@ -81,6 +81,8 @@ class JointCondition(ABC):
     """One condition that several groups fulfil together, at the stage `together`."""
 
     rule: LackRule
+    # The groups that it is about.
+    suffixes: tuple[str, ...]
 
     @property
     def members(self) -> tuple[JointCondition, ...]:
@@ -106,9 +108,9 @@ class JointCondition(ABC):
     def add_to(self, rules: Rules) -> None:
         """Let rules without joint conditions ask for it."""
 
-    @abstractmethod
     def lack(self, posed: PosedProblem) -> Lack:
         """What a tree lacks that does not meet it."""
+        return Lack(LackStage.TOGETHER, self.rule, groups=self.suffixes, condition=self)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         """The lack in words; `tree` and `provider` are names."""
@@ -265,9 +267,6 @@ class _OneSubtree(JointCondition):
     def add_to(self, rules: Rules) -> None:
         rules.plan = replace(rules.plan, same_subtrees=(*rules.plan.same_subtrees, self.slots))
 
-    def lack(self, posed: PosedProblem) -> Lack:
-        return Lack(LackStage.TOGETHER, self.rule, groups=self.suffixes, condition=self)
-
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         return (
             f"No provider of {tree} that fits one of the groups {_groups(lack.groups)} is above "
@@ -290,6 +289,7 @@ class _TraitsTogether(JointCondition):
     choices: tuple[tuple[str, ...], ...]
     rules: Rules
     rule = LackRule.REQUIRED_TOGETHER
+    suffixes = ("",)
 
     @property
     def name(self) -> str:
@@ -334,6 +334,7 @@ class _OneProvider(JointCondition):
     """Before 1.29, one provider of a tree serves all groups."""
 
     rule = LackRule.ONE_PROVIDER
+    suffixes = ()
 
     @property
     def name(self) -> str:
@@ -345,9 +346,6 @@ class _OneProvider(JointCondition):
 
     def add_to(self, rules: Rules) -> None:
         rules.one_provider_per_tree = True
-
-    def lack(self, posed: PosedProblem) -> Lack:
-        return Lack(LackStage.TOGETHER, self.rule, condition=self)
 
 
 @dataclass(frozen=True)
@@ -373,18 +371,14 @@ class _AtOnce(JointCondition):
         for condition in self.conditions:
             condition.add_to(rules)
 
+    @property
+    def suffixes(self) -> tuple[str, ...]:  # type: ignore[override]  # made of those of its members
+        named = chain.from_iterable(condition.suffixes for condition in self.conditions)
+        return tuple(dict.fromkeys(named))
+
     def lack(self, posed: PosedProblem) -> Lack:
         parts = tuple(condition.lack(posed) for condition in self.conditions)
-        groups = chain.from_iterable(
-            part.groups if part.group is None else (part.group,) for part in parts
-        )
-        return Lack(
-            LackStage.TOGETHER,
-            self.rule,
-            groups=tuple(dict.fromkeys(groups)),
-            parts=parts,
-            condition=self,
-        )
+        return replace(super().lack(posed), parts=parts)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         return f"{tree} does not meet all of these at once: {self.name}"

@@ -19,7 +19,7 @@ from roost.search.plan import make_plan
 from roost.search.rules import Rules
 from roost.search.scan import problem_in
 from roost.search.sharing import SharingProviders
-from roost.search.solving import is_solvable
+from roost.search.solving import solve
 
 
 class LoneTrees:
@@ -50,7 +50,7 @@ class LoneTrees:
             return False
         rules = Rules(plan, SharingProviders(forest, plan, effort.pause), effort)
         problem = problem_in(forest, tree, rules)
-        return problem is not None and bool(is_solvable(rules, problem))
+        return problem is not None and any(step is not None for step in solve(rules, problem))
 
     def _make(self, tree: TreeRef) -> Forest:
         block = self._whole.blocks[tree.block_number]

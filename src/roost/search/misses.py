@@ -24,9 +24,7 @@ from roost.search.lack import Miss
 from roost.search.nearest import TreeLook
 from roost.search.plan import make_plan
 from roost.search.rules import Rules
-from roost.search.scan import scan_block
 from roost.search.sharing import SharingProviders
-from roost.search.solving import is_solvable
 
 # The work in vain on trees in which every group has a provider: a third of a search's.
 _UNITS_MAX = 1_000_000
@@ -60,15 +58,15 @@ def find_misses(
     forest: Forest,
     query: CandidateQuery,
     count: int,
+    served: Mapping[int, BoolColumn],
+    *,
     tree: TreeRef | None = None,
     pause: Callable[[], None] = no_pause,
-    *,
-    served: Mapping[int, BoolColumn] | None = None,
 ) -> FoundMisses:
     """The trees that fail the fewest checks, best first; only this tree, if one is given.
 
-    All names of the query exist in the forest's vocabulary. No tree with a candidate is a miss, and
-    none of the trees, by block number, that are served in another way.
+    All names of the query exist in the forest's vocabulary. `served` has the trees with a
+    candidate, by block number: none of them is a miss.
     """
     plan = make_plan(forest, query)
     if plan is None or count < 1:
@@ -78,25 +76,27 @@ def find_misses(
     gaps = ForestGaps(forest, plan, pause)
     look = TreeLook(forest, rules, gaps)
     if tree is not None:
-        misses = _looked_at(look, [tree])
+        is_served = served[tree.block_number][tree.tree_number]
+        misses = _looked_at(look, [] if is_served else [tree])
         return FoundMisses(misses, misses)
     nearest: list[_Near] = []
     kinds: dict[tuple[float, ...], _Near] = {}
-    # For each block the trees in which every group has a provider.
-    whole: list[BoolColumn] = []
+    # Trees in which every group has a provider, but the groups do not go together.
+    apart: list[_Near] = []
+    looks = count * _LOOKS_PER_MISS
     for block_number, block in enumerate(forest.blocks):
         pause()
         found = gaps.of_block(block_number)
         is_far = found.total > 0
-        unserved = True if served is None else ~served[block_number]
-        far: BoolColumn = is_far & unserved
+        far: BoolColumn = is_far & ~served[block_number]
         nearest = _first([*nearest, *_near_trees(block, block_number, far, found, count)], count)
         _add_kinds(kinds, block, block_number, far, found)
-        whole.append(~is_far & unserved)
-    looks = count * _LOOKS_PER_MISS
-    # A tree whose groups do not go together comes after one that only lacks some room.
-    is_full = len(nearest) == count and nearest[-1].gap < WHOLE_GAP
-    apart = _trees_apart(forest, rules, whole, looks, enough=is_full)
+        tree_numbers = np.flatnonzero(~is_far & ~served[block_number]).astype(np.int32)
+        gaps_apart = np.full(len(tree_numbers), WHOLE_GAP)
+        apart += [
+            _near(block, block_number, number, WHOLE_GAP)
+            for number in _smallest(block, tree_numbers, gaps_apart, looks)
+        ]
     misses = _looked_at(look, [near.tree for near in _first([*nearest, *apart], looks)])
     return FoundMisses(misses[:count], _kinds(look, misses, kinds.values()))
 
@@ -181,30 +181,3 @@ def _kinds(look: TreeLook, nearest: tuple[Miss, ...], kinds: Iterable[_Near]) ->
     known = {miss.tree for miss in nearest}
     further = [near.tree for near in _first(list(kinds), _KINDS_MAX) if near.tree not in known]
     return nearest + _looked_at(look, further)
-
-
-def _trees_apart(
-    forest: Forest, rules: Rules, whole: list[BoolColumn], count: int, *, enough: bool
-) -> list[_Near]:
-    """The trees in which every group has a provider, and which have no solution.
-
-    The search for them ends after this count. If there are enough misses without them, it ends at
-    the first tree with a solution, too: then the query has a candidate, and needs no hint.
-    """
-    apart: list[_Near] = []
-    for block_number, block in enumerate(forest.blocks):
-        if len(apart) >= count or not whole[block_number].any():
-            continue
-        for alike in scan_block(forest, block_number, rules):
-            solvable = is_solvable(rules, alike.problem)
-            if solvable is False:
-                tree_numbers = np.asarray(alike.tree_numbers, np.int32)
-                tree_numbers = tree_numbers[whole[block_number][tree_numbers]]
-                gaps = np.full(len(tree_numbers), WHOLE_GAP)
-                apart += [
-                    _near(block, block_number, number, WHOLE_GAP)
-                    for number in _smallest(block, tree_numbers, gaps, count)
-                ]
-            if rules.effort.exhausted or (enough and solvable):
-                return _first(apart, count)
-    return _first(apart, count)

@@ -52,13 +52,6 @@ def solve(rules: Rules, problem: Problem) -> Iterator[Step]:
     return _tried(rules, problem)
 
 
-def is_solvable(rules: Rules, problem: Problem) -> bool | None:
-    """Whether a problem has a solution; `None` if the effort did not suffice to know it."""
-    if any(step is not None for step in solve(rules, problem)):
-        return True
-    return None if rules.effort.exhausted else False
-
-
 def _tried(rules: Rules, problem: Problem) -> Iterator[Step]:
     effort = rules.effort
     # The proofs look a few times at every integer of a problem.

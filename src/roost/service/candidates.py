@@ -12,7 +12,7 @@ from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.identifiers import is_uuid
 from roost.search.alternatives import find_variants
 from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import FoundCandidates, find_candidates
+from roost.search.candidates import FoundCandidates
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptWork
 from roost.search.vocabulary import Vocabulary
@@ -26,20 +26,8 @@ def list_candidates(
     order: CandidateOrder,
     pause: Callable[[], None],
     kept_work: KeptWork | None = None,
-) -> FoundCandidates:
-    """The candidates for a query; raise `Invalid` if a name in it does not exist."""
-    check_names(forest.vocabulary, query)
-    return find_candidates(forest, query, order, pause=pause, kept_work=kept_work)
-
-
-def list_variants(
-    forest: Forest,
-    query: CandidateQuery,
-    order: CandidateOrder,
-    pause: Callable[[], None],
-    kept_work: KeptWork | None = None,
 ) -> list[FoundCandidates]:
-    """The same for a query with alternatives: what each of its variants finds."""
+    """The candidates for a query, of each of its variants; `Invalid` if it has an unknown name."""
     check_names(forest.vocabulary, query)
     return find_variants(forest, query, order, pause=pause, kept_work=kept_work)
 

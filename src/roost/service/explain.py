@@ -39,6 +39,8 @@ from roost.service.stage_sentences import (
     tree_sentence,
 )
 
+_ORDER = attrgetter("order")
+
 
 class _ExplainedVariant(NamedTuple):
     """A variant of a query, and its account."""
@@ -173,27 +175,21 @@ def _find_misses(
     pause: Callable[[], None],
 ) -> FoundMisses:
     """The nearest misses, each with the alternatives that bring its tree nearest."""
-    if len(variants) == 1:
-        return find_misses(forest, variants[0].query, count, only_tree, pause)
     served = _joined([variant.account.left[RequestStage.TOGETHER] for variant in variants])
-    is_exact = all(variant.account.is_exact for variant in variants)
-    if not is_exact or (only_tree is not None and served[only_tree.block_number].any()):
-        # Any tree may have a candidate, or this one has.
+    if len(variants) > 1 and not all(variant.account.is_exact for variant in variants):
+        # A tree without a candidate for one variant may have one for another.
         return FoundMisses()
     nearest: dict[TreeRef, Miss] = {}
     kinds: list[Miss] = []
-    for variant in variants:
-        found = find_misses(forest, variant.query, count, only_tree, pause, served=served)
+    for query, choices, _ in variants:
+        found = find_misses(forest, query, count, served, tree=only_tree, pause=pause)
         for miss in found.nearest:
-            chosen = replace(miss, choices=variant.choices)
-            nearest[miss.tree] = min(nearest.get(miss.tree, chosen), chosen, key=_order)
-        kinds += [replace(miss, choices=variant.choices) for miss in found.kinds]
+            chosen = replace(miss, choices=choices)
+            nearest[miss.tree] = min(nearest.get(miss.tree, chosen), chosen, key=_ORDER)
+        kinds += [replace(miss, choices=choices) for miss in found.kinds]
     return FoundMisses(
-        tuple(sorted(nearest.values(), key=_order)[:count]), tuple(sorted(kinds, key=_order))
+        tuple(sorted(nearest.values(), key=_ORDER)[:count]), tuple(sorted(kinds, key=_ORDER))
     )
-
-
-_order = attrgetter("order")
 
 
 def _reason(

@@ -41,8 +41,8 @@ class Hint:
     """A query that has a candidate, and in words how it differs from the query asked."""
 
     text: str
-    # A query string for `GET /roost/candidates`. `GET /allocation_candidates` takes it at 1.39,
-    # unless the query asked has further parameters.
+    # A query string for `GET /roost/candidates`. If the query asked has no parameter of its own,
+    # `GET /allocation_candidates` takes the string at 1.39, too.
     query: str
 
 

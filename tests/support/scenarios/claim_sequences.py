@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from support.scenarios.oracle import Query, Take, World, candidates
+from support.scenarios.oracle import Candidate, Query, Take, World, candidates
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,15 @@ def best_sequence(world: World, query: Query, states_max: int = 4000) -> Reached
             # A few of the states lead on; the rest is left out.
             return Reached(count + _greedy(sorted(following)[0], vectors), complete=False)
         level = following
+
+
+def after_claim(world: World, candidate: Candidate) -> World:
+    """The world after a claim of this candidate."""
+    providers = dict(world.providers)
+    for uuid, name, amount in candidate.allocations:
+        used = {**providers[uuid].used, name: providers[uuid].used.get(name, 0) + amount}
+        providers[uuid] = replace(providers[uuid], used=used)
+    return World(providers)
 
 
 def _size(takes: frozenset[Take]) -> int:

@@ -24,7 +24,7 @@ from roost.search.candidates import FoundCandidates
 from roost.search.forest import Forest
 from roost.search.kept_work import KeptWork
 from roost.search.turns import TURNS
-from roost.service.candidates import list_candidates, list_variants
+from roost.service.candidates import list_candidates
 
 # An answer with more candidates, some megabytes, is sent piece by piece.
 _CANDIDATES_AT_ONCE_MAX = 4000
@@ -114,9 +114,7 @@ def _search(
 ) -> list[FoundCandidates]:
     """What the search finds; several results for a query with alternatives."""
     kept_work = None if asked.question is None else _kept_work(services, asked.question)
-    if any(group.alternatives for group in asked.query.groups):
-        return list_variants(forest, asked.query, asked.order, pause, kept_work)
-    return [list_candidates(forest, asked.query, asked.order, pause, kept_work)]
+    return list_candidates(forest, asked.query, asked.order, pause, kept_work)
 
 
 def _kept_work(services: Services, question: Question) -> KeptWork | None:

@@ -61,14 +61,16 @@ class WhatIfAnswers:
                 ErrorCode.QUERY_BAD_VALUE,
             )
         query = replace(question.query, limit=limit)
-        found = list_candidates(forest, query, self._order, self._pause)
-        may_be_cut = question.query.limit is None and found.count == limit
+        found, *further = list_candidates(forest, query, self._order, self._pause)
+        count = sum(part.count or 0 for part in (found, *further))
+        may_be_cut = question.query.limit is None and count == limit
         chunks: list[bytes] = []
-        for chunk in streamed_body(found, MAX_VERSION, SummaryCache()):
+        for chunk in streamed_body(found, MAX_VERSION, SummaryCache(), further=further):
             self._count(len(chunk))
             chunks.append(chunk)
             self._pause()
-        truncated = b"true" if found.truncated or may_be_cut else b"false"
+        is_cut = may_be_cut or any(part.truncated for part in (found, *further))
+        truncated = b"true" if is_cut else b"false"
         return b'%b,"truncated":%b}' % (b"".join(chunks).removesuffix(b"}"), truncated)
 
     def _count(self, size: int) -> None:

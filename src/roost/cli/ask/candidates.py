@@ -118,7 +118,7 @@ def _limited(pairs: QueryPairs, limit: int | None) -> QueryPairs:
 def _comment(pairs: QueryPairs, found: int) -> None:
     """Say what the list cannot show: why it is empty, or that it ends at the limit."""
     if not found:
-        query = query_string(pair for pair in plain_pairs(pairs) if pair[0] != "limit")
+        query = query_string(pair for pair in pairs if pair[0] != "limit")
         echo_line(f"Next: roost explain --from-query {shlex.quote(query)}", err=True)
         sys.exit(EXIT_NONE)
     if str(found) == dict(pairs).get("limit"):

@@ -34,7 +34,7 @@ _CSV_COLUMNS = tuple(map(TableColumn, ("GROUP", "STAGE", "PROVIDERS", "TREES", "
 def stage_table(answer: Json) -> Table:
     """Every stage of an explanation as a row, for programs."""
     rows = [
-        [group_name(group["group"]), *_counts(stage)]
+        [group_name(group["group"], group.get("alternative", 0)), *_counts(stage)]
         for group in answer["groups"]
         for stage in group["funnel"]
     ]
@@ -65,22 +65,30 @@ class ExplanationPicture:
             yield plain_line("The search ended before it was complete: counts of trees are bounds.")
         for group in self.answer["groups"]:
             yield Text()
-            yield plain_line(f"Group {group_name(group['group'])}", "bold")
-            yield self._funnel(group["funnel"], group["group"], ink, width)
+            alternative = group.get("alternative", 0)
+            yield plain_line(f"Group {group_name(group['group'], alternative)}", "bold")
+            yield self._funnel(group["funnel"], group["group"], ink, width, alternative)
         yield Text()
         yield plain_line("All groups together", "bold")
         yield self._funnel(self.answer["trees"], WHOLE_REQUEST, ink, width)
         yield from _misses(self.answer["misses"], self.host)
         yield from self._hints()
 
-    def _funnel(self, stages: Sequence[Json], group: str | None, ink: Ink, width: int) -> Table:
+    def _funnel(
+        self,
+        stages: Sequence[Json],
+        group: str | None,
+        ink: Ink,
+        width: int,
+        alternative: int = 0,
+    ) -> Table:
         """A row for each stage at which the query asks something."""
         most = _most_trees(self.answer)
         keys = ("trees",) if group is WHOLE_REQUEST else ("providers", "trees")
         rows = []
         for stage in stages:
-            asked = asked_at(self.pairs, group, stage["stage"])
-            is_reason = self._is_reason(stage, group)
+            asked = asked_at(self.pairs, group, stage["stage"], alternative)
+            is_reason = self._is_reason(stage, group, alternative)
             if asked is None and not is_reason:
                 continue
             style = "red" if is_reason else "green" if stage["trees"] else "dim"
@@ -108,9 +116,12 @@ class ExplanationPicture:
             yield plain_line(hint["text"])
             yield unbroken(f"  {self.hinted_command(hint['query'])}", "cyan")
 
-    def _is_reason(self, stage: Json, group: str | None) -> bool:
+    def _is_reason(self, stage: Json, group: str | None, alternative: int) -> bool:
         reason = self.answer.get("reason") or {}
-        return (reason.get("stage"), reason.get("group")) == (stage["stage"], group)
+        if (reason.get("stage"), reason.get("group")) != (stage["stage"], group):
+            return False
+        chosen = reason.get("alternatives") or {}
+        return group is None or bool(chosen.get(group, 0) == alternative)
 
 
 def verdict(answer: Json, host: str | None = None) -> Text:

@@ -72,7 +72,7 @@ _GROUP_OPTIONS = (
         "belong to it, up to the next --group.",
     ),
 )
-_REQUEST_OPTIONS = (
+_OPTIONS_BETWEEN_GROUPS = (
     click.option(
         "--same-subtree",
         metavar="NAME,NAME",
@@ -129,6 +129,7 @@ _EXTENDED_OPTIONS = (
         help="Groups that share no provider with each other. Roost only.",
     ),
 )
+_REQUEST_OPTIONS = (*_GROUP_OPTIONS, *_OPTIONS_BETWEEN_GROUPS, *_EXTENDED_OPTIONS)
 _QUERY_OPTIONS = (
     click.option(
         "--from-query",
@@ -179,19 +180,17 @@ def typed_words() -> tuple[RequestWord, ...]:
 
 def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the words and options of a request, which the command gets as `request`."""
-    return _with_request(command, (*_GROUP_OPTIONS, *_REQUEST_OPTIONS, *_QUERY_OPTIONS))
+    return _with_request(command, (*_REQUEST_OPTIONS, *_QUERY_OPTIONS))
 
 
 def candidate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a command that shows candidates: with `--limit` and the extended options."""
-    of_request = (*_GROUP_OPTIONS, *_REQUEST_OPTIONS, *_EXTENDED_OPTIONS)
-    return _with_request(command, (*of_request, _LIMIT_OPTION, *_QUERY_OPTIONS))
+    """The same for a command that shows candidates: with `--limit`."""
+    return _with_request(command, (*_REQUEST_OPTIONS, _LIMIT_OPTION, *_QUERY_OPTIONS))
 
 
 def optional_request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a command that also works without: its `request` is then `None`."""
-    options = (*_GROUP_OPTIONS, *_REQUEST_OPTIONS, *_QUERY_OPTIONS)
-    return _with_request(command, options, optional=True)
+    return _with_request(command, (*_REQUEST_OPTIONS, *_QUERY_OPTIONS), optional=True)
 
 
 def _with_request(

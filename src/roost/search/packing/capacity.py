@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import overload
@@ -101,3 +101,36 @@ class Capacity:
         order = np.argsort(texts)
         columns = (np.concatenate(fits)[order], np.concatenate(at_most)[order])
         return RootCapacities(texts[order], *columns)
+
+
+def joined_capacity(forest: Forest, variants: Sequence[Capacity]) -> Capacity:
+    """The capacity of a query with alternatives: each consumer takes one of its variants.
+
+    As long as a tree may have a candidate for one variant, claims take no later one there. So the
+    first variant that may fit counts, and all variants together are the bound.
+    """
+    blocks = tuple(_joined_blocks(forest, variants))
+    at_most = sum(variant.at_most for variant in variants)
+    first = next((variant for variant in variants if variant.at_most), variants[0])
+    fits = first.fits
+    if not forest.sharing_refs:
+        # No claim in a tree takes from another tree.
+        fits = sum(sum(block.least.tolist()) for block in blocks)
+    method = first.method if fits == at_most else Method.BOUNDS
+    limits = (variant.limited_by for variant in variants)
+    return Capacity(fits, at_most, method, next(filter(None, limits), None), forest, blocks)
+
+
+def _joined_blocks(forest: Forest, variants: Sequence[Capacity]) -> Iterator[BlockCapacity]:
+    by_number: dict[int, list[BlockCapacity]] = {}
+    for block in (block for variant in variants for block in variant.blocks):
+        by_number.setdefault(block.block_number, []).append(block)
+    for block_number, blocks in sorted(by_number.items()):
+        least = np.zeros(forest.blocks[block_number].tree_count, np.int64)
+        most = np.zeros_like(least)
+        for block in blocks:
+            numbers = block.tree_numbers
+            least[numbers] = np.where(most[numbers] == 0, block.least, least[numbers])
+            most[numbers] += block.most
+        kept = np.flatnonzero(most).astype(np.int32)
+        yield BlockCapacity(block_number, kept, least[kept], most[kept])

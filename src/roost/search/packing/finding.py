@@ -10,11 +10,12 @@ from functools import reduce
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.alternatives import variants_of
 from roost.search.block_choice import may_fit
 from roost.search.columns import BoolColumn, IndexColumn, IntColumn
 from roost.search.effort import Effort, no_pause
 from roost.search.forest import Forest, ProviderRef
-from roost.search.packing.capacity import BlockCapacity, Capacity, Method
+from roost.search.packing.capacity import BlockCapacity, Capacity, Method, joined_capacity
 from roost.search.packing.coupling import CoupledTree, PartOfTree, PoolStocks, taken_in_turn
 from roost.search.packing.limits import HoldingTrees, Limit, LimitSearch, PooledTrees, Recounts
 from roost.search.packing.part_counter import PartCounter, PartTally
@@ -34,6 +35,11 @@ def find_capacity(
     forest: Forest, query: CandidateQuery, *, pause: Callable[[], None] = no_pause
 ) -> Capacity:
     """The capacity for a query all of whose names exist. The limit of the query does not count."""
+    found = [_capacity(forest, variant.query, pause) for variant in variants_of(query)]
+    return found[0] if len(found) == 1 else joined_capacity(forest, found)
+
+
+def _capacity(forest: Forest, query: CandidateQuery, pause: Callable[[], None]) -> Capacity:
     plan = make_plan(forest, query)
     if plan is None:
         return Capacity(0, 0, Method.COUNTING, None, forest, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -145,8 +146,10 @@ def test_what_only_roost_answers_goes_to_its_own_route(
     outcome = roost("candidates", "VCPU=4", *words)
     assert outcome.status == 2, outcome.err
     assert stub.queries == [{"resources": "VCPU:4", "limit": "20", **query}]
-    # The explanation takes parameters of the API only.
-    assert outcome.err.splitlines()[-1] == "Next: roost explain --from-query resources=VCPU:4"
+    asked = {"resources": "VCPU:4", **query}
+    text = "&".join(f"{key}={asked[key]}" for key in asked if key not in ("order", "seed"))
+    # The explanation takes every query that has candidates.
+    assert outcome.err.splitlines()[-1] == f"Next: roost explain --from-query {quote(text)}"
     serving({})
     refused = roost("candidates", "VCPU=4", *words)
     assert refused.status == 1

@@ -7,7 +7,7 @@ import yaml
 
 from support.roost_command import roost
 from support.stubs.placement_stub import Reply, closed_port_url
-from support.stubs.question_stub import Serving, explanation
+from support.stubs.question_stub import HOST, Serving, capacity, explanation
 
 EXPLAIN = "/roost/explain"
 
@@ -104,6 +104,50 @@ def test_why_asks_about_one_host(serving: Serving) -> None:
         "There are no candidates on compute-1. No provider has 64 PCPU free."
     )
     assert "What it lacks" in outcome.lines
+
+
+@pytest.mark.parametrize("words", [["explain"], ["why", "compute-1"], ["capacity"]])
+def test_a_question_takes_all_that_candidates_take(serving: Serving, words: list[str]) -> None:
+    stub = serving({EXPLAIN: explanation(feasible=True), "/roost/capacity": capacity()})
+    asked = ["VCPU=4", "--or", "VCPU=2", "--in-subtree", "compute-1", "--root-require", "in:A,B"]
+    groups = ["--group", "a", "PCPU=1", "--group", "b", "PCPU=1", "--apart", "a,b"]
+    outcome = roost(*words, *asked, *groups)
+    assert outcome.status == 0, outcome.err
+    sent = stub.queries[0]
+    sent.pop("provider", None)
+    assert sent == {
+        "resources": "VCPU:4",
+        "or_resources": "VCPU:2",
+        "in_subtree": HOST["uuid"],
+        "resources_a": "PCPU:1",
+        "resources_b": "PCPU:1",
+        "isolate": "_a,_b",
+        "root_required": "in:A,B",
+        "group_policy": "none",
+    }
+
+
+def test_each_alternative_has_a_funnel(serving: Serving) -> None:
+    found = explanation()
+    of_cpu = found["groups"][1]
+    found["groups"][1:] = [of_cpu | {"alternative": 0}, of_cpu | {"alternative": 1}]
+    found["reason"] |= {"alternatives": {"_cpu": 1}}
+    serving({EXPLAIN: found})
+    words = [
+        "DISK_GB=5",
+        "--in-subtree",
+        "compute-1",
+        "--group",
+        "cpu",
+        "PCPU=64",
+        "--or",
+        "VCPU=9",
+    ]
+    lines = roost("explain", *words).lines
+    first, second = lines.index("Group cpu"), lines.index("Group cpu, alternative 1")
+    assert lines[first + 3].endswith("  PCPU=64 free")
+    assert lines[second + 3].endswith("  VCPU=9 free <- no tree is left")
+    assert any(line.endswith(f"  root {HOST['uuid']}") for line in lines)
 
 
 def test_a_request_may_come_from_a_log(serving: Serving) -> None:

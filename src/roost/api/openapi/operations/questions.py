@@ -50,8 +50,8 @@ _ASK = QueryString(
     Versions(("1.0", record({}, {"ask": text()}))),
     {
         "ask": ParameterText(
-            "A question: a query string of `GET /allocation_candidates`, percent-encoded. At most "
-            "20 of them.",
+            "A question: a query string of `GET /roost/candidates`, percent-encoded. At most 20 of "
+            "them.",
             "resources=VCPU:4",
             repeated_since=MIN_VERSION,
         )
@@ -107,7 +107,7 @@ _EXTENDED = replace(
         "Request groups: `resources`, `or_resources`, `required`, `member_of`, `in_tree` and "
         "`in_subtree`, each with a suffix."
     ),
-    shared_name="",
+    shared_name="extended",
 )
 
 OPERATIONS = {
@@ -135,7 +135,7 @@ OPERATIONS = {
         "The numbers are those of the search itself.",
         {200: Success("The explanation.", explain.EXPLANATION)},
         {400: _BAD_QUERY, 404: _UNKNOWN_PROVIDER},
-        queries=(_EXPLAIN, CANDIDATE_QUERY),
+        queries=(_EXPLAIN, _EXTENDED),
     ),
     "GET /roost/capacity": Operation(
         "show_capacity",
@@ -144,8 +144,8 @@ OPERATIONS = {
         "The largest number of consumers with exactly this request that any sequence of claims "
         "reaches from the present state.",
         {200: Success("The capacity.", sizing.CAPACITY)},
-        {400: _BAD_QUERY},
-        queries=(_CAPACITY, CANDIDATE_QUERY),
+        {400: _BAD_QUERY, 404: _UNKNOWN_PROVIDER},
+        queries=(_CAPACITY, _EXTENDED),
     ),
     "GET /roost/fragmentation": Operation(
         "show_fragmentation",
@@ -154,7 +154,7 @@ OPERATIONS = {
         "The free amount of each resource class, and how much of it is in trees where each "
         "question has a candidate.",
         {200: Success("What is free.", sizing.FRAGMENTATION)},
-        {400: _BAD_QUERY},
+        {400: _BAD_QUERY, 404: _UNKNOWN_PROVIDER},
         queries=(_ASK,),
     ),
     "GET /roost/resilience": Operation(
@@ -176,12 +176,12 @@ OPERATIONS = {
         {200: Success("The answers.", whatif.WHATIF)},
         {
             400: "The body does not fit the schema, or a change or question makes no sense.",
-            404: "A change names an unknown provider or consumer.",
+            404: "A change or a question names an unknown provider or consumer.",
             409: "The providers or consumers of the changes change all the time.",
         },
         body=JsonBody(
             "WhatIfQuestion",
-            "Changes and questions. A query is a query string of `GET /allocation_candidates`.",
+            "Changes and questions. A query is a query string of `GET /roost/candidates`.",
             ByVersion(("1.0", whatif_schemas.ASK)),
             ByVersion(
                 (

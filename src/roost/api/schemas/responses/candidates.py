@@ -120,7 +120,7 @@ def _newest(requests: Document, more: Document | None = None) -> Document:
 
 def newest_candidates(more: Document) -> Document:
     """Candidates in their newest form, with further members beside them."""
-    return _newest(REQUEST.versions.at(MAX_VERSION), more)
+    return _newest(_EXTENDED_REQUEST, more)
 
 
 _CHOSEN: Document = {
@@ -132,14 +132,16 @@ _CHOSEN: Document = {
     "additionalProperties": COUNT,
 }
 
+_EXTENDED_REQUEST = members(
+    {"allocations": _BY_PROVIDER, "mappings": _MAPPINGS}, {"alternatives": _CHOSEN}
+)
+
 EXTENDED = AnswerSchema(
     "ExtendedCandidates",
     "Candidates in the form of the newest version, whatever version the client sends.",
     (
         "1.0",
-        _newest(
-            members({"allocations": _BY_PROVIDER, "mappings": _MAPPINGS}, {"alternatives": _CHOSEN})
-        ),
+        _newest(_EXTENDED_REQUEST),
     ),
     example=("1.0", EXAMPLE),
 )

@@ -1,0 +1,17 @@
+"""The misses of a query without alternatives, after an account of it."""
+
+from __future__ import annotations
+
+from roost.model.candidates import CandidateQuery
+from roost.search.account import take_account
+from roost.search.forest import Forest, TreeRef
+from roost.search.misses import FoundMisses, find_misses
+from roost.search.stages import RequestStage
+
+
+def found_misses(
+    forest: Forest, query: CandidateQuery, count: int, tree: TreeRef | None = None
+) -> FoundMisses:
+    """The nearest misses of all trees, or what this tree lacks."""
+    served = take_account(forest, query, only_tree=tree).left[RequestStage.TOGETHER]
+    return find_misses(forest, query, count, served, tree=tree)
