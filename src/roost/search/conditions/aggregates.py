@@ -26,7 +26,7 @@ from roost.search.conditions.condition import (
 )
 from roost.search.conditions.sets import SetFilter
 from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, LackRule, LackStage
+from roost.search.lack import Lack, LackRule
 from roost.search.stages import GroupStage
 
 
@@ -139,9 +139,9 @@ class Aggregates(_OnAggregates, Condition):
             # The forbidden aggregates of the root are lacks of the root.
             forbidden = forbidden if index != root else []
         for uuids in missing:
-            yield near.lack(self, LackStage.AGGREGATES, LackRule.MEMBER_OF, aggregates=uuids)
+            yield near.lack(self, GroupStage.AGGREGATES, LackRule.MEMBER_OF, aggregates=uuids)
         for uuids in forbidden:
-            yield near.lack(self, LackStage.AGGREGATES, LackRule.NOT_MEMBER_OF, aggregates=uuids)
+            yield near.lack(self, GroupStage.AGGREGATES, LackRule.NOT_MEMBER_OF, aggregates=uuids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class RootAggregates(_OnAggregates, RootCondition):
 
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         root = int(block.starts[tree.tree_number])
-        about = LackStage.AGGREGATES, LackRule.NOT_MEMBER_OF, "", block.uuids[root].decode()
+        about = GroupStage.AGGREGATES, LackRule.NOT_MEMBER_OF, "", block.uuids[root].decode()
         for uuids in self.filter.forbidden_in(int(block.aggregate_set_numbers[root])):
             yield Lack(*about, aggregates=uuids, condition=self)
 
@@ -181,7 +181,7 @@ class OutOfReach:
         """The lack of a tree that the sharing provider does not reach."""
         return near.lack(
             self,
-            LackStage.AGGREGATES,
+            GroupStage.AGGREGATES,
             LackRule.REACH,
             resource_class=resource_class,
             aggregates=tuple(sorted(self.aggregates)),

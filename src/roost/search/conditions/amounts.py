@@ -25,7 +25,7 @@ from roost.search.conditions.condition import (
     NearProvider,
 )
 from roost.search.forest import Forest, ProviderRef
-from roost.search.lack import Lack, LackRule, LackStage, UnitRange
+from roost.search.lack import Lack, LackRule, UnitRange
 from roost.search.stages import RESOURCE_STAGES, GroupStage
 
 # A provider without inventory of a class fails three stages: class, unit and room.
@@ -148,7 +148,7 @@ class WantedResources(Condition):
             row = -1 if inventory is None else inventory.row_of(near.ref.provider_index)
             about: dict[str, Any] = {"resource_class": name, "wanted": amount}
             if inventory is None or row < 0:
-                yield near.lack(self, LackStage.CLASS, LackRule.INVENTORY, **about, free=0)
+                yield near.lack(self, GroupStage.CLASS, LackRule.INVENTORY, **about, free=0)
                 continue
             about["free"] = free = max(0, int(inventory.capacity[row]) - int(inventory.used[row]))
             about["units"] = units = UnitRange(
@@ -157,14 +157,14 @@ class WantedResources(Condition):
                 int(inventory.step_size[row]),
             )
             if not is_allowed(amount, units.min_unit, units.max_unit, units.step_size):
-                yield near.lack(self, LackStage.UNIT, LackRule.UNITS, **about)
+                yield near.lack(self, GroupStage.UNIT, LackRule.UNITS, **about)
             if amount > free:
-                yield near.lack(self, LackStage.ROOM, LackRule.ROOM, **about)
+                yield near.lack(self, GroupStage.ROOM, LackRule.ROOM, **about)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         """What the inventory has or allows, and what is wanted.
 
-        >>> lack = Lack(LackStage.ROOM, LackRule.ROOM, "_a", "n0", "PCPU", wanted=64, free=28)
+        >>> lack = Lack(GroupStage.ROOM, LackRule.ROOM, "_a", "n0", "PCPU", wanted=64, free=28)
         >>> WantedResources((), ()).lack_text(lack, "h", "n1_numa0")
         'n1_numa0 has 28 PCPU free, 64 are wanted'
         """

@@ -27,8 +27,8 @@ from roost.search.conditions.condition import (
     whole_gaps,
 )
 from roost.search.forest import Forest, ProviderRef, TreeRef
-from roost.search.lack import Lack, LackRule, LackStage
-from roost.search.stages import GroupStage
+from roost.search.lack import Lack, LackRule
+from roost.search.stages import GroupStage, RequestStage
 
 # What stands for the tree or the provider that a query names, if the forest has none. No block
 # has it.
@@ -74,7 +74,7 @@ class _AtPlace(Condition):
 
     def lacks(self, near: NearProvider) -> Iterator[Lack]:
         if not len(self.passing(near.view, np.asarray([near.ref.provider_index], np.int32))):
-            yield near.lack(self, LackStage.IN_TREE, self.rule)
+            yield near.lack(self, GroupStage.IN_TREE, self.rule)
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class OnlyAnchor(RootCondition):
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         if tree != self.tree:
             uuid = block.uuids[int(block.starts[tree.tree_number])].decode()
-            yield Lack(LackStage.ROOT, self.bound_by.rule, provider=uuid, condition=self)
+            yield Lack(RequestStage.ROOT, self.bound_by.rule, provider=uuid, condition=self)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         if self.bound_by.rule is LackRule.IN_TREE:

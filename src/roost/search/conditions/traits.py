@@ -26,8 +26,8 @@ from roost.search.conditions.condition import (
 )
 from roost.search.conditions.sets import SetFilter
 from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, LackRule, LackStage
-from roost.search.stages import GroupStage
+from roost.search.lack import Lack, LackRule
+from roost.search.stages import GroupStage, RequestStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Traits(_OnTraits, Condition):
         set_number = near.view.block.trait_set_numbers[near.ref.provider_index]
         for rule, names in self.failed(int(set_number)):
             on_root = near.root_traits.intersection(names)
-            yield near.lack(self, LackStage.TRAITS, rule, traits=names, root_traits=on_root)
+            yield near.lack(self, GroupStage.TRAITS, rule, traits=names, root_traits=on_root)
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
         suffix = lack.group or ""
@@ -148,7 +148,7 @@ class RootTraits(_OnTraits, RootCondition):
         root = int(block.starts[tree.tree_number])
         uuid = block.uuids[root].decode()
         for rule, names in self.failed(int(block.trait_set_numbers[root])):
-            yield Lack(LackStage.ROOT, rule, provider=uuid, traits=names, condition=self)
+            yield Lack(RequestStage.ROOT, rule, provider=uuid, traits=names, condition=self)
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
         if lack.rule is LackRule.FORBIDDEN:
@@ -174,7 +174,7 @@ class TraitChoice:
     def lack(self, root_traits: frozenset[str]) -> Lack:
         """The lack of a tree in which no provider of the group has one of the traits."""
         return Lack(
-            LackStage.TOGETHER,
+            RequestStage.TOGETHER,
             LackRule.REQUIRED,
             group="",
             traits=self.names,
