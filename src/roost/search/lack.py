@@ -10,7 +10,7 @@ from typing import Protocol
 from roost.model.candidates import CandidateQuery
 from roost.model.query_change import QueryChange
 from roost.search.forest import TreeRef
-from roost.search.stages import Stage
+from roost.search.stages import SearchStage
 
 
 class LackRule(StrEnum):
@@ -61,7 +61,7 @@ class Explained(Protocol):
 class Lack:
     """One check that a tree fails."""
 
-    stage: Stage
+    stage: SearchStage
     rule: LackRule
     # The suffix of the request group; `None` if the check is about the root or several groups.
     group: str | None = None

@@ -32,8 +32,8 @@ class RequestStage(StrEnum):
 
 
 GROUP_STAGES = tuple(GroupStage)
-Stage: TypeAlias = GroupStage | RequestStage
+SearchStage: TypeAlias = GroupStage | RequestStage
 
-STAGES: tuple[Stage, ...] = (*GroupStage, *RequestStage)
+STAGES: tuple[SearchStage, ...] = (*GroupStage, *RequestStage)
 # The stages that ask for resources; the rest of the stages of a group have other conditions.
 RESOURCE_STAGES = (GroupStage.CLASS, GroupStage.UNIT, GroupStage.ROOM)
