@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.providers import AggregateFilter, TraitFilter
+from roost.model.providers import TraitFilter
 
 
 def group_of(query: CandidateQuery, suffix: str) -> RequestGroup:
@@ -36,43 +36,16 @@ def with_amount(
             resources = {**group.resources, name: amount}
         return replace(group, resources=resources)
 
-    return _edited(query, suffix, edit)
-
-
-def without_in_tree(query: CandidateQuery, suffix: str) -> CandidateQuery:
-    """The query whose group may take from any tree."""
-    return _edited(query, suffix, lambda group: replace(group, in_tree=None))
-
-
-def without_in_subtree(query: CandidateQuery, suffix: str) -> CandidateQuery:
-    """The query whose group may take from any subtree."""
-    return _edited(query, suffix, lambda group: replace(group, in_subtree=None))
+    return edited(query, suffix, edit)
 
 
 def without_required(query: CandidateQuery, suffix: str, names: tuple[str, ...]) -> CandidateQuery:
     """The query without a trait choice of a group."""
 
     def edit(group: RequestGroup) -> RequestGroup:
-        return replace(group, traits=_without_choice(group.traits, names))
+        return replace(group, traits=without_choice(group.traits, names))
 
-    return _edited(query, suffix, edit)
-
-
-def without_forbidden(query: CandidateQuery, suffix: str, name: str) -> CandidateQuery:
-    """The query without a forbidden trait of a group."""
-
-    def edit(group: RequestGroup) -> RequestGroup:
-        return replace(group, traits=_without_forbidden(group.traits, name))
-
-    return _edited(query, suffix, edit)
-
-
-def without_root_choice(query: CandidateQuery, names: tuple[str, ...]) -> CandidateQuery:
-    """The query without a trait choice of the root; a single trait is not forbidden either."""
-    traits = _without_choice(query.root_required, names)
-    if len(names) == 1:
-        traits = _without_forbidden(traits, names[0])
-    return replace(query, root_required=traits)
+    return edited(query, suffix, edit)
 
 
 def with_root_trait(
@@ -83,24 +56,6 @@ def with_root_trait(
     return replace(
         without_required(query, suffix, names),
         root_required=replace(traits, required=(*traits.required, name)),
-    )
-
-
-def without_member_of(query: CandidateQuery, suffix: str, uuids: tuple[str, ...]) -> CandidateQuery:
-    """The query without one `member_of` of a group."""
-    return _with_aggregates(
-        query,
-        suffix,
-        lambda its: replace(its, any_of=tuple(each for each in its.any_of if each != uuids)),
-    )
-
-
-def without_not_member_of(query: CandidateQuery, suffix: str, uuid: str) -> CandidateQuery:
-    """The query without a forbidden aggregate of a group."""
-    return _with_aggregates(
-        query,
-        suffix,
-        lambda its: replace(its, forbidden=tuple(each for each in its.forbidden if each != uuid)),
     )
 
 
@@ -143,28 +98,20 @@ def tidied(query: CandidateQuery) -> CandidateQuery | None:
     )
 
 
-def _edited(
+def edited(
     query: CandidateQuery, suffix: str, edit: Callable[[RequestGroup], RequestGroup]
 ) -> CandidateQuery:
+    """The query with another group in place of the one with this suffix."""
     return replace(
         query,
         groups=tuple(edit(group) if group.suffix == suffix else group for group in query.groups),
     )
 
 
-def _with_aggregates(
-    query: CandidateQuery, suffix: str, edit: Callable[[AggregateFilter], AggregateFilter]
-) -> CandidateQuery:
-    return _edited(query, suffix, lambda group: replace(group, aggregates=edit(group.aggregates)))
-
-
-def _without_choice(traits: TraitFilter, names: tuple[str, ...]) -> TraitFilter:
+def without_choice(traits: TraitFilter, names: tuple[str, ...]) -> TraitFilter:
+    """The traits without a choice."""
     return replace(
         traits,
         required=tuple(name for name in traits.required if (name,) != names),
         any_of=tuple(choice for choice in traits.any_of if choice != names),
     )
-
-
-def _without_forbidden(traits: TraitFilter, name: str) -> TraitFilter:
-    return replace(traits, forbidden=tuple(each for each in traits.forbidden if each != name))

@@ -37,6 +37,17 @@ class QueryChange:
         return self.subject, self.text
 
 
+def drop_condition(
+    query: CandidateQuery,
+    subject: tuple[str, str, *tuple[str, ...]],
+    text: str,
+    edit: Callable[[RequestGroup], RequestGroup],
+) -> QueryChange:
+    """Ask for less: the subject has the kind of a condition, the suffix of its group, and names."""
+    apply = partial(edits.edited, suffix=subject[1], edit=edit)
+    return QueryChange(subject, f"{text}{place(query, subject[1])}", DROP_CONDITION, apply)
+
+
 def change_amount(query: CandidateQuery, suffix: str, name: str, amount: int) -> QueryChange:
     """Ask for another amount of a class in a group."""
     wanted = edits.group_of(query, suffix).resources[name]

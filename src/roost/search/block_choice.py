@@ -17,8 +17,9 @@ def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     """Whether a tree of the block may have a candidate, as far as the outline shows."""
     plan, trait_set_numbers = rules.plan, block.outline.trait_set_numbers
     view = BlockView(block, block_number)
-    if any(condition.excludes(view) for condition in plan.root_conditions):
-        return False
+    for condition in plan.root_conditions:
+        if condition.excludes(view):
+            return False
     reach_masks = rules.sharing_providers.reach_masks
     for requirement, reach_mask in zip(plan.requirements, reach_masks, strict=True):
         # The outline does not show which trees a sharing provider reaches.

@@ -73,7 +73,8 @@ def find_empty_stage(
             forest, trees, GROUP_STAGES[stage_position], query.groups[group_position].suffix
         )
     if not any(
-        anchors(plan, block, block_number).any() for block_number, block in enumerate(forest.blocks)
+        anchors(plan, BlockView(block, block_number)).any()
+        for block_number, block in enumerate(forest.blocks)
     ):
         return EmptyStage(RequestStage.ROOT)
     rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
@@ -138,7 +139,7 @@ def _trait_choices_exclude(
     left = sum(problems.values())
     for block_number, block in enumerate(forest.blocks):
         rules.effort.pause()
-        alive = anchors(rules.plan, block, block_number)
+        alive = anchors(rules.plan, BlockView(block, block_number))
         for requirement_index in range(len(rules.plan.requirements)):
             if not alive.any():
                 break

@@ -21,14 +21,8 @@ from roost.search.plan import Plan, Requirement
 from roost.search.scan import trees_with
 
 
-def provider_gaps(
-    requirement: Requirement, block: Block, block_number: int, *, as_sharing: bool = False
-) -> FloatColumn:
-    """For each provider of a block, how far it is from meeting a requirement.
-
-    `as_sharing`: in other trees than its own.
-    """
-    view = BlockView(block, block_number, as_sharing)
+def provider_gaps(requirement: Requirement, view: BlockView) -> FloatColumn:
+    """For each provider of a block, how far it is from meeting a requirement."""
     gaps = requirement.wanted.gaps(view)
     for condition in requirement.further:
         gaps += condition.gaps(view)
@@ -87,8 +81,9 @@ class SharingGaps:
         for block_number, indexes in by_block.items():
             pause()
             block = self._forest.blocks[block_number]
+            view = BlockView(block, block_number, as_sharing=True)
             columns = [
-                provider_gaps(requirement, block, block_number, as_sharing=True)[indexes].tolist()
+                provider_gaps(requirement, view)[indexes].tolist()
                 for requirement in self._plan.requirements
             ]
             for index, *gaps in zip(indexes, *columns, strict=True):
@@ -136,14 +131,15 @@ class ForestGaps:
     def of_block(self, block_number: int) -> TreeGaps:
         """The gaps of the trees of one block."""
         block = self._forest.blocks[block_number]
-        parts = [self._root_gaps(block, block_number)]
+        view = BlockView(block, block_number)
+        parts = [self._root_gaps(view)]
         columns: dict[int, FloatColumn] = {}
         smallest: list[FloatColumn] = []
         for requirement_index, its in enumerate(self._plan.requirements):
-            if self._is_easy(block, block_number, requirement_index):
+            if self._is_easy(view, requirement_index):
                 smallest.append(np.zeros(block.tree_count))
                 continue
-            column = columns[requirement_index] = provider_gaps(its, block, block_number)
+            column = columns[requirement_index] = provider_gaps(its, view)
             minima = tree_minima(block, column)
             smallest.append(self._with_sharing(block, minima, requirement_index))
         of_slots = [slot.requirement_index for slot in self._plan.slots]
@@ -157,17 +153,16 @@ class ForestGaps:
             total += part
         return TreeGaps(total, tuple(parts))
 
-    def _is_easy(self, block: Block, block_number: int, requirement_index: int) -> bool:
+    def _is_easy(self, view: BlockView, requirement_index: int) -> bool:
         """Whether each tree has an eligible provider, so that no gap of a provider matters."""
         if self.trait_choices and requirement_index in self.unsuffixed:
             # A trait choice needs to know which of the providers come nearest.
             return False
-        indexes = eligible_indexes(self._plan.requirements[requirement_index], block, block_number)
-        return bool(trees_with(block, indexes, None).all())
+        indexes = eligible_indexes(self._plan.requirements[requirement_index], view)
+        return bool(trees_with(view.block, indexes, None).all())
 
-    def _root_gaps(self, block: Block, block_number: int) -> FloatColumn:
-        gaps: FloatColumn = np.zeros(block.tree_count)
-        view = BlockView(block, block_number)
+    def _root_gaps(self, view: BlockView) -> FloatColumn:
+        gaps: FloatColumn = np.zeros(view.block.tree_count)
         for condition in self._plan.root_conditions:
             gaps += condition.gaps(view)
         return gaps

@@ -27,11 +27,12 @@ from roost.model.text import listed
 from roost.search.effort import Effort
 from roost.search.feasibility import can_flow
 from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, LackRule, LackStage
+from roost.search.lack import Lack, LackRule
 from roost.search.problem import LocalProvider, Problem
 from roost.search.rules import ContestedClass, Rules
 from roost.search.scan import alike_trees, eligible_trees, problem_in
 from roost.search.solving import solve
+from roost.search.stages import RequestStage
 
 # With more conditions, or more different problems, the search for a conflict takes too long.
 _CONDITIONS_MAX = 16
@@ -110,7 +111,7 @@ class JointCondition(ABC):
 
     def lack(self, posed: PosedProblem) -> Lack:
         """What a tree lacks that does not meet it."""
-        return Lack(LackStage.TOGETHER, self.rule, groups=self.suffixes, condition=self)
+        return Lack(RequestStage.TOGETHER, self.rule, groups=self.suffixes, condition=self)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         """The lack in words; `tree` and `provider` are names."""
@@ -157,7 +158,7 @@ class _RoomTogether(JointCondition):
             for provider in posed.problem.providers[requirement_index]
         }
         return Lack(
-            LackStage.TOGETHER,
+            RequestStage.TOGETHER,
             self.rule,
             provider=posed.uuid(*providers) if len(providers) == 1 else None,
             resource_class=name,
@@ -214,7 +215,7 @@ class _GroupsApart(JointCondition):
         slots = posed.rules.plan.slots
         classes = {name for slot in self.slots for name in slots[slot].resources}
         return Lack(
-            LackStage.TOGETHER,
+            RequestStage.TOGETHER,
             self.rule,
             resource_class=next(iter(classes)) if len(classes) == 1 else None,
             wanted=len(self.slots),
@@ -313,7 +314,7 @@ class _TraitsTogether(JointCondition):
     def lack(self, posed: PosedProblem) -> Lack:
         names = tuple(dict.fromkeys(chain.from_iterable(self.choices)))
         return Lack(
-            LackStage.TOGETHER,
+            RequestStage.TOGETHER,
             self.rule,
             group="",
             traits=names,

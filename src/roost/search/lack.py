@@ -10,19 +10,7 @@ from typing import Protocol
 from roost.model.candidates import CandidateQuery
 from roost.model.query_change import QueryChange
 from roost.search.forest import TreeRef
-
-
-class LackStage(StrEnum):
-    """The stage of a search at which a check stands."""
-
-    CLASS = "class"
-    UNIT = "unit"
-    ROOM = "room"
-    TRAITS = "traits"
-    AGGREGATES = "aggregates"
-    IN_TREE = "in_tree"
-    ROOT = "root"
-    TOGETHER = "together"
+from roost.search.stages import SearchStage
 
 
 class LackRule(StrEnum):
@@ -73,7 +61,7 @@ class Explained(Protocol):
 class Lack:
     """One check that a tree fails."""
 
-    stage: LackStage
+    stage: SearchStage
     rule: LackRule
     # The suffix of the request group; `None` if the check is about the root or several groups.
     group: str | None = None

@@ -163,7 +163,8 @@ class TreeLook:
             requirement = self._rules.plan.requirements[requirement_index]
             block = self._lone_trees.forest(tree).blocks[tree.block_number]
             begin, end = block.starts[tree.tree_number : tree.tree_number + 2].tolist()
-            found = provider_gaps(requirement, block, tree.block_number)[begin:end].tolist()
+            view = BlockView(block, tree.block_number)
+            found = provider_gaps(requirement, view)[begin:end].tolist()
             self._own_gaps[tree, requirement_index] = found
         return found
 

@@ -8,7 +8,7 @@ request groups cost as much as one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.columns import BoolColumn
@@ -29,16 +29,16 @@ class Requirement:
     further: tuple[Condition, ...]
     # The suffixes of the request groups that have it.
     suffixes: tuple[str, ...]
+    # All its conditions, in the order of their stages.
+    conditions: tuple[Condition, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "conditions", (self.wanted, *self.further))
 
     @property
     def amounts(self) -> tuple[ResourceAmount, ...]:
         """The amounts that a provider must give."""
         return self.wanted.amounts
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """All its conditions, in the order of their stages."""
-        return self.wanted, *self.further
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,13 @@ class Plan:
 
 def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
     """The plan for a query all of whose names exist; `None` if no provider can meet it."""
-    plan = make_any_plan(forest, query)
-    if (
-        any(map(asks_nothing, query.groups))
-        or any(condition.is_void for condition in plan.root_conditions)
-        or any(condition.is_void for its in plan.requirements for condition in its.conditions)
-    ):
+    if any([not group.resources and asks_nothing(group) for group in query.groups]):
         return None
-    return plan
+    plan = make_any_plan(forest, query)
+    is_void = any([condition.is_void for condition in plan.root_conditions]) or any(
+        [condition.is_void for its in plan.requirements for condition in its.further]
+    )
+    return None if is_void else plan
 
 
 def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
@@ -95,7 +94,8 @@ def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
         further = _further_conditions(forest, group)
         unsuffixed = unsuffixed if group.suffix else further
         for resources in _resources_by_slot(group):
-            wanted = WantedResources.of_resources(forest, resources, is_void=asks_nothing(group))
+            is_void = not resources and asks_nothing(group)
+            wanted = WantedResources.of_resources(forest, resources, is_void=is_void)
             key = not group.suffix, wanted, further
             requirement_index, suffixes = drafts.setdefault(key, (len(drafts), []))
             suffixes.append(group.suffix)
@@ -104,12 +104,14 @@ def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
     return Plan(
         query=query,
         requirements=tuple(
-            Requirement(wanted, further, tuple(suffixes))
-            for (_, wanted, further), (_, suffixes) in drafts.items()
+            [
+                Requirement(wanted, further, tuple(suffixes))
+                for (_, wanted, further), (_, suffixes) in drafts.items()
+            ]
         ),
         slots=tuple(slots),
         root_conditions=_root_conditions(forest, query, unsuffixed),
-        trait_choices=tuple(choice.met for choice in trait_choices(forest, query)),
+        trait_choices=tuple([choice.met for choice in trait_choices(forest, query)]),
         isolated_sets=_slot_sets(
             suffixed_slots,
             [frozenset(suffixed_slots)] if query.isolate else query.isolated_sets,
@@ -137,8 +139,8 @@ def requirement_of(forest: Forest, group: RequestGroup) -> Requirement:
 
 def _further_conditions(forest: Forest, group: RequestGroup) -> tuple[Condition, ...]:
     """The conditions of a group besides those on amounts."""
-    found = (kind.of(forest, group) for kind in FURTHER_CONDITIONS)
-    return tuple(condition for condition in found if condition is not None)
+    found = [kind.of(forest, group) for kind in FURTHER_CONDITIONS]
+    return tuple([condition for condition in found if condition is not None])
 
 
 def _root_conditions(
@@ -148,8 +150,8 @@ def _root_conditions(
 
     Those of the stage of roots come first.
     """
-    found = (*(condition.of_root(forest) for condition in unsuffixed), RootTraits.of(forest, query))
-    asked = (condition for condition in found if condition is not None)
+    found = [*[condition.of_root(forest) for condition in unsuffixed], RootTraits.of(forest, query)]
+    asked = [condition for condition in found if condition is not None]
     return tuple(sorted(asked, key=lambda its: its.stage is not RequestStage.ROOT))
 
 

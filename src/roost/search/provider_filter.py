@@ -11,6 +11,7 @@ import numpy as np
 from roost.model.candidates import RequestGroup
 from roost.model.providers import ProviderFilter
 from roost.search.columns import IntColumn
+from roost.search.conditions.condition import BlockView
 from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest
 from roost.search.plan import requirement_of
@@ -28,7 +29,7 @@ def find_provider_ids(forest: Forest, wanted: ProviderFilter) -> IntColumn:
     group = RequestGroup(_SUFFIX, wanted.resources, wanted.traits, wanted.aggregates)
     requirement = requirement_of(forest, group)
     found = [
-        block.ids[eligible_indexes(requirement, block, block_number)]
+        block.ids[eligible_indexes(requirement, BlockView(block, block_number))]
         for block_number, block in enumerate(forest.blocks)
     ]
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)

@@ -56,7 +56,8 @@ def scan_block(forest: Forest, block_number: int, rules: Rules) -> Iterator[Alik
 def eligible_trees(forest: Forest, block_number: int, rules: Rules) -> EligibleTrees | None:
     """The trees of a block that may have a solution; `None` if there is none."""
     plan, block = rules.plan, forest.blocks[block_number]
-    alive = _may_anchor(plan, block, block_number)
+    view = BlockView(block, block_number)
+    alive = _trees(plan.root_conditions, view)
     eligible: list[IndexColumn] = []
     for requirement, reach_mask in zip(
         plan.requirements, rules.sharing_providers.reach_masks, strict=True
@@ -64,7 +65,7 @@ def eligible_trees(forest: Forest, block_number: int, rules: Rules) -> EligibleT
         if not alive.any():
             return None
         rules.effort.pause()
-        indexes = eligible_indexes(requirement, block, block_number)
+        indexes = eligible_indexes(requirement, view)
         eligible.append(indexes)
         alive &= trees_with(block, indexes, reach_mask)
     return _with_trait_choices(block, rules, eligible, alive)
@@ -100,19 +101,14 @@ def _with_trait_choices(
     return EligibleTrees(eligible, tree_numbers) if len(tree_numbers) else None
 
 
-def _may_anchor(plan: Plan, block: Block, block_number: int) -> BoolColumn:
-    """The trees whose roots meet all conditions."""
-    return _trees(plan.root_conditions, block, block_number)
-
-
-def anchors(plan: Plan, block: Block, block_number: int) -> BoolColumn:
+def anchors(plan: Plan, view: BlockView) -> BoolColumn:
     """The trees that may be an anchor, by root_required and in_tree."""
-    conditions = [its for its in plan.root_conditions if its.stage is RequestStage.ROOT]
-    return _trees(conditions, block, block_number)
+    return _trees([its for its in plan.root_conditions if its.stage is RequestStage.ROOT], view)
 
 
-def _trees(conditions: Iterable[RootCondition], block: Block, block_number: int) -> BoolColumn:
-    alive, view = np.ones(block.tree_count, np.bool_), BlockView(block, block_number)
+def _trees(conditions: Iterable[RootCondition], view: BlockView) -> BoolColumn:
+    """The trees whose roots meet these conditions."""
+    alive = np.ones(view.block.tree_count, np.bool_)
     for condition in conditions:
         alive &= condition.trees(view)
     return alive
@@ -323,11 +319,10 @@ def _with_sharing(problem: Problem, rules: Rules, reach: Reach) -> Problem:
 def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
     """The problem of one tree; `None` if the tree is no anchor or a requirement has no provider."""
     plan, block = rules.plan, forest.blocks[tree.block_number]
-    if not _may_anchor(plan, block, tree.block_number)[tree.tree_number]:
+    view = BlockView(block, tree.block_number)
+    if not _trees(plan.root_conditions, view)[tree.tree_number]:
         return None
-    eligible = [
-        eligible_indexes(requirement, block, tree.block_number) for requirement in plan.requirements
-    ]
+    eligible = [eligible_indexes(requirement, view) for requirement in plan.requirements]
     tree_numbers = np.asarray([tree.tree_number], np.int32)
     columns = _tree_columns(block, rules, eligible, tree_numbers)
     problem = _problem(rules, tuple(column.pieces()[0] for column in columns))

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from roost.search.columns import SetMask
+from roost.search.conditions.condition import BlockView
 from roost.search.eligibility import eligible_indexes
 from roost.search.forest import Forest, ProviderRef, TreeRef
 from roost.search.plan import Plan
@@ -138,10 +139,8 @@ def _of_block(
 ) -> Iterator[SharingProvider]:
     """The sharing providers at these indexes that meet a requirement and are in an aggregate."""
     block = forest.blocks[block_number]
-    eligible = [
-        set(eligible_indexes(requirement, block, block_number, as_sharing=True).tolist())
-        for requirement in plan.requirements
-    ]
+    view = BlockView(block, block_number, as_sharing=True)
+    eligible = [set(eligible_indexes(its, view).tolist()) for its in plan.requirements]
     for index in indexes:
         requirement_indexes = frozenset(
             requirement_index for requirement_index, found in enumerate(eligible) if index in found

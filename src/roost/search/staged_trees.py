@@ -57,9 +57,9 @@ class StagedSharing:
         return not tree_aggregates.isdisjoint(self._aggregates(ref))
 
     def _add_block(self, plan: Plan, block_number: int, refs: list[ProviderRef]) -> None:
-        block = self._forest.blocks[block_number]
+        view = BlockView(self._forest.blocks[block_number], block_number, as_sharing=True)
         for requirement, by_stage in zip(plan.requirements, self.refs, strict=True):
-            left = eligible_by_stage(requirement, block, block_number, as_sharing=True)
+            left = eligible_by_stage(requirement, view)
             for stage, indexes in zip(GROUP_STAGES, left, strict=True):
                 found = set(indexes.tolist())
                 by_stage[stage] += [ref for ref in refs if ref.provider_index in found]
@@ -103,7 +103,10 @@ class StagedTrees:
 
     def anchors(self, block_number: int) -> BoolColumn:
         """The trees of a block to look at that root_required and in_tree admit."""
-        return self._considered(anchors(self.plan, self._forest.blocks[block_number], block_number))
+        return self._considered(anchors(self.plan, self._view(block_number)))
+
+    def _view(self, block_number: int) -> BlockView:
+        return BlockView(self._forest.blocks[block_number], block_number)
 
     def left_by_stage(self, requirement_index: int, block_number: int) -> Iterator[Left]:
         """What each stage leaves of a requirement in a block, in the order of `GroupStage`.
@@ -116,7 +119,7 @@ class StagedTrees:
         root_conditions = self._root_conditions[requirement_index]
         before: tuple[int, SetMask, tuple[RootCondition, ...], Left] | None = None
         for stage, found in zip(
-            GROUP_STAGES, eligible_by_stage(requirement, block, block_number), strict=True
+            GROUP_STAGES, eligible_by_stage(requirement, self._view(block_number)), strict=True
         ):
             indexes = self.in_considered(block, found)
             reach_mask, roots = reach_masks[stage], root_conditions[stage]
@@ -136,7 +139,7 @@ class StagedTrees:
         """The trees of a block that one stage leaves of a requirement."""
         block = self._forest.blocks[block_number]
         requirement = self.plan.requirements[requirement_index]
-        indexes = eligible_after(requirement, stage, block, block_number)
+        indexes = eligible_after(requirement, stage, self._view(block_number))
         return self._trees(
             block_number,
             self.in_considered(block, indexes),
@@ -162,8 +165,7 @@ class StagedTrees:
         block_number, tree_number = tree = self._forest.tree_of(ref)
         if self.only_tree is not None:
             return tree != self.only_tree
-        block = self._forest.blocks[block_number]
-        return not all(root.trees(BlockView(block, block_number))[tree_number] for root in roots)
+        return not all(root.trees(self._view(block_number))[tree_number] for root in roots)
 
     def _served(self, roots: tuple[RootCondition, ...]) -> Iterator[frozenset[str]]:
         """The aggregates of each considered tree that the stage does not exclude."""
@@ -171,7 +173,7 @@ class StagedTrees:
             block = self._forest.blocks[block_number]
             trees = self._considered(np.ones(block.tree_count, np.bool_))
             for root in roots:
-                trees &= root.trees(BlockView(block, block_number))
+                trees &= root.trees(self._view(block_number))
             for set_number in np.unique(block.tree_aggregate_set_numbers[trees]).tolist():
                 yield self._forest.aggregate_sets[set_number]
 
@@ -196,7 +198,7 @@ class StagedTrees:
         block = self._forest.blocks[block_number]
         trees = trees_with(block, indexes, reach_mask)
         for root in roots:
-            trees &= root.trees(BlockView(block, block_number))
+            trees &= root.trees(self._view(block_number))
         return trees if reach_mask is None else self._considered(trees)
 
     def _considered(self, trees: BoolColumn) -> BoolColumn:

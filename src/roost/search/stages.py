@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypeAlias
 
 
 class GroupStage(StrEnum):
@@ -31,6 +32,8 @@ class RequestStage(StrEnum):
 
 
 GROUP_STAGES = tuple(GroupStage)
-STAGES: tuple[GroupStage | RequestStage, ...] = (*GroupStage, *RequestStage)
+SearchStage: TypeAlias = GroupStage | RequestStage
+
+STAGES: tuple[SearchStage, ...] = (*GroupStage, *RequestStage)
 # The stages that ask for resources; the rest of the stages of a group have other conditions.
 RESOURCE_STAGES = (GroupStage.CLASS, GroupStage.UNIT, GroupStage.ROOM)

@@ -6,15 +6,13 @@ For the unsuffixed group, the aggregates of the root count for every provider of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from roost.model import candidate_query_edits as edits
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.query_change import DROP_CONDITION, QueryChange, place
+from roost.model.query_change import QueryChange, drop_condition
 from roost.model.text import listed
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
@@ -26,9 +24,9 @@ from roost.search.conditions.condition import (
     RootCondition,
     whole_gaps,
 )
-from roost.search.conditions.sets import SetFilter, none_of
+from roost.search.conditions.sets import SetFilter
 from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, LackRule, LackStage
+from roost.search.lack import Lack, LackRule
 from roost.search.stages import GroupStage
 
 
@@ -44,16 +42,21 @@ class _OnAggregates:
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
         """Allow the aggregate, or do not require it."""
-        suffix, uuids = lack.group or "", lack.aggregates
-        listing = f"aggregate {' or '.join(uuids)} (member_of){place(query, suffix)}"
-        if lack.rule is LackRule.NOT_MEMBER_OF:
-            verb, edit = "allow", partial(edits.without_not_member_of, uuid=uuids[0])
-        else:
-            verb, edit = "do not require", partial(edits.without_member_of, uuids=uuids)
-        subject = (lack.rule.value, suffix, *uuids)
-        yield QueryChange(
-            subject, f"{verb} {listing}", DROP_CONDITION, partial(edit, suffix=suffix)
-        )
+        uuids, is_forbidden = lack.aggregates, lack.rule is LackRule.NOT_MEMBER_OF
+
+        def relaxed(group: RequestGroup) -> RequestGroup:
+            its = group.aggregates
+            if is_forbidden:
+                its = replace(
+                    its, forbidden=tuple(each for each in its.forbidden if each not in uuids)
+                )
+            else:
+                its = replace(its, any_of=tuple(each for each in its.any_of if each != uuids))
+            return replace(group, aggregates=its)
+
+        verb = "allow" if is_forbidden else "do not require"
+        text = f"{verb} aggregate {' or '.join(uuids)} (member_of)"
+        yield drop_condition(query, (lack.rule.value, lack.group or "", *uuids), text, relaxed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,12 @@ class Aggregates(_OnAggregates, Condition):
 
     @classmethod
     def of(cls, forest: Forest, group: RequestGroup) -> Self | None:
-        found = SetFilter(
-            tuple(dict.fromkeys(group.aggregates.any_of)),
-            tuple(dict.fromkeys(group.aggregates.forbidden)),
-            forest.aggregate_sets,
-            str,
-        )
-        return cls(found, not group.suffix) if found else None
+        any_of, forbidden = group.aggregates.any_of, group.aggregates.forbidden
+        if not (any_of or forbidden):
+            return None
+        choices, excluded = tuple(dict.fromkeys(any_of)), tuple(dict.fromkeys(forbidden))
+        found = SetFilter(choices, excluded, forest.aggregate_sets, str)
+        return cls(found, not group.suffix)
 
     @classmethod
     def is_wish(cls, group: RequestGroup) -> bool:
@@ -113,8 +115,8 @@ class Aggregates(_OnAggregates, Condition):
 
     def excluding_stage(self, view: BlockView) -> GroupStage | None:
         # The root's aggregates, which may count for a provider, are in the same block.
-        is_empty = none_of(self.filter.choices_mask, view.block.outline.aggregate_set_numbers)
-        return GroupStage.AGGREGATES if is_empty else None
+        mask, set_numbers = self.filter.choices_mask, view.block.outline.aggregate_set_numbers
+        return None if mask is None or mask[set_numbers].any() else GroupStage.AGGREGATES
 
     def gaps(self, view: BlockView) -> FloatColumn:
         block = view.block
@@ -137,9 +139,9 @@ class Aggregates(_OnAggregates, Condition):
             # The forbidden aggregates of the root are lacks of the root.
             forbidden = forbidden if index != root else []
         for uuids in missing:
-            yield near.lack(self, LackStage.AGGREGATES, LackRule.MEMBER_OF, aggregates=uuids)
+            yield near.lack(self, GroupStage.AGGREGATES, LackRule.MEMBER_OF, aggregates=uuids)
         for uuids in forbidden:
-            yield near.lack(self, LackStage.AGGREGATES, LackRule.NOT_MEMBER_OF, aggregates=uuids)
+            yield near.lack(self, GroupStage.AGGREGATES, LackRule.NOT_MEMBER_OF, aggregates=uuids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ class RootAggregates(_OnAggregates, RootCondition):
 
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         root = int(block.starts[tree.tree_number])
-        about = LackStage.AGGREGATES, LackRule.NOT_MEMBER_OF, "", block.uuids[root].decode()
+        about = GroupStage.AGGREGATES, LackRule.NOT_MEMBER_OF, "", block.uuids[root].decode()
         for uuids in self.filter.forbidden_in(int(block.aggregate_set_numbers[root])):
             yield Lack(*about, aggregates=uuids, condition=self)
 
@@ -179,7 +181,7 @@ class OutOfReach:
         """The lack of a tree that the sharing provider does not reach."""
         return near.lack(
             self,
-            LackStage.AGGREGATES,
+            GroupStage.AGGREGATES,
             LackRule.REACH,
             resource_class=resource_class,
             aggregates=tuple(sorted(self.aggregates)),

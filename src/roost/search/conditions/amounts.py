@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import is_not
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ from roost.search.conditions.condition import (
     NearProvider,
 )
 from roost.search.forest import Forest, ProviderRef
-from roost.search.lack import Lack, LackRule, LackStage, UnitRange
+from roost.search.lack import Lack, LackRule, UnitRange
 from roost.search.stages import RESOURCE_STAGES, GroupStage
 
 # A provider without inventory of a class fails three stages: class, unit and room.
@@ -106,48 +105,27 @@ class WantedResources(Condition):
 
     def passing(self, view: BlockView, indexes: IndexColumn) -> IndexColumn:
         """The providers with room: all that have it, whatever providers are given."""
-        block, found = view.block, None
+        return self.passing_at(GroupStage.ROOM, view.block)
+
+    def passing_at(self, stage: GroupStage, block: Block) -> IndexColumn:
+        """The providers that pass a stage for each class, and with it the stages before."""
+        found: IndexColumn | None = None
         for class_id, amount in self.amounts:
-            inventory = block.inventories.get(class_id)
-            its = NO_INDEXES if inventory is None else inventory.indexes[inventory.fits(amount)]
+            its = _passing(stage, block.inventories.get(class_id), amount)
             found = its if found is None else in_both(found, its, len(block))
             if not len(found):
                 break
-        return self._all_indexes(block) if found is None else found
-
-    def passing_by_stage(self, block: Block) -> Iterator[IndexColumn]:
-        """The providers that have the classes, then allow the amounts too, then have room."""
-        if not self.amounts:
-            everything = self._all_indexes(block)
-            yield from (everything, everything, everything)
-            return
-        by_class = [
-            _passing_by_stage(block.inventories.get(class_id), amount)
-            for class_id, amount in self.amounts
-        ]
-        if len(by_class) == 1:
-            yield from by_class[0]
-            return
-        before: tuple[IndexColumn, ...] = ()
-        indexes = NO_INDEXES
-        for columns in zip(*by_class, strict=True):
-            if not before or any(map(is_not, before, columns)):
-                indexes = reduce(lambda first, second: in_both(first, second, len(block)), columns)
-                before = columns
-            yield indexes
+        if found is None:
+            return NO_INDEXES if self.is_void else np.arange(len(block), dtype=np.int32)
+        return found
 
     def passing_class(self, class_id: int, stage: GroupStage, block: Block) -> IndexColumn:
         """The providers that pass all stages before this one, and this one for one class only."""
-        position = RESOURCE_STAGES.index(stage)
-        amount = dict(self.amounts)[class_id]
-        inventory = block.inventories.get(class_id)
-        if inventory is None or (stage is GroupStage.ROOM and inventory.room_max < amount):
-            return NO_INDEXES
-        passing = _passing_by_stage(inventory, amount)[position]
+        amount, position = dict(self.amounts)[class_id], RESOURCE_STAGES.index(stage)
+        passing = _passing(stage, block.inventories.get(class_id), amount)
         if not position or not len(passing):
             return passing
-        before = list(self.passing_by_stage(block))[position - 1]
-        return in_both(before, passing, len(block))
+        return in_both(self.passing_at(RESOURCE_STAGES[position - 1], block), passing, len(block))
 
     def excluding_stage(self, view: BlockView) -> GroupStage | None:
         for class_id, amount in self.amounts:
@@ -170,7 +148,7 @@ class WantedResources(Condition):
             row = -1 if inventory is None else inventory.row_of(near.ref.provider_index)
             about: dict[str, Any] = {"resource_class": name, "wanted": amount}
             if inventory is None or row < 0:
-                yield near.lack(self, LackStage.CLASS, LackRule.INVENTORY, **about, free=0)
+                yield near.lack(self, GroupStage.CLASS, LackRule.INVENTORY, **about, free=0)
                 continue
             about["free"] = free = max(0, int(inventory.capacity[row]) - int(inventory.used[row]))
             about["units"] = units = UnitRange(
@@ -179,14 +157,14 @@ class WantedResources(Condition):
                 int(inventory.step_size[row]),
             )
             if not is_allowed(amount, units.min_unit, units.max_unit, units.step_size):
-                yield near.lack(self, LackStage.UNIT, LackRule.UNITS, **about)
+                yield near.lack(self, GroupStage.UNIT, LackRule.UNITS, **about)
             if amount > free:
-                yield near.lack(self, LackStage.ROOM, LackRule.ROOM, **about)
+                yield near.lack(self, GroupStage.ROOM, LackRule.ROOM, **about)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         """What the inventory has or allows, and what is wanted.
 
-        >>> lack = Lack(LackStage.ROOM, LackRule.ROOM, "_a", "n0", "PCPU", wanted=64, free=28)
+        >>> lack = Lack(GroupStage.ROOM, LackRule.ROOM, "_a", "n0", "PCPU", wanted=64, free=28)
         >>> WantedResources((), ()).lack_text(lack, "h", "n1_numa0")
         'n1_numa0 has 28 PCPU free, 64 are wanted'
         """
@@ -217,10 +195,6 @@ class WantedResources(Condition):
         """Whether a provider has inventory of the first class, whatever its room."""
         inventory = block.inventories.get(self.amounts[0].class_id)
         return inventory is not None and inventory.row_of(ref.provider_index) >= 0
-
-    def _all_indexes(self, block: Block) -> IndexColumn:
-        """All providers, for a group without resources; none if no provider counts."""
-        return NO_INDEXES if self.is_void else np.arange(len(block), dtype=np.int32)
 
 
 def in_both(first: IndexColumn, second: IndexColumn, size: int) -> IndexColumn:
@@ -261,16 +235,18 @@ def _written(resources: Mapping[str, int]) -> str:
     return ",".join(f"{name}:{amount}" for name, amount in resources.items())
 
 
-def _passing_by_stage(inventory: InventoryColumns | None, amount: int) -> tuple[IndexColumn, ...]:
-    """The providers that have a class, those that allow the amount, and those with room for it."""
+def _passing(stage: GroupStage, inventory: InventoryColumns | None, amount: int) -> IndexColumn:
+    """The providers that have a class, or allow the amount too, or have room for it, too."""
     if inventory is None:
-        return NO_INDEXES, NO_INDEXES, NO_INDEXES
-    indexes = inventory.indexes
-    allows = inventory.allows(amount)
-    allowing = indexes if allows.all() else indexes[allows]
-    if inventory.room_max < amount:
-        return indexes, allowing, NO_INDEXES
-    return indexes, allowing, indexes[inventory.fits(amount)]
+        return NO_INDEXES
+    if stage is GroupStage.ROOM:
+        has_room = inventory.room_max >= amount
+        return inventory.indexes[inventory.fits(amount)] if has_room else NO_INDEXES
+    return (
+        inventory.indexes[inventory.allows(amount)]
+        if stage is GroupStage.UNIT
+        else inventory.indexes
+    )
 
 
 def _amount_gaps(block: Block, class_id: int, amount: int) -> FloatColumn:

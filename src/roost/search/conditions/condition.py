@@ -16,8 +16,8 @@ from roost.model.candidates import RequestGroup
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, FloatColumn, IndexColumn, IntColumn
 from roost.search.forest import Forest, ProviderRef, TreeRef
-from roost.search.lack import Explained, Lack, LackRule, LackStage
-from roost.search.stages import GroupStage, RequestStage
+from roost.search.lack import Explained, Lack, LackRule
+from roost.search.stages import GroupStage, RequestStage, SearchStage
 
 # A gap tells how far a provider is from meeting conditions. Its integer part counts failed checks.
 # Its fraction is the shortage, in these units.
@@ -52,7 +52,7 @@ class NearProvider(NamedTuple):
     # The traits of the root of the tree.
     root_traits: frozenset[str]
 
-    def lack(self, condition: Explained, stage: LackStage, rule: LackRule, **facts: Any) -> Lack:
+    def lack(self, condition: Explained, stage: SearchStage, rule: LackRule, **facts: Any) -> Lack:
         """One check that the provider fails."""
         uuid = self.view.block.uuids[self.ref.provider_index].decode()
         about = {"resource_class": self.only_class, **facts}
@@ -126,7 +126,7 @@ class RootCondition(Explained):
     """A condition on the root of a tree: `root_required`, or one of the unsuffixed group."""
 
     # The stage at which the condition excludes trees.
-    stage: ClassVar[RequestStage | GroupStage] = RequestStage.ROOT
+    stage: ClassVar[SearchStage] = RequestStage.ROOT
 
     @property
     def is_void(self) -> bool:

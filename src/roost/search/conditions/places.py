@@ -6,8 +6,8 @@ provider of another tree serves the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Self
 
@@ -27,8 +27,8 @@ from roost.search.conditions.condition import (
     whole_gaps,
 )
 from roost.search.forest import Forest, ProviderRef, TreeRef
-from roost.search.lack import Lack, LackRule, LackStage
-from roost.search.stages import GroupStage
+from roost.search.lack import Lack, LackRule
+from roost.search.stages import GroupStage, RequestStage
 
 # What stands for the tree or the provider that a query names, if the forest has none. No block
 # has it.
@@ -38,14 +38,17 @@ NO_PROVIDER = ProviderRef(-1, -1)
 
 def drop_in_tree(suffix: str) -> QueryChange:
     """Let a group take from any tree."""
-    edit = partial(edits.without_in_tree, suffix=suffix)
-    return QueryChange(("in_tree", suffix), f"leave in_tree{suffix} out", DROP_CONDITION, edit)
+    return _drop("in_tree", suffix, lambda group: replace(group, in_tree=None))
 
 
 def drop_in_subtree(suffix: str) -> QueryChange:
     """Let a group take from any subtree."""
-    edit, key = partial(edits.without_in_subtree, suffix=suffix), f"in_subtree{suffix}"
-    return QueryChange(("in_subtree", suffix), f"leave {key} out", DROP_CONDITION, edit)
+    return _drop("in_subtree", suffix, lambda group: replace(group, in_subtree=None))
+
+
+def _drop(key: str, suffix: str, edit: Callable[[RequestGroup], RequestGroup]) -> QueryChange:
+    apply = partial(edits.edited, suffix=suffix, edit=edit)
+    return QueryChange((key, suffix), f"leave {key}{suffix} out", DROP_CONDITION, apply)
 
 
 def _tree_of(forest: Forest, group: RequestGroup) -> TreeRef | None:
@@ -71,7 +74,7 @@ class _AtPlace(Condition):
 
     def lacks(self, near: NearProvider) -> Iterator[Lack]:
         if not len(self.passing(near.view, np.asarray([near.ref.provider_index], np.int32))):
-            yield near.lack(self, LackStage.IN_TREE, self.rule)
+            yield near.lack(self, GroupStage.IN_TREE, self.rule)
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ class OnlyAnchor(RootCondition):
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         if tree != self.tree:
             uuid = block.uuids[int(block.starts[tree.tree_number])].decode()
-            yield Lack(LackStage.ROOT, self.bound_by.rule, provider=uuid, condition=self)
+            yield Lack(RequestStage.ROOT, self.bound_by.rule, provider=uuid, condition=self)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         if self.bound_by.rule is LackRule.IN_TREE:

@@ -9,7 +9,7 @@ from typing import Generic
 
 import numpy as np
 
-from roost.search.columns import BoolColumn, IndexColumn, IntColumn, SetMask
+from roost.search.columns import BoolColumn, IntColumn, SetMask
 from roost.search.set_table import Member, SetTable
 
 
@@ -22,9 +22,6 @@ class SetFilter(Generic[Member]):
     sets: SetTable[Member] = field(compare=False, repr=False)
     # The member of a set that has a name.
     member: Callable[[str], Member] = field(compare=False, repr=False)
-
-    def __bool__(self) -> bool:
-        return bool(self.choices or self.forbidden)
 
     # By set number.
 
@@ -83,8 +80,3 @@ class SetFilter(Generic[Member]):
 
     def _with_any(self, names: Iterable[str]) -> BoolColumn:
         return self.sets.with_any(map(self.member, names))
-
-
-def none_of(mask: SetMask, set_numbers: IndexColumn) -> bool:
-    """Whether none of these sets will do."""
-    return mask is not None and not mask[set_numbers].any()

@@ -7,14 +7,13 @@ are trait choices. Each provider must lack its forbidden traits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from roost.model import candidate_query_edits as edits
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import TraitFilter
-from roost.model.query_change import DROP_CONDITION, QueryChange, place, trait_changes
+from roost.model.query_change import DROP_CONDITION, QueryChange, drop_condition, trait_changes
 from roost.model.text import listed
 from roost.search.block import Block
 from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
@@ -25,10 +24,10 @@ from roost.search.conditions.condition import (
     RootCondition,
     whole_gaps,
 )
-from roost.search.conditions.sets import SetFilter, none_of
+from roost.search.conditions.sets import SetFilter
 from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, LackRule, LackStage
-from roost.search.stages import GroupStage
+from roost.search.lack import Lack, LackRule
+from roost.search.stages import GroupStage, RequestStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +39,15 @@ class _OnTraits:
     @classmethod
     def of_filter(cls, forest: Forest, wanted: TraitFilter) -> Self | None:
         """The condition; `None` if the filter asks nothing."""
+        if not wanted.names:
+            return None
         found = SetFilter(
             tuple(dict.fromkeys(edits.trait_choices_of(wanted))),
             tuple(dict.fromkeys(wanted.forbidden)),
             forest.trait_sets,
             forest.vocabulary.trait_ids.__getitem__,
         )
-        return cls(found) if found else None
+        return cls(found)
 
     def failed(self, set_number: int) -> Iterator[tuple[LackRule, tuple[str, ...]]]:
         """The traits that are missing or forbidden."""
@@ -91,8 +92,8 @@ class Traits(_OnTraits, Condition):
         return indexes[self.filter.mask[view.block.trait_set_numbers[indexes]]]
 
     def excluding_stage(self, view: BlockView) -> GroupStage | None:
-        is_empty = none_of(self.filter.mask, view.block.outline.trait_set_numbers)
-        return GroupStage.TRAITS if is_empty else None
+        may_pass = self.filter.mask[view.block.outline.trait_set_numbers].any()
+        return None if may_pass else GroupStage.TRAITS
 
     def gaps(self, view: BlockView) -> FloatColumn:
         return self.gaps_of(view.block.trait_set_numbers)
@@ -101,7 +102,7 @@ class Traits(_OnTraits, Condition):
         set_number = near.view.block.trait_set_numbers[near.ref.provider_index]
         for rule, names in self.failed(int(set_number)):
             on_root = near.root_traits.intersection(names)
-            yield near.lack(self, LackStage.TRAITS, rule, traits=names, root_traits=on_root)
+            yield near.lack(self, GroupStage.TRAITS, rule, traits=names, root_traits=on_root)
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
         suffix = lack.group or ""
@@ -109,12 +110,11 @@ class Traits(_OnTraits, Condition):
             yield from trait_changes(query, suffix, [lack.traits], lack.root_traits)
             return
         (name,) = lack.traits
-        yield QueryChange(
-            ("forbidden", suffix, name),
-            f"allow {name}{place(query, suffix)}",
-            DROP_CONDITION,
-            partial(edits.without_forbidden, suffix=suffix, name=name),
-        )
+
+        def allowing(group: RequestGroup) -> RequestGroup:
+            return replace(group, traits=_without_forbidden(group.traits, lack.traits))
+
+        yield drop_condition(query, ("forbidden", suffix, name), f"allow {name}", allowing)
 
 
 class RootTraits(_OnTraits, RootCondition):
@@ -139,7 +139,7 @@ class RootTraits(_OnTraits, RootCondition):
         return self.filter.mask[view.block.trait_set_numbers[view.block.roots]]
 
     def excludes(self, view: BlockView) -> bool:
-        return none_of(self.filter.mask, view.block.outline.trait_set_numbers)
+        return not self.filter.mask[view.block.outline.trait_set_numbers].any()
 
     def gaps(self, view: BlockView) -> FloatColumn:
         return self.gaps_of(view.block.trait_set_numbers[view.block.roots])
@@ -148,16 +148,19 @@ class RootTraits(_OnTraits, RootCondition):
         root = int(block.starts[tree.tree_number])
         uuid = block.uuids[root].decode()
         for rule, names in self.failed(int(block.trait_set_numbers[root])):
-            yield Lack(LackStage.ROOT, rule, provider=uuid, traits=names, condition=self)
+            yield Lack(RequestStage.ROOT, rule, provider=uuid, traits=names, condition=self)
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
-        verb = "allow" if lack.rule is LackRule.FORBIDDEN else "do not require"
-        yield QueryChange(
-            ("root_required", *lack.traits),
-            f"{verb} {' or '.join(lack.traits)} of the root (root_required)",
-            DROP_CONDITION,
-            partial(edits.without_root_choice, names=lack.traits),
-        )
+        if lack.rule is LackRule.FORBIDDEN:
+            verb, edit = "allow", _without_forbidden
+        else:
+            verb, edit = "do not require", edits.without_choice
+
+        def relaxed(query: CandidateQuery) -> CandidateQuery:
+            return replace(query, root_required=edit(query.root_required, lack.traits))
+
+        text = f"{verb} {' or '.join(lack.traits)} of the root (root_required)"
+        yield QueryChange(("root_required", *lack.traits), text, DROP_CONDITION, relaxed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ class TraitChoice:
     def lack(self, root_traits: frozenset[str]) -> Lack:
         """The lack of a tree in which no provider of the group has one of the traits."""
         return Lack(
-            LackStage.TOGETHER,
+            RequestStage.TOGETHER,
             LackRule.REQUIRED,
             group="",
             traits=self.names,
@@ -202,6 +205,10 @@ def _of_one_provider(group: RequestGroup) -> TraitFilter:
     ('B',)
     """
     return group.traits if group.suffix else TraitFilter(forbidden=group.traits.forbidden)
+
+
+def _without_forbidden(traits: TraitFilter, names: tuple[str, ...]) -> TraitFilter:
+    return replace(traits, forbidden=tuple(each for each in traits.forbidden if each not in names))
 
 
 def _phrases(wanted: TraitFilter, *, singular: bool) -> Iterator[str]:
