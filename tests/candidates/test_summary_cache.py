@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from roost.api.candidates import summaries
@@ -79,4 +81,8 @@ def test_trait_lists_are_those_of_the_given_forest() -> None:
     assert cache.trait_lists(claim(forest, 3)) is lists
     renamed = forest.with_vocabulary(Vocabulary.of(CLASSES, {"CUSTOM_GOLD": 1}))
     assert cache.trait_lists(renamed) is not lists
-    assert cache.trait_lists(forest_of([HOST])) is not lists
+    growth = forest.trait_sets.growth()
+    number = growth.set_number(frozenset({1}))
+    grown = replace(renamed, trait_sets=growth.table)
+    assert cache.trait_lists(renamed).of(0) == b"[]"
+    assert cache.trait_lists(grown).of(number) == b'["CUSTOM_GOLD"]'

@@ -22,6 +22,8 @@ def test_a_table_stays_as_it_is_while_another_one_grows_out_of_it() -> None:
     assert table.with_any([GOLD, FAST]).tolist() == [False, True, False]
     assert growth.table.with_any([GOLD]).tolist() == [False, True, False, True]
     assert growth.table.with_any([FAST]).tolist() == [False, False, False, True]
+    assert table.set_number(frozenset({GOLD, FAST})) is None
+    assert growth.table.set_number(frozenset({GOLD, FAST})) == 3
     assert [growth.table[number] for number in range(3)] == [set(), {GOLD}, {OLD}]
 
 

@@ -50,7 +50,7 @@ class UuidColumn:
 
     @property
     def packed(self) -> bytes | None:
-        """All uuids in one text; `None` if their lengths differ."""
+        """All uuids in a row; `None` if their lengths differ."""
         return self._packed if self._odd is None else None
 
     @property

@@ -1,0 +1,89 @@
+"""What is kept for a question holds as long as its work does, and has a bound."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost.api.candidates import kept_answers
+from roost.api.candidates.kept_answers import KeptAnswers, WholeAnswer
+from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.search.candidate_order import CandidateOrder
+from roost.search.candidates import find_candidates
+from roost.search.columns import column
+from roost.search.forest import Forest
+from roost.search.kept_work import KeptWork
+from roost.search.rows import UsageRows
+from roost.service.explanation import Reason
+from support.worlds.forests import CLASSES, Node, forest_of
+
+HOST = [Node(None, {"VCPU": 8})]
+NOWHERE = "00000000-0000-4000-8000-00000000000f"
+QUESTION = "resources=VCPU:1", (1, 39)
+ANSWER = WholeAnswer(b"{}")
+REASON = Reason("room", "", "VCPU", "No provider has room.")
+
+
+def claim(forest: Forest) -> Forest:
+    usages = UsageRows(column([1]), column([CLASSES["VCPU"]]), column([1]))
+    return forest.with_usages(usages, [1])
+
+
+def work(forest: Forest, in_tree: str | None = None) -> KeptWork:
+    query = CandidateQuery((RequestGroup(resources={"VCPU": 1}, in_tree=in_tree),))
+    kept = find_candidates(forest, query, CandidateOrder(maximum=10)).kept_work
+    assert kept is not None
+    return kept
+
+
+def test_an_answer_is_found_until_a_block_changes() -> None:
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    answers.keep(QUESTION, forest, work(forest), ANSWER)
+    assert answers.answer(QUESTION, forest) is ANSWER
+    assert answers.answer(QUESTION, claim(forest)) is None
+    assert answers.work(QUESTION) is not None
+
+
+def test_a_reason_is_that_of_one_forest() -> None:
+    """The tree of the query does not exist, so its search looks at no block. Its reason does."""
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    answers.keep(QUESTION, forest, work(forest, NOWHERE), ANSWER)
+    answers.keep_reason(QUESTION, forest, REASON)
+    assert answers.reason(QUESTION, forest) is REASON
+    later = claim(forest)
+    assert answers.reason(QUESTION, later) is None
+    assert answers.answer(QUESTION, later) is ANSWER
+    assert answers.reason(QUESTION, later) is None
+
+
+def test_an_answer_that_is_too_large_leaves_its_work() -> None:
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    large = WholeAnswer(b"x" * kept_answers._QUESTION_BYTES_MAX)
+    answers.keep(QUESTION, forest, work(forest), large)
+    assert answers.answer(QUESTION, forest) is None
+    assert answers.work(QUESTION) is not None
+
+
+def test_questions_that_were_not_asked_for_long_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_answers, "BYTES_MAX", 40_000)
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    kept, answer = work(forest), WholeAnswer(b"x" * 10_000)
+    for number in range(10):
+        answers.keep((str(number), 1), forest, kept, answer)
+        answers.answer(("0", 1), forest)
+    found = [number for number in range(10) if answers.answer((str(number), 1), forest)]
+    assert 0 in found
+    assert 9 in found
+    assert len(found) == 3
+
+
+def test_answers_that_no_longer_hold_stay_for_few_questions() -> None:
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    kept = work(forest)
+    count = 2 * kept_answers._OUTDATED_MAX
+    for number in range(count):
+        answers.keep((str(number), 1), forest, kept, ANSWER)
+    assert all(answers.work((str(number), 1)) for number in range(count))
+    later = claim(forest)
+    answers.keep(QUESTION, later, work(later), ANSWER)
+    left = [number for number in range(count) if answers.work((str(number), 1))]
+    assert len(left) == kept_answers._OUTDATED_MAX - 1
