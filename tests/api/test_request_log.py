@@ -16,7 +16,10 @@ from oslo_log.formatters import ContextFormatter, JSONFormatter
 
 from roost.api.application import Application
 from roost.api.candidates import handler
+from roost.api.request_log import LogContext
+from roost.api.requests import Caller, Request
 from roost.configuration.logs import shorten_lines
+from roost.model.limits import Limits
 from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for
 from support.stubs.identity_stub import IdentityStub
@@ -154,6 +157,15 @@ def test_the_line_names_the_domains_of_the_caller(
     else:
         assert ours.getvalue() == theirs.getvalue()
         assert " ann lab - - people default] " in ours.getvalue()
+
+
+def test_lines_of_a_thread_name_the_caller_as_soon_as_it_is_known(kind: str) -> None:
+    request = Request({"REQUEST_METHOD": "GET"}, Limits())
+    context = LogContext(request)
+    assert context.get_logging_values()["user"] is None
+    request.caller = Caller(user="ann", project="lab")
+    assert context.get_logging_values()["user"] == "ann"
+    assert context.project_id == "lab"
 
 
 def test_the_line_has_the_form_that_the_operator_chose(
