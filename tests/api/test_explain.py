@@ -82,6 +82,8 @@ def test_a_query_with_candidates_has_a_funnel_and_no_reason(api: ApiClient) -> N
         ("VCPU:1&root_required=T2", "root", None, None, "CUSTOM_T2"),
         ("DISK:1&resources_N=SRIOV_NET_VF:1&in_tree=<S>", "groups", None, None, "groups"),
         ("VCPU:1&required=T2", "together", None, None, "CUSTOM_T2"),
+        # Each tree has room for both groups, and none has the trait.
+        ("VCPU:1&required=T2&resources_X=VCPU:1", "together", None, None, "CUSTOM_T2"),
         ("VCPU:5&resources_X=VCPU:5", "together", None, "VCPU", "VCPU"),
         (
             "resources_A=SRIOV_NET_VF:1&resources_B=SRIOV_NET_VF:1&resources_C=SRIOV_NET_VF:1"

@@ -143,6 +143,8 @@ def test_each_alternative_has_a_funnel_and_the_reason_is_of_the_one_that_comes_f
         "the most that one has left is 2.",
         "alternatives": {"_X": 0},
     }
+    reason = explained(api, "resources_X=DISK:1&or_resources_X=GOLD:3")["reason"]
+    assert (reason["stage"], reason["alternatives"]) == ("room", {"_X": 1})
 
 
 def test_a_miss_takes_the_alternative_that_brings_it_nearest_and_hints_keep_the_rest(

@@ -45,11 +45,12 @@ def lack_note(lack: Lack) -> str:
             for name in short(lack.aggregates)
         ),
         "+".join(lack.groups),
-        lack.rule if lack.rule in (LackRule.REACH, LackRule.IN_TREE, *TOGETHER) else "",
+        lack.rule if lack.rule in (LackRule.REACH, *PLACES, *TOGETHER) else "",
     ]
     return " ".join(filter(None, words))
 
 
+PLACES = (LackRule.IN_TREE, LackRule.IN_SUBTREE)
 TOGETHER = (LackRule.CAPACITY, LackRule.ISOLATE, LackRule.SAME_SUBTREE, LackRule.AT_ONCE)
 
 
@@ -159,6 +160,16 @@ def test_a_tree_lacks_what_one_group_asks_for(world: str, query: str, expected: 
                 "H1: '' unit S DISK 0/4; '' room S DISK 0/4; '' traits S DISK !T1",
                 "S: '' class VCPU 0/1; '' unit S DISK 0/4; '' room S DISK 0/4; "
                 "'' traits S DISK !T1",
+            ],
+        ),
+        # in_subtree of the unsuffixed group excludes the pool in every tree but its own.
+        (
+            "H1(VCPU 8, agg A) *S(DISK 9, agg A)",
+            "VCPU:1,DISK:1&in_subtree=<S>",
+            [
+                "S: '' class VCPU 0/1",
+                "H1: - root H1 in_subtree; '' in_tree H1 VCPU in_subtree; "
+                "'' in_tree S DISK in_subtree",
             ],
         ),
         # A full pool that reaches the tree, and local disk that is not so full.

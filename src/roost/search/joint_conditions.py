@@ -427,7 +427,7 @@ def find_clash(
     `is_complete` is false if trait choices excluded trees before they posed a problem.
     """
     conditions = joint_conditions(rules, forest.vocabulary.class_names)
-    if not is_complete:
+    if len(conditions) > 1 and not is_complete:
         problems = _all_problems(forest, rules, only_tree)
     if len(problems) > _PROBLEMS_MAX:
         return _at_once(conditions)
