@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from roost.model import candidate_query_edits as edits
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidates import NO_TRAITS, CandidateQuery, RequestGroup
 from roost.model.providers import TraitFilter
 from roost.model.query_change import DROP_CONDITION, QueryChange, drop_condition, trait_changes
 from roost.model.text import listed
@@ -39,7 +39,7 @@ class _OnTraits:
     @classmethod
     def of_filter(cls, forest: Forest, wanted: TraitFilter) -> Self | None:
         """The condition; `None` if the filter asks nothing."""
-        if not wanted.names:
+        if not (wanted.required or wanted.any_of or wanted.forbidden):
             return None
         found = SetFilter(
             tuple(dict.fromkeys(edits.trait_choices_of(wanted))),
@@ -204,7 +204,9 @@ def _of_one_provider(group: RequestGroup) -> TraitFilter:
     >>> _of_one_provider(RequestGroup("", traits=TraitFilter(("A",), forbidden=("B",)))).names
     ('B',)
     """
-    return group.traits if group.suffix else TraitFilter(forbidden=group.traits.forbidden)
+    if group.suffix:
+        return group.traits
+    return TraitFilter(forbidden=group.traits.forbidden) if group.traits.forbidden else NO_TRAITS
 
 
 def _without_forbidden(traits: TraitFilter, names: tuple[str, ...]) -> TraitFilter:
