@@ -29,9 +29,9 @@ from roost.moving.export_format import header_line, line_of, new_digests, table_
 from roost.moving.exporting import write_export
 from roost.moving.importing import import_export
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import sync_schema
+from roost.store.journal.triggers import install_triggers, remove_triggers
+from roost.store.migrations.schema import sync_schema
 from roost.store.transfer.layout import LAYOUT
-from roost.store.triggers import install_triggers, remove_triggers
 from support.servers.live_server import LiveServer, ReferenceServer
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,11 +15,11 @@ import pytest
 
 from databases import KINDS, DatabaseError, Databases, open_databases
 from roost.api.application import Application
-from roost.api.policy import Policy
+from roost.api.policy.policy import Policy
 from roost.configuration.settings import Settings
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import prepare_schema
-from roost.store.vocabulary import sync_standard_names
+from roost.store.migrations.schema import prepare_schema
+from roost.store.rows.vocabulary import sync_standard_names
 from support.api_client import ApiClient, application_client, settings_for
 from support.documented_answers import checked_client
 from support.properties import register_profiles

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from roost.api.application import Application
 from roost.configuration.settings import Settings
+from roost.store.connections.driver_errors import advice, explained, shown_url
+from roost.store.connections.errors import DatabaseAway, DatabaseUnusable, OutcomeUnknown
 from roost.store.database import Database
-from roost.store.driver_errors import advice, explained, shown_url
-from roost.store.errors import DatabaseAway, DatabaseUnusable, OutcomeUnknown
-from roost.store.identity import ensure_identity, read_identity
-from roost.store.schema import prepare_schema
-from roost.store.vocabulary import sync_standard_names
+from roost.store.migrations.schema import prepare_schema
+from roost.store.rows.identity import ensure_identity, read_identity
+from roost.store.rows.vocabulary import sync_standard_names
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from roost.api.policy import Policy
+from roost.api.policy.policy import Policy
 from roost.configuration.in_force import changed_options, needs_restart
 from roost.configuration.logs import replace_logging
 from roost.configuration.settings import Settings

@@ -21,8 +21,8 @@ from sqlalchemy import Connection
 
 from roost.api.candidates.schemas import EXTENDED
 from roost.api.handlers.resource_classes import NAME_IN_PATH
+from roost.api.http.validation import Schema
 from roost.api.routes import ROUTES
-from roost.api.validation import Schema
 from roost.model.identifiers import is_uuid
 from roost.store import tables
 from roost.store.database import Database

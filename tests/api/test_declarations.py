@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from roost.api.handlers import aggregates, resource_classes, root, traits
-from roost.api.json_schemas import COUNT, STRING, growing, record
-from roost.api.microversions import Microversion
-from roost.api.policy import Policy, _route_rules
-from roost.api.policy_review import open_writes
+from roost.api.http.json_schemas import COUNT, STRING, growing, record
+from roost.api.http.microversions import Microversion
+from roost.api.policy.policy import Policy, _route_rules
+from roost.api.policy.review import open_writes
 from roost.api.routes import ROUTES
 from roost.api.routing import QueryString, RequestParameter, Route
 from roost.api.services import Services

@@ -35,10 +35,10 @@ EXAMPLES = many(6)
 
 # Bounds that a small cloud never reaches otherwise.
 SMALL_BOUNDS = {
-    "roost.search.block_building.BLOCK_PROVIDERS": 4,
-    "roost.search.forest.BLOCK_PROVIDERS": 4,
-    "roost.search.scan._FIRST_TREES": 1,
-    "roost.search.solving._UNITS_AT_ONCE": 0,
+    "roost.search.forest.block_building.BLOCK_PROVIDERS": 4,
+    "roost.search.forest.forest.BLOCK_PROVIDERS": 4,
+    "roost.search.candidates.scan._FIRST_TREES": 1,
+    "roost.search.candidates.solving._UNITS_AT_ONCE": 0,
 }
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text, update
 
-from roost.api import readiness
 from roost.api.application import Application
+from roost.api.observation import readiness
 from roost.configuration.limit_log import LINES_MAX, LimitLog
+from roost.store.connections.errors import DatabaseAway
 from roost.store.database import Database
-from roost.store.errors import DatabaseAway
 from roost.store.migrations import compatibility
 from roost.store.migrations.histories import ROOST
 from roost.store.tables import roost_meta

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, event, select
 from roost.model.limits import Limits
 from roost.store import tables
 from roost.store.database import Database
-from roost.store.providers import lock_providers
+from roost.store.rows.providers import lock_providers
 from roost.store.transaction import Transaction
 from support.api_client import Answer, ApiClient, limited_client
 from support.store.bulk_rows import numbered_uuid, write_providers, write_rows

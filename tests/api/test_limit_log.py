@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.api import failures
+from roost.api.http import failures
 from roost.configuration import limit_log
 from roost.configuration.limit_log import LINES_MAX, PERIOD_SECONDS, LimitLog
 from roost.model.identifiers import new_uuid

@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import Connection, update
 from sqlalchemy.pool import QueuePool
 
-from roost.api import streaming
 from roost.api.application import Application
 from roost.api.handlers import allocations, providers
+from roost.api.http import responses as streaming
 from roost.store import tables
 from roost.store.database import Database
 from support.api_client import ApiClient, settings_for

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from roost.api import scrapes
 from roost.api.application import Application
+from roost.api.observation import scrapes
 from roost.api.routes import ROUTES
 from roost.configuration.settings import ConfigurationError, WatchSettings
 from roost.metrics.catalogue import CONFLICTS
@@ -240,7 +240,7 @@ def test_a_scrape_asks_no_database(
     def refuse(*_: object) -> None:
         raise AssertionError("a scrape has opened a session")
 
-    monkeypatch.setattr("roost.store.sessions.Session.__enter__", refuse)
+    monkeypatch.setattr("roost.store.connections.sessions.Session.__enter__", refuse)
     assert value(scrape(api), "roost_resource_capacity", resource_class="VCPU") == 32
 
 

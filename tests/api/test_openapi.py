@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from roost.api.microversions import HISTORY, MAX_VERSION
+from roost.api.http.microversions import HISTORY, MAX_VERSION
 from roost.api.routes import ROUTES
 from support.api_client import Answer, ApiClient
 from support.documented_answers import operations, parsed

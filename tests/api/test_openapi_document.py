@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from roost.api.microversions import HISTORY, MAX_VERSION, Microversion
+from roost.api.http.microversions import HISTORY, MAX_VERSION, Microversion
 from roost.api.routes import ROUTES
 from support.documented_answers import document_at, operations, parsed, references, whole_schema
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from roost.api.policy import Policy
-from roost.api.requests import Caller
+from roost.api.http.requests import Caller
+from roost.api.policy.policy import Policy
 from roost.api.routes import ROUTES
 from roost.api.routing import Route
 from roost.configuration.settings import ConfigurationError
@@ -339,7 +339,7 @@ def test_callers_with_ever_new_roles_do_not_fill_the_memory(api: ApiClient, role
 def test_callers_with_ever_new_names_do_not_fill_the_memory(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.api.policy._DECISIONS_BYTES", 100_000)
+    monkeypatch.setattr("roost.api.policy.policy._DECISIONS_BYTES", 100_000)
     policy = Policy(settings_for(database, tmp_path).oslo)
 
     def ask(number: int) -> None:
@@ -367,7 +367,7 @@ def test_a_decision_that_another_thread_pushes_out_meanwhile_is_made_again(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The memory holds one decision.
-    monkeypatch.setattr("roost.api.policy._DECISIONS_BYTES", 1000)
+    monkeypatch.setattr("roost.api.policy.policy._DECISIONS_BYTES", 1000)
     policy = Policy(settings_for(database, tmp_path).oslo)
 
     def ask(caller: Caller) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.api.proxy_headers import apply_proxy_headers
+from roost.api.http.proxy_headers import apply_proxy_headers
 from roost.model.errors import ConfigurationError
 from roost.model.proxies import TrustedProxies
 from roost.store.database import Database

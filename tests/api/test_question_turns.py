@@ -16,12 +16,12 @@ from sqlalchemy import Connection, select
 
 from roost import turns
 from roost.api.extensions import resilience
-from roost.api.microversions import MAX_VERSION
+from roost.api.http.microversions import MAX_VERSION
 from roost.api.routes import ROUTES
 from roost.replica.replica import Replica
-from roost.search.forest import Forest
-from roost.search.resilience import Resilience, find_resilience
-from roost.search.rows import AllocationRows
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import AllocationRows
+from roost.search.resilience.resilience import Resilience, find_resilience
 from roost.store import tables
 from roost.store.database import Database
 from roost.turns import TURNS, SearchTooLong

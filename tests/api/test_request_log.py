@@ -16,8 +16,8 @@ from oslo_log.formatters import ContextFormatter, JSONFormatter
 
 from roost.api.application import Application
 from roost.api.candidates import handler
-from roost.api.request_log import LogContext
-from roost.api.requests import Caller, Request
+from roost.api.http.requests import Caller, Request
+from roost.api.observation.request_log import LogContext
 from roost.configuration.logs import shorten_lines
 from roost.model.limits import Limits
 from roost.store.database import Database

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, delete
 from roost.bootstrap import open_database
 from roost.cli.main import cli
 from roost.model.identifiers import is_uuid
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database
-from roost.store.errors import DatabaseUnusable
-from roost.store.identity import renew_identity
-from roost.store.schema import sync_schema
+from roost.store.migrations.schema import sync_schema
+from roost.store.rows.identity import renew_identity
 from roost.store.tables import roost_meta
 from support.api_client import ApiClient, settings_for
 

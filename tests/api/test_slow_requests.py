@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from roost import turns
-from roost.api import slow_requests
 from roost.api.application import Application
 from roost.api.candidates import handler
+from roost.api.observation import slow_requests
 from roost.configuration.settings import WatchSettings
 from roost.model.candidates import CandidateQuery
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import FoundCandidates
-from roost.search.forest import Forest
-from roost.search.kept_work import KeptWork
+from roost.search.candidates.kept_work import KeptWork
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.search import FoundCandidates
+from roost.search.forest.forest import Forest
 from roost.service.candidates import list_candidates
 from roost.store.database import Database
 from roost.turns import TURNS, SearchTooLong, Turn, Turns
@@ -57,7 +57,7 @@ def warnings(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
         return [
             record.getMessage()
             for record in caplog.records
-            if record.name == "roost.api.slow_requests"
+            if record.name == "roost.api.observation.slow_requests"
         ]
 
     wait_until(lambda: len(found()) >= count)
@@ -78,7 +78,7 @@ def test_a_slow_search_gets_a_warning_with_its_stages_and_its_account(
     assert account.startswith("Slow search, of 1 providers. ")
     assert "1 provider has inventory of VCPU or DISK_GB, and 0 trees have one for each" in account
     assert "0 trees have a provider for all groups together." in account
-    records = [record for record in caplog.records if record.name == "roost.api.slow_requests"]
+    records = [r for r in caplog.records if r.name == "roost.api.observation.slow_requests"]
     ids = {record.__dict__["context"].request_id for record in records}
     assert ids == {answer.headers["x-openstack-request-id"]}
 

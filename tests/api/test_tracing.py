@@ -10,8 +10,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from roost.api import tracing
 from roost.api.candidates import handler
+from roost.api.observation import tracing
 from support.api_client import ApiClient
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

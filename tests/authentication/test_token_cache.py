@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost.api.authentication.token_validation import KnownToken, TokenCache
-from roost.api.requests import Caller
+from roost.api.http.requests import Caller
 
 
 def test_the_oldest_tokens_make_room_for_new_ones() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from databases import Databases
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import prepare_schema
-from roost.store.vocabulary import sync_standard_names
+from roost.store.migrations.schema import prepare_schema
+from roost.store.rows.vocabulary import sync_standard_names
 from support.api_client import in_process_client
 from support.documented_answers import checked_client
 from support.store.table_cleaning import clean_tables

@@ -240,7 +240,7 @@ def test_an_overcommitted_provider_holds_nothing_and_takes_nothing_from_others(
 def test_a_capacity_that_takes_too_long_has_two_bounds(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.search.packing.program._MOVES_MAX", -1)
+    monkeypatch.setattr("roost.search.capacity.program._MOVES_MAX", -1)
     world = worlds("R(), N1<R(VCPU 12), N2<R(VCPU 12)")
     answer = capacity(world, TWO_GROUPS.format(5, 3, "none"), "&by=root").json
     assert (answer["fits"], answer["at_most"], answer["exact"]) == (2, 3, False)

@@ -46,13 +46,13 @@ def listed(api: ApiClient, path: str) -> tuple[list[Candidate], list[dict[str, i
 # Bounds that a small cloud never reaches otherwise.
 SMALL_BOUNDS = {
     "roost.api.candidates.handler._CANDIDATES_AT_ONCE_MAX": 1,
-    "roost.search.batches._PACKED_MIN": 1,
-    "roost.search.block_building.BLOCK_PROVIDERS": 4,
-    "roost.search.forest.BLOCK_PROVIDERS": 4,
-    "roost.search.ranked_walk._KEPT_MAX": 1,
-    "roost.search.scan._FIRST_TREES": 1,
-    "roost.search.solving._IDLE_MOVES_BEFORE_MEMORY": -1,
-    "roost.search.solving._UNITS_AT_ONCE": 0,
+    "roost.search.candidates.batches._PACKED_MIN": 1,
+    "roost.search.forest.block_building.BLOCK_PROVIDERS": 4,
+    "roost.search.forest.forest.BLOCK_PROVIDERS": 4,
+    "roost.search.candidates.walks._KEPT_MAX": 1,
+    "roost.search.candidates.scan._FIRST_TREES": 1,
+    "roost.search.candidates.solving._IDLE_MOVES_BEFORE_MEMORY": -1,
+    "roost.search.candidates.solving._UNITS_AT_ONCE": 0,
 }
 
 

@@ -18,15 +18,15 @@ from roost.api.application import Application
 from roost.api.candidates.handler import list_all
 from roost.api.candidates.kept_answers import KeptAnswers
 from roost.api.candidates.summaries import SummaryCache
-from roost.api.errors import HttpError
-from roost.api.microversions import Microversion
-from roost.api.requests import Request
+from roost.api.http.errors import HttpError
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request
 from roost.api.services import Services
 from roost.configuration.settings import Settings
 from roost.model.limits import Limits
-from roost.search import kept_work
-from roost.search.kept_work import SearchWork
-from roost.search.scan import scan_block
+from roost.search.candidates import kept_work
+from roost.search.candidates.kept_work import SearchWork
+from roost.search.candidates.scan import scan_block
 from roost.service.errors import Invalid
 from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for
@@ -125,9 +125,9 @@ def tell_to_caches(database: Database, settings: Settings) -> None:
 
 @pytest.fixture
 def _tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 3)
-    monkeypatch.setattr("roost.search.forest.BLOCK_PROVIDERS", 3)
-    monkeypatch.setattr("roost.search.scan._FIRST_TREES", 1)
+    monkeypatch.setattr("roost.search.forest.block_building.BLOCK_PROVIDERS", 3)
+    monkeypatch.setattr("roost.search.forest.forest.BLOCK_PROVIDERS", 3)
+    monkeypatch.setattr("roost.search.candidates.scan._FIRST_TREES", 1)
 
 
 @pytest.fixture

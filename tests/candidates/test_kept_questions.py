@@ -7,13 +7,12 @@ import pytest
 from roost.api.candidates import kept_answers
 from roost.api.candidates.kept_answers import KeptAnswers, WholeAnswer
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import find_candidates
-from roost.search.columns import column
-from roost.search.forest import Forest
-from roost.search.kept_work import KeptWork
-from roost.search.rows import UsageRows
-from roost.service.explanation import Reason
+from roost.search.candidates.kept_work import KeptWork
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.search import find_candidates
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import UsageRows, column
+from roost.service.explain import Reason
 from support.worlds.forests import CLASSES, Node, forest_of
 
 HOST = [Node(None, {"VCPU": 8})]

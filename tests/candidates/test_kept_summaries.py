@@ -6,14 +6,13 @@ import pytest
 
 from roost.api.candidates.body import candidate_body
 from roost.api.candidates.summaries import SummaryCache
-from roost.api.microversions import Microversion
+from roost.api.http.microversions import Microversion
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import find_candidates
-from roost.search.columns import column
-from roost.search.forest import Forest
-from roost.search.rows import ForestRows, MembershipRows, UsageRows
-from roost.search.vocabulary import Vocabulary
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.search import find_candidates
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import ForestRows, MembershipRows, UsageRows, column
+from roost.search.forest.vocabulary import Vocabulary
 from support.worlds.forests import CLASSES, Node, rows_of
 
 TRAITS = {"MISC_SHARES_VIA_AGGREGATE": 1, "CUSTOM_GOLD": 2}
@@ -26,7 +25,7 @@ QUERY = CandidateQuery((RequestGroup(resources={"VCPU": 1, "MEMORY_MB": 8}),))
 @pytest.fixture
 def forest(monkeypatch: pytest.MonkeyPatch) -> Forest:
     """Two pools and three hosts in one rack, each in a block of its own."""
-    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 1)
+    monkeypatch.setattr("roost.search.forest.block_building.BLOCK_PROVIDERS", 1)
     rows = rows_of([POOL, POOL, HOST, HOST, HOST])
     everyone = column([1, 2, 3, 4, 5])
     traits = MembershipRows(everyone, ["1", "1", "2", "2", "2"])

@@ -78,7 +78,7 @@ def test_alternatives_come_before_the_order(worlds: Worlds) -> None:
 def test_a_tree_with_very_many_candidates_is_ranked_in_part(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roost.search.ranked_walk._RANKED_MAX", 2)
+    monkeypatch.setattr("roost.search.candidates.walks._RANKED_MAX", 2)
     world = worlds("A(VCPU 4), F<A(GOLD 1), G<A(GOLD 1), K<A(GOLD 1), B(GOLD 1)")
     answer = world.extended().send("GOLD:1&order=spread")
     assert len(answer.json["allocation_requests"]) == 3

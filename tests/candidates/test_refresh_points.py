@@ -24,31 +24,23 @@ from roost.api.candidates.kept_answers import KeptAnswers
 from roost.api.candidates.summaries import SummaryCache
 from roost.api.extensions import capacity, explain
 from roost.api.handlers import providers
-from roost.api.microversions import Microversion
-from roost.api.requests import Request
-from roost.api.responses import Response
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response
 from roost.api.services import Services
 from roost.model.limits import Limits
 from roost.replica import replica
 from roost.replica.replica import Replica
-from roost.search import (
-    block,
-    block_building,
-    candidates,
-    columns,
-    forest,
-    kept_work,
-    outline,
-    plan,
-    set_table,
-    sharing,
-    uuid_column,
-    vocabulary,
-)
-from roost.search.forest import Forest
-from roost.search.overlay import Overlay
-from roost.search.rows import ForestRows
-from roost.search.vocabulary import Vocabulary
+from roost.search.candidates import kept_work, plan, sharing
+from roost.search.candidates import search as candidates
+from roost.search.forest import block, block_building, forest, set_table, vocabulary
+from roost.search.forest import block as outline
+from roost.search.forest import block as uuid_column
+from roost.search.forest import rows as columns
+from roost.search.forest.forest import Forest
+from roost.search.forest.overlay import Overlay
+from roost.search.forest.rows import ForestRows
+from roost.search.forest.vocabulary import Vocabulary
 from roost.service.errors import Invalid
 from roost.store.database import Database
 from roost.store.forest import columns as stored_columns

@@ -8,10 +8,9 @@ import pytest
 
 from roost.api.candidates import summaries
 from roost.api.candidates.summaries import SummaryCache
-from roost.search.columns import column
-from roost.search.forest import Forest
-from roost.search.rows import UsageRows
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import UsageRows, column
+from roost.search.forest.vocabulary import Vocabulary
 from support.worlds.forests import CLASSES, Node, forest_of
 
 HOST = [Node(None, {"VCPU": 8})]

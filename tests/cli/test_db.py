@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 from sqlalchemy import update
 
 from roost.cli.main import cli
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
-from roost.store.errors import DatabaseUnusable
+from roost.store.rows.vocabulary import sync_standard_names
 from roost.store.tables import resource_classes
-from roost.store.vocabulary import sync_standard_names
 from support.store.schemas import make_older
 
 pytestmark = pytest.mark.slow

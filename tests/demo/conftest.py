@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import prepare_schema
-from roost.store.vocabulary import sync_standard_names
+from roost.store.migrations.schema import prepare_schema
+from roost.store.rows.vocabulary import sync_standard_names
 
 
 @pytest.fixture(scope="session")

@@ -12,14 +12,14 @@ from sqlalchemy import Connection
 
 from roost.model.consumers import Claim
 from roost.service.claims import claim_for_one
+from roost.store.connections.errors import ConnectionLost
+from roost.store.connections.sessions import Session
 from roost.store.database import Database, DatabaseOptions
-from roost.store.errors import ConnectionLost
 from roost.store.journal.following import Following, ServerReplaced
 from roost.store.journal.position import JournalLost
-from roost.store.schema import prepare_schema
-from roost.store.sessions import Session
+from roost.store.migrations.schema import prepare_schema
+from roost.store.rows.vocabulary import sync_standard_names
 from roost.store.transaction import Transaction
-from roost.store.vocabulary import sync_standard_names
 from support.api_client import ApiClient, in_process_client
 from support.servers.killable_databases import (
     PrivateMariaDB,

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from roost.api.errors import HttpError
+from roost.api.http.errors import HttpError
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database
-from roost.store.errors import DatabaseUnusable
 from support.api_client import Answer, ApiClient, limited_client
 from support.requirements import reference_environment
 from support.servers.live_server import ReferenceServer

@@ -13,8 +13,8 @@ import pytest
 
 from roost.bootstrap import create_application
 from roost.configuration.settings import Settings
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
-from roost.store.errors import DatabaseUnusable
 from support.api_client import application_client, settings_for
 from support.servers.database_proxy import DatabaseProxy, Mood
 from support.servers.live_server import LiveServer

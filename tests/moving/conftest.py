@@ -11,7 +11,7 @@ import pytest
 from databases import Databases
 from roost.api.application import Application
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import sync_schema
+from roost.store.migrations.schema import sync_schema
 from support.api_client import application_client, settings_for
 from support.moving.shared_database import MakeApi, SharedDatabase
 from support.requirements import reference_environment

@@ -18,11 +18,11 @@ import sqlalchemy as sa
 from databases import KINDS, Databases
 from roost.moving import importing
 from roost.moving.export_format import ExportUnusable
-from roost.store.checks import check_database
+from roost.store.checks.checks import check_database
+from roost.store.checks.findings import Level
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
-from roost.store.errors import DatabaseUnusable
-from roost.store.findings import Level
-from roost.store.schema import inspect_schema, prepare_schema
+from roost.store.migrations.schema import inspect_schema, prepare_schema
 from support.api_client import ApiClient
 from support.moving.sample_cloud import change_sample_cloud, claim, make_sample_cloud
 from support.moving.shared_database import MakeApi

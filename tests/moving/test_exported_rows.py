@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import Connection
 
 from roost.moving.export_format import new_digests, trailer_line
-from roost.store.checks import check_database
+from roost.store.checks.checks import check_database
+from roost.store.checks.findings import Finding, Level
 from roost.store.database import Database
-from roost.store.findings import Finding, Level
 from support.api_client import ApiClient
 from support.moving.sample_cloud import make_sample_cloud
 from support.roost_command import roost

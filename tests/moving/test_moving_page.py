@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import inspect_schema, prepare_schema
+from roost.store.migrations.schema import inspect_schema, prepare_schema
 from support.code_blocks import code_blocks
 from support.moving.sample_cloud import make_sample_cloud
 from support.moving.whole_answers import whole_answers

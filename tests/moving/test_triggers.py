@@ -18,14 +18,14 @@ from sqlalchemy.pool import NullPool
 
 from roost.cli.main import cli
 from roost.store import tables
-from roost.store.checks import check_database
+from roost.store.checks.checks import check_database
+from roost.store.checks.findings import Level
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
-from roost.store.errors import DatabaseUnusable
-from roost.store.findings import Level
+from roost.store.journal.triggers import install_triggers, remove_triggers, trigger_status
 from roost.store.journal.writing import record_usages
-from roost.store.schema import sync_schema
+from roost.store.migrations.schema import sync_schema
 from roost.store.transaction import Finished, Transaction
-from roost.store.triggers import install_triggers, remove_triggers, trigger_status
 from support.api_client import ApiClient
 from support.moving.shared_database import MakeApi, SharedDatabase
 from support.properties import many

@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 from roost.replica import housekeeping as housekeeping_module
 from roost.replica.housekeeping import Housekeeping
 from roost.replica.replica import Replica
+from roost.store.connections.errors import DatabaseAway
 from roost.store.database import Database
-from roost.store.errors import DatabaseAway
 from roost.store.journal.pruning import prune_changes
 from roost.store.tables import roost_changes, utc_now
 from support.api_client import application_client, limited_application

@@ -15,15 +15,15 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection, event
 
-from roost.api import readiness
+from roost.api.observation import readiness
 from roost.replica import rebuild as rebuild_module
 from roost.replica import replica as replica_module
-from roost.search.forest import Forest
+from roost.search.forest.forest import Forest
+from roost.store.connections.errors import DatabaseAway, DatabaseSilent
+from roost.store.connections.sessions import in_one_moment
 from roost.store.database import Database
-from roost.store.errors import DatabaseAway, DatabaseSilent
 from roost.store.forest import reading
 from roost.store.journal import following
-from roost.store.sessions import in_one_moment
 from roost.store.tables import roost_meta
 from roost.turns import Turns
 from support.api_client import Answer, ApiClient, application_client, limited_application

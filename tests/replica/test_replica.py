@@ -17,15 +17,15 @@ from sqlalchemy import Connection, event
 from roost.model.inventory import Inventory
 from roost.replica import replica as replica_module
 from roost.replica.replica import Replica
-from roost.search.forest import Forest
+from roost.search.forest.forest import Forest
 from roost.service.inventories import replace_inventories
 from roost.service.providers import create_provider, delete_provider, update_provider
 from roost.service.resource_classes import ensure_resource_class
 from roost.store import tables
+from roost.store.connections.errors import DatabaseAway
+from roost.store.connections.sessions import fetch_directly
 from roost.store.database import Database
-from roost.store.errors import DatabaseAway
 from roost.store.journal.pruning import prune_changes
-from roost.store.sessions import fetch_directly
 from roost.store.tables import utc_now
 from roost.store.transaction import Finished, Transaction
 from support.api_client import ApiClient

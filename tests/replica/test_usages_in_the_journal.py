@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from roost.replica.replica import Replica
-from roost.search.forest import Forest
+from roost.search.forest.forest import Forest
 from roost.store.database import Database
 from roost.store.tables import allocations, inventories, resource_classes, resource_providers
 from support.api_client import Answer, ApiClient

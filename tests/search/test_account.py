@@ -7,7 +7,7 @@ import pytest
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
 from roost.replica.replica import Replica
-from roost.search.account import take_account
+from roost.search.explain.account import take_account
 from roost.store.database import Database
 from support.api_client import ApiClient
 from support.worlds.notation import aggregate_uuid, provider_uuid

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from roost.api.candidates.query import parse_candidate_query
-from roost.api.microversions import MAX_VERSION
-from roost.search.packing.finding import find_capacity
+from roost.api.http.microversions import MAX_VERSION
+from roost.search.capacity.finding import find_capacity
 from support.properties import many
 from support.scenarios.claim_sequences import after_claim
 from support.scenarios.cloud import Write

@@ -7,15 +7,14 @@ import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
-from roost.search.block_choice import may_fit
-from roost.search.columns import column
-from roost.search.effort import Effort, no_pause
-from roost.search.forest import Forest
-from roost.search.plan import make_plan
-from roost.search.rows import ForestRows, MembershipRows, UsageRows
-from roost.search.rules import Rules
-from roost.search.sharing import SharingProviders
-from roost.search.vocabulary import Vocabulary
+from roost.search.candidates.plan import make_plan
+from roost.search.candidates.problem import Effort, no_pause
+from roost.search.candidates.rules import Rules
+from roost.search.candidates.scan import may_fit
+from roost.search.candidates.sharing import SharingProviders
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import ForestRows, MembershipRows, UsageRows, column
+from roost.search.forest.vocabulary import Vocabulary
 from support.worlds.forests import CLASSES, Node, rows_of
 
 TRAITS = {"MISC_SHARES_VIA_AGGREGATE": 1, "CUSTOM_GOLD": 2, "CUSTOM_OLD": 3}
@@ -24,7 +23,7 @@ RACK, ROOM = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00
 
 @pytest.fixture(autouse=True)
 def _one_tree_per_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 1)
+    monkeypatch.setattr("roost.search.forest.block_building.BLOCK_PROVIDERS", 1)
 
 
 def hosts(totals: list[dict[str, int]], traits: dict[int, str], racks: dict[int, str]) -> Forest:

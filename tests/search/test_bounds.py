@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search import effort, solving, walks
-from roost.search.batches import Batch, Batches, solution_key
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import FoundCandidates, find_candidates
-from roost.search.forest import Forest
+from roost.search.candidates import problem as effort
+from roost.search.candidates import solving, walks
+from roost.search.candidates.batches import Batch, Batches, solution_key
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.search import FoundCandidates, find_candidates
+from roost.search.forest.forest import Forest
 from support.worlds.forests import Node, forest_of
 
 DEVICE = "SRIOV_NET_VF"

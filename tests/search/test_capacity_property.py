@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from roost.api.candidates.query import parse_candidate_query
-from roost.api.microversions import MAX_VERSION
-from roost.search.packing.capacity import Capacity
-from roost.search.packing.finding import find_capacity
+from roost.api.http.microversions import MAX_VERSION
+from roost.search.capacity.capacity import Capacity
+from roost.search.capacity.finding import find_capacity
 from support.properties import first_seed, many
 from support.scenarios.claim_sequences import best_sequence
 from support.scenarios.cloud import Cloud

@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 
-from roost.search.columns import IntColumn, column
-from roost.search.forest import Forest
-from roost.search.rows import (
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import (
     NO_PARENT,
     ForestRows,
+    IntColumn,
     InventoryRows,
     MembershipRows,
     ProviderRows,
     UsageRows,
+    column,
 )
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.vocabulary import Vocabulary
 
 TREE_PROVIDERS = 7
 CLASSES = 3

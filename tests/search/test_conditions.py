@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.plan import Plan, make_any_plan
 from roost.search.conditions.condition import (
     BlockView,
     Condition,
     NearProvider,
     RootCondition,
 )
+from roost.search.conditions.lack import Lack
 from roost.search.conditions.places import InTree
-from roost.search.forest import Forest, ProviderRef, TreeRef
-from roost.search.lack import Lack
-from roost.search.plan import Plan, make_any_plan
+from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from support.properties import many
 from support.scenarios.scenario import Scenario, tell
 from support.worlds.oracle_forests import forest_of_world

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.inventory import INTEGER_MAX, Inventory
-from roost.search.block import InventoryColumns
-from roost.search.block_building import CAPACITY_MAX, capacities_of
-from roost.search.columns import column
-from roost.search.rows import InventoryRows
+from roost.search.forest.block import InventoryColumns
+from roost.search.forest.block_building import CAPACITY_MAX, capacities_of
+from roost.search.forest.rows import InventoryRows, column
 
 # Numbers near each other, near the limits, and any.
 amounts = st.integers(1, 20) | st.integers(INTEGER_MAX - 2, INTEGER_MAX) | st.integers(1, 2**31 - 1)

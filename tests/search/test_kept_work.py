@@ -9,22 +9,22 @@ import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import TraitFilter
-from roost.search import kept_work
-from roost.search.batches import Batch
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import FoundCandidates, find_candidates
-from roost.search.columns import column
-from roost.search.forest import Forest
-from roost.search.kept_work import KeptWork
-from roost.search.rows import (
+from roost.search.candidates import kept_work
+from roost.search.candidates.batches import Batch
+from roost.search.candidates.kept_work import KeptWork
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.scan import AlikeTrees
+from roost.search.candidates.search import FoundCandidates, find_candidates
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import (
     ForestRows,
     InventoryRows,
     MembershipRows,
     ProviderRows,
     UsageRows,
+    column,
 )
-from roost.search.scan import AlikeTrees
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.vocabulary import Vocabulary
 from support.worlds.forests import CLASSES, Node, rows_of
 
 TRAITS = {"MISC_SHARES_VIA_AGGREGATE": 1, "CUSTOM_GOLD": 2, "CUSTOM_OLD": 3}
@@ -34,8 +34,8 @@ ORDER = CandidateOrder(maximum=1000)
 
 @pytest.fixture(autouse=True)
 def _one_tree_per_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 1)
-    monkeypatch.setattr("roost.search.forest.BLOCK_PROVIDERS", 1)
+    monkeypatch.setattr("roost.search.forest.block_building.BLOCK_PROVIDERS", 1)
+    monkeypatch.setattr("roost.search.forest.forest.BLOCK_PROVIDERS", 1)
 
 
 def rows(totals: list[dict[str, int]], traits: dict[int, str], racked: list[int]) -> ForestRows:
@@ -145,8 +145,8 @@ def test_a_claim_of_a_sharing_provider_that_stays_eligible_leaves_the_scans(
 def test_a_search_changes_nothing_of_the_work_that_it_uses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 4)
-    monkeypatch.setattr("roost.search.scan._FIRST_TREES", 1)
+    monkeypatch.setattr("roost.search.forest.block_building.BLOCK_PROVIDERS", 4)
+    monkeypatch.setattr("roost.search.candidates.scan._FIRST_TREES", 1)
     forest = hosts([{"VCPU": 8}] * 8)
     work = work_of(find_candidates(forest, cpus(2, limit=1), ORDER))
     scans, looked_at = dict(work.scans), dict(work.looked_at)
@@ -158,8 +158,8 @@ def test_a_search_changes_nothing_of_the_work_that_it_uses(
 
 
 def test_a_scan_that_a_limit_ended_goes_on_where_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 4)
-    monkeypatch.setattr("roost.search.scan._FIRST_TREES", 1)
+    monkeypatch.setattr("roost.search.forest.block_building.BLOCK_PROVIDERS", 4)
+    monkeypatch.setattr("roost.search.candidates.scan._FIRST_TREES", 1)
     forest = hosts([{"VCPU": 8}] * 4)
     few = find_candidates(forest, cpus(2, limit=1), ORDER)
     all_ = find_candidates(forest, cpus(2), ORDER, kept_work=few.kept_work)
@@ -169,8 +169,8 @@ def test_a_scan_that_a_limit_ended_goes_on_where_it_ended(monkeypatch: pytest.Mo
 def test_a_scan_that_does_not_fit_into_memory_is_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("roost.search.block_building.BLOCK_PROVIDERS", 4)
-    monkeypatch.setattr("roost.search.scan._FIRST_TREES", 1)
+    monkeypatch.setattr("roost.search.forest.block_building.BLOCK_PROVIDERS", 4)
+    monkeypatch.setattr("roost.search.candidates.scan._FIRST_TREES", 1)
     monkeypatch.setattr(kept_work, "_WORDS_MAX", 100)
     asker, forest = Asker(cpus(2)), hosts([{"VCPU": 8}] * 4)
     found = asker.ask(forest)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roost.search.forest import Forest
-from roost.search.overlay import NotInOverlay, Overlay, Terms
+from roost.search.forest.forest import Forest
+from roost.search.forest.overlay import NotInOverlay, Overlay, Terms
 from support.worlds.forests import CLASSES, Node, forest_of
 
 VCPU = CLASSES["VCPU"]

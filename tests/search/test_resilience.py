@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.search import evacuation
-from roost.search.columns import column
-from roost.search.effort import no_pause
-from roost.search.evacuation import LossOutcome
-from roost.search.forest import Forest
-from roost.search.resilience import Resilience, find_resilience
-from roost.search.rows import AllocationRows
-from roost.search.vocabulary import Vocabulary
+from roost.search.candidates.problem import no_pause
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import AllocationRows, column
+from roost.search.forest.vocabulary import Vocabulary
+from roost.search.resilience import evacuation
+from roost.search.resilience.evacuation import LossOutcome
+from roost.search.resilience.resilience import Resilience, find_resilience
 from support.properties import many
 from support.worlds.forests import CLASSES, Node, forest_of, rows_of
 

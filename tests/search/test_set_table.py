@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.search.set_table import EMPTY_SET, SetTable
+from roost.search.forest.set_table import EMPTY_SET, SetTable
 
 GOLD, OLD, FAST = 1, 2, 3
 

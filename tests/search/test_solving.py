@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search import effort, solving, walks
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import find_candidates
-from roost.search.feasibility import can_flow
+from roost.search.candidates import problem as effort
+from roost.search.candidates import solving, walks
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.search import find_candidates
+from roost.search.candidates.solving import can_flow
 from support.properties import many
 from support.worlds.forests import CLASSES, Node, forest_of
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from roost.search.block import new_versions
-from roost.search.columns import column
-from roost.search.forest import Forest
-from roost.search.rows import UsageRows
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.block import new_versions
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import UsageRows, column
+from roost.search.forest.vocabulary import Vocabulary
 from support.worlds.forests import CLASSES, Node, forest_of, rows_of
 
 HOST = [Node(None, {"VCPU": 8}), Node(0, {"SRIOV_NET_VF": 4})]

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Connection, select
 
 from roost.model.identifiers import new_uuid
-from roost.store.checks import check_database
-from roost.store.claims import ClaimScope, LockedRows, Names, WantedNames, read_inventories
+from roost.store.checks.checks import check_database
+from roost.store.checks.findings import Level
+from roost.store.connections.errors import Retry
 from roost.store.database import Database
-from roost.store.errors import Retry
-from roost.store.findings import Level
+from roost.store.rows.claims import ClaimScope, LockedRows, Names, WantedNames, read_inventories
 from roost.store.tables import resource_classes, resource_providers
 from roost.store.transaction import Transaction
 from support.api_client import ApiClient

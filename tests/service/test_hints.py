@@ -7,9 +7,9 @@ import re
 import pytest
 
 from roost.model.candidates import CandidateQuery
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import find_candidates
-from roost.search.forest import Forest
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.search import find_candidates
+from roost.search.forest.forest import Forest
 from roost.service.hints import HINTS_MAX, Hint, find_hints
 from support.properties import many
 from support.scenarios.scenario import Scenario, tell

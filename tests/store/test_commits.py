@@ -19,16 +19,15 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import DBAPIError
 
-from roost.store.commits import Commit
-from roost.store.database import Database
-from roost.store.dialect import SCHEMES, Dialect, dialect_named
-from roost.store.errors import (
+from roost.store.connections.errors import (
     ConnectionLost,
     DatabaseSilent,
     OutcomeUnknown,
 )
+from roost.store.database import Database
+from roost.store.dialect import SCHEMES, Dialect, dialect_named
 from roost.store.shared_commits import SharedCommits
-from roost.store.transaction import Finished, Transaction
+from roost.store.transaction import Commit, Finished, Transaction
 from support.api_client import ApiClient
 from support.waiting import SECONDS_MAX
 

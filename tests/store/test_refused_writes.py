@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection, event
 
+from roost.store.connections.errors import DatabaseAway
 from roost.store.database import Database
-from roost.store.errors import DatabaseAway
 from support.api_client import ApiClient
 
 # The errors of a full disk, raised where a provider is inserted.

@@ -16,20 +16,20 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.store import tables
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
 from roost.store.databases import mysql, postgresql
 from roost.store.dialect import Dialect
-from roost.store.errors import DatabaseUnusable
 from roost.store.migrations import placement, roost
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
-from roost.store.schema import (
+from roost.store.migrations.repair import Repaired, repair_online_data
+from roost.store.migrations.schema import (
     SchemaState,
     connect_or_explain,
     inspect_schema,
     prepare_schema,
     sync_schema,
 )
-from roost.store.schema_repair import Repaired, repair_online_data
 from support.store.schemas import (
     add_allocation,
     add_provider,
@@ -66,7 +66,7 @@ def test_a_history_has_every_revision_of_its_folder(history: History, package: M
 
 
 def test_looking_at_a_schema_imports_no_alembic() -> None:
-    code = "import sys, roost.store.schema; sys.exit('alembic' in sys.modules)"
+    code = "import sys, roost.store.migrations.schema; sys.exit('alembic' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from roost.store.database import Database, DatabaseOptions
 from roost.store.migrations.histories import HISTORIES, PLACEMENT
-from roost.store.schema import SchemaState, inspect_schema, prepare_schema, sync_schema
+from roost.store.migrations.schema import SchemaState, inspect_schema, prepare_schema, sync_schema
 from support.simultaneous_processes import Ended, run_together
 from support.store.schemas import describe, drop_everything, epochs, make_older, recorded
 
@@ -27,7 +27,7 @@ import sqlalchemy as sa
 from roost.store.database import Database, DatabaseOptions
 from roost.store.databases import mysql
 from roost.store.migrations import runner
-from roost.store.schema import prepare_schema
+from roost.store.migrations.schema import prepare_schema
 
 url, upgrade, cluster, die_after = sys.argv[1], sys.argv[2] == "True", sys.argv[3], int(sys.argv[4])
 if cluster == "True":

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection, event
 
+from roost.store.connections.errors import Retry, WriteRefused
 from roost.store.database import Database
-from roost.store.errors import Retry, WriteRefused
 from roost.store.tables import projects
 from support.simultaneous_processes import run_together
 from support.waiting import SECONDS_MAX, wait_until_blocked

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from roost.store.connections.errors import DatabaseAway, DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
-from roost.store.errors import DatabaseAway, DatabaseUnusable
-from roost.store.schema import connect_or_explain
+from roost.store.migrations.schema import connect_or_explain
 
 # The messages of PostgreSQL: no password is necessary, the version, ready.
 WELCOME = (

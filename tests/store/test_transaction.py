@@ -12,12 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, bindparam, event
 from sqlalchemy.exc import OperationalError
 
-from roost.store.commits import Commit
+from roost.store.connections.errors import OutcomeUnknown
 from roost.store.database import Database
-from roost.store.errors import OutcomeUnknown
 from roost.store.statements import BoundStatement, InsertRows, Statement
 from roost.store.tables import projects
-from roost.store.transaction import Finished, Transaction
+from roost.store.transaction import Commit, Finished, Transaction
 
 _INSERT = InsertRows(projects)
 _NAMES = Statement(

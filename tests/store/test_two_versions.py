@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.model.identifiers import new_uuid
-from roost.store import schema, tables
-from roost.store.checks import check_database
+from roost.store import tables
+from roost.store.checks.checks import check_database
+from roost.store.checks.findings import Level
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
-from roost.store.errors import DatabaseUnusable
-from roost.store.findings import Level
-from roost.store.migrations import compatibility
+from roost.store.migrations import compatibility, schema
 from roost.store.migrations.histories import (
     HISTORIES,
     PLACEMENT,
@@ -26,7 +26,7 @@ from roost.store.migrations.histories import (
     History,
 )
 from roost.store.migrations.runner import upgrade_history
-from roost.store.schema import SchemaState, inspect_schema, prepare_schema, sync_schema
+from roost.store.migrations.schema import SchemaState, inspect_schema, prepare_schema, sync_schema
 from support.api_client import ApiClient
 from support.store.schemas import describe, not_additive, recorded
 

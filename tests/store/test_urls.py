@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from roost.store.driver_errors import reason
-from roost.store.errors import DatabaseUnusable
-from roost.store.urls import parse_url
+from roost.store.connections.driver_errors import reason
+from roost.store.connections.errors import DatabaseUnusable
+from roost.store.connections.urls import parse_url
 
 
 @pytest.mark.parametrize(

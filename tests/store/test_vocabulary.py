@@ -9,9 +9,9 @@ import os_traits
 from sqlalchemy import Connection, delete, select
 
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import prepare_schema
+from roost.store.migrations.schema import prepare_schema
+from roost.store.rows.vocabulary import sync_standard_names
 from roost.store.tables import resource_classes, traits
-from roost.store.vocabulary import sync_standard_names
 
 
 def class_ids(connection: Connection) -> dict[str, int]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from roost.model.identifiers import new_uuid
+from roost.store.connections.errors import Busy
 from roost.store.databases.sqlite.write_gate import WriteGate
-from roost.store.errors import Busy
 from support.api_client import ApiClient
 
 

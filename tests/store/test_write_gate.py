@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from roost.store import database as database_module
+from roost.store.connections.errors import Busy, DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
 from roost.store.databases.sqlite import write_gate
 from roost.store.databases.sqlite.write_gate import WriteGate
-from roost.store.errors import Busy, DatabaseUnusable
 from support.api_client import ApiClient
 from support.roost_command import roost
 from support.store import write_gate_program

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import jsonschema_rs
 
-from roost.api.microversions import HEADER, MIN_VERSION, Microversion, negotiate
+from roost.api.http.microversions import HEADER, MIN_VERSION, Microversion, negotiate
 from roost.api.openapi.document import make_document
 from roost.api.routes import ROUTES
 from roost.api.routing import Router

@@ -12,8 +12,8 @@ import pytest
 
 from roost.demo.load import load_demo
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import prepare_schema
-from roost.store.vocabulary import sync_standard_names
+from roost.store.migrations.schema import prepare_schema
+from roost.store.rows.vocabulary import sync_standard_names
 from support.certificates import Authority
 from support.run_files import made_once, run_directory
 from support.servers.live_server import LiveServer, NarrowServer, Serve

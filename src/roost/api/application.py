@@ -11,14 +11,13 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import Any
 
-from roost.api import errors
-from roost.api.accept import quality
 from roost.api.authentication import IdentityUnavailable, Unauthorized, make_strategy
-from roost.api.cors import Cors
-from roost.api.errors import HttpError
-from roost.api.failures import failure_of
-from roost.api.hosts import is_host
-from roost.api.microversions import (
+from roost.api.http import errors
+from roost.api.http.accept import quality
+from roost.api.http.cors import Cors
+from roost.api.http.errors import HttpError
+from roost.api.http.failures import failure_of
+from roost.api.http.microversions import (
     HEADER,
     MAX_VERSION,
     MIN_VERSION,
@@ -27,13 +26,12 @@ from roost.api.microversions import (
     UnacceptableVersion,
     negotiate,
 )
-from roost.api.mounting import OUTSIDE, mount
-from roost.api.observation import OPEN_VERSION, ObservedStream
-from roost.api.policy import Policy
-from roost.api.proxy_headers import apply_proxy_headers
-from roost.api.request_log import NO_REQUEST, LogContext
-from roost.api.requests import Request, is_length
-from roost.api.responses import Response
+from roost.api.http.proxy_headers import OUTSIDE, apply_proxy_headers, is_host, mount
+from roost.api.http.requests import Request, is_length
+from roost.api.http.responses import Response
+from roost.api.observation.observation import OPEN_VERSION, ObservedStream
+from roost.api.observation.request_log import NO_REQUEST, LogContext
+from roost.api.policy.policy import Policy
 from roost.api.routes import ROUTES
 from roost.api.routing import Match, Route, Router
 from roost.api.services import Services

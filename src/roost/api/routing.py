@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from roost.api.errors import OverLimit
-from roost.api.json_schemas import (
+from roost.api.http.errors import OverLimit
+from roost.api.http.json_schemas import (
     STRING,
     AnswerSchema,
     ByVersion,
@@ -19,11 +19,11 @@ from roost.api.json_schemas import (
     Versions,
     record,
 )
-from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
-from roost.api.requests import Request
-from roost.api.responses import Response
+from roost.api.http.microversions import MAX_VERSION, MIN_VERSION, Microversion
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response
+from roost.api.http.validation import Schema, check_query, parse_body
 from roost.api.services import Services
-from roost.api.validation import Schema, check_query, parse_body
 from roost.model.limits import Limits
 
 Handler: TypeAlias = Callable[[Services, Request], Response]

@@ -9,18 +9,18 @@ from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from roost.api.candidates.kept_answers import KeptAnswers
 from roost.api.candidates.summaries import SummaryCache
-from roost.api.observation import Observation
-from roost.api.readiness import ReadinessCheck
-from roost.api.requests import Request
-from roost.api.scrapes import SharedScrape
+from roost.api.http.requests import Request
+from roost.api.observation.observation import Observation
+from roost.api.observation.readiness import ReadinessCheck
+from roost.api.observation.scrapes import SharedScrape
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import POOL_CONNECTIONS
 from roost.metrics.sampling import sample_all
 from roost.metrics.stages import CURRENT, Stage
 from roost.replica.replica import Replica
-from roost.search.forest import Forest
-from roost.search.resilience import Resilience
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.forest import Forest
+from roost.search.forest.vocabulary import Vocabulary
+from roost.search.resilience.resilience import Resilience
 from roost.store.database import Database, Work, Write
 from roost.turns import Rounds, Turn
 

@@ -12,8 +12,8 @@ import click
 from rich.console import Console
 
 from roost.api.authentication import IdentityUnavailable, check_strategy
-from roost.api.policy import Policy
-from roost.api.policy_review import open_writes
+from roost.api.policy.policy import Policy
+from roost.api.policy.review import open_writes
 from roost.cli.options import configuration_options
 from roost.cli.terminal import plain
 from roost.configuration.concerns import (
@@ -28,10 +28,10 @@ from roost.configuration.in_force import OptionInForce, options_in_force
 from roost.configuration.listing import sample_configuration
 from roost.configuration.settings import Settings, load_settings
 from roost.model.errors import OperatorError
+from roost.store.connections.driver_errors import explained, shown_url
+from roost.store.connections.errors import SYNC_COMMAND
 from roost.store.database import Database
-from roost.store.driver_errors import explained, shown_url
-from roost.store.errors import SYNC_COMMAND
-from roost.store.schema import SchemaState, connect_or_explain, inspect_schema
+from roost.store.migrations.schema import SchemaState, connect_or_explain, inspect_schema
 
 _COLOURS = {
     Severity.OK: "green",

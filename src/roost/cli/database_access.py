@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from roost.configuration.settings import Settings
+from roost.store.connections.driver_errors import explained
 from roost.store.database import Database
-from roost.store.driver_errors import explained
-from roost.store.schema import connect_or_explain
+from roost.store.migrations.schema import connect_or_explain
 
 _SILENCE_SECONDS = 3600
 

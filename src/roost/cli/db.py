@@ -15,15 +15,15 @@ from roost.cli.db_triggers import triggers
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings
-from roost.store.checks import check_database, judge
+from roost.store.checks.checks import check_database, judge
+from roost.store.checks.findings import Finding, Level
+from roost.store.connections.driver_errors import shown_url
+from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.database import Database
-from roost.store.driver_errors import shown_url
-from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
-from roost.store.findings import Finding, Level
-from roost.store.identity import read_identity, renew_identity
-from roost.store.schema import SchemaState, inspect_schema, planned_steps, sync_schema
-from roost.store.schema_repair import repair_online_data
-from roost.store.triggers import install_triggers, trigger_status
+from roost.store.journal.triggers import install_triggers, trigger_status
+from roost.store.migrations.repair import repair_online_data
+from roost.store.migrations.schema import SchemaState, inspect_schema, planned_steps, sync_schema
+from roost.store.rows.identity import read_identity, renew_identity
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
 

@@ -34,8 +34,8 @@ from roost.moving.importing import (
     require_importable,
     verify_export,
 )
+from roost.store.connections.driver_errors import shown_url
 from roost.store.database import Database
-from roost.store.driver_errors import shown_url
 from roost.store.transfer.progress_mark import ProgressMark
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print a summary for scripts.")

@@ -12,8 +12,8 @@ from roost.cli.database_access import open_database
 from roost.cli.options import configuration_options, read_settings
 from roost.cli.terminal import echo, echo_line
 from roost.model.text import own_lines
-from roost.store.driver_errors import shown_url
-from roost.store.triggers import (
+from roost.store.connections.driver_errors import shown_url
+from roost.store.journal.triggers import (
     BROKEN,
     INSTALL_COMMAND,
     REMOVE_COMMAND,

@@ -23,7 +23,7 @@ from roost.moving.export_files import reading, writing
 from roost.moving.importing import import_export, require_importable, verify_export
 from roost.moving.server_copy import copy_server
 from roost.moving.survey_file import SurveyFile
-from roost.store.driver_errors import shown_url
+from roost.store.connections.driver_errors import shown_url
 
 _WORK_FILE = "survey.sqlite"
 _EXPORT = "cloud.jsonl"

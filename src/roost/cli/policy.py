@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from roost.api.policy_listing import sample_policy
+from roost.api.policy.listing import sample_policy
 
 
 @click.group()

@@ -40,8 +40,8 @@ from roost.server.certificates import CertificateFiles, certificate_files, make_
 from roost.server.listening import Place, TcpPlace, UnixPlace, inherited_places
 from roost.server.supervisor import Supervisor, WorkerLink, call_at_reload_signal
 from roost.server.worker import run_worker
+from roost.store.connections.driver_errors import explained, shown_url
 from roost.store.database import Database
-from roost.store.driver_errors import explained, shown_url
 
 _HOST = "127.0.0.1"
 _PORT = 8778

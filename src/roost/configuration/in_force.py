@@ -16,7 +16,7 @@ from roost.configuration.keystone_options import registered_keystone_options
 from roost.configuration.settings import Settings
 from roost.configuration.unknown_names import all_options
 from roost.model.text import without_user_info
-from roost.store.driver_errors import shown_url
+from roost.store.connections.driver_errors import shown_url
 
 _HIDDEN = "***"
 _ABSENT = object()

@@ -24,7 +24,7 @@ from roost.model.errors import ConfigurationError
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.limits import Limits
 from roost.model.proxies import UNIX, TrustedProxies
-from roost.search.candidate_order import CandidateOrder
+from roost.search.candidates.ranking import CandidateOrder
 from roost.store.database import (
     POOL_OVERFLOW,
     POOL_SIZE,

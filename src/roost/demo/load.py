@@ -23,9 +23,9 @@ from roost.service.providers import create_provider
 from roost.service.resource_classes import ensure_resource_class
 from roost.service.traits import ensure_trait, replace_provider_traits
 from roost.store.database import Database
-from roost.store.providers import any_exists
+from roost.store.rows.providers import any_exists
+from roost.store.rows.vocabulary import lock_resource_class
 from roost.store.transaction import Finished, Transaction
-from roost.store.vocabulary import lock_resource_class
 
 # Takes the number of providers that are loaded so far.
 ShowProgress = Callable[[int], None]

@@ -1,6 +1,6 @@
 """Moving a cloud between databases and servers: export, import, and reading a live server.
 
 `export_format.py` defines the lines of an export, and `export_files.py` opens and reads its files.
-`exported_values.py` checks rows by the rules of `store/row_rules.py`.
+`exported_values.py` checks rows by the rules of `store/checks/row_rules.py`.
 `exporting.py` writes an export, `importing.py` writes it into a database and verifies it.
 """

@@ -17,9 +17,9 @@ from roost.model.identifiers import is_custom
 from roost.moving.export_format import header_line, line_of, new_digests, table_line, trailer_line
 from roost.moving.server_copy import CopiedServer
 from roost.moving.survey_file import SurveyFile
+from roost.store.rows.vocabulary import FIRST_CUSTOM_CLASS_ID
 from roost.store.tables import utc_now
 from roost.store.transfer.layout import LAYOUT
-from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
 
 CopyRows = Iterator[dict[str, Any]]
 _INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")

@@ -1,6 +1,6 @@
 """What the values of rows may be, so that a route could have written them. Pure.
 
-The rules are those of `roost db check`: `store/row_rules.py` has them.
+The rules are those of `roost db check`: `store/checks/row_rules.py` has them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from roost.model.capacity import exact_capacity
 from roost.model.identifiers import is_uuid
-from roost.store.row_rules import (
+from roost.store.checks.row_rules import (
     EXTERNAL_IDS,
     NAME_PATTERN,
     NAMES,

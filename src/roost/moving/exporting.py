@@ -17,10 +17,10 @@ from roost.moving.export_format import (
     table_line,
     trailer_line,
 )
+from roost.store.connections.driver_errors import shown_url
+from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.database import Database
-from roost.store.driver_errors import shown_url
-from roost.store.errors import SYNC_COMMAND, DatabaseUnusable
-from roost.store.schema import inspect_schema
+from roost.store.migrations.schema import inspect_schema
 from roost.store.transfer.layout import LAYOUT, TransferTable
 from roost.store.transfer.progress_mark import read_mark
 from roost.store.transfer.reading import count_rows, keep_snapshot, read_pages

@@ -15,12 +15,12 @@ from roost.moving.advance import Advance, silent
 from roost.moving.export_files import ExportedRow, ExportReader, another_export
 from roost.moving.export_format import TableDigest, line_of, new_digests
 from roost.moving.exporting import table_digest
+from roost.store.connections.driver_errors import known_advice, reason, shown_url
+from roost.store.connections.errors import Contention, DatabaseUnusable
 from roost.store.database import Database
 from roost.store.dialect import dialect_of
-from roost.store.driver_errors import known_advice, reason, shown_url
-from roost.store.errors import Contention, DatabaseUnusable
 from roost.store.journal.epochs import renew_epoch
-from roost.store.schema import SchemaState, inspect_schema, sync_schema
+from roost.store.migrations.schema import SchemaState, inspect_schema, sync_schema
 from roost.store.tables import resource_providers
 from roost.store.transfer.layout import LAYOUT, TransferTable
 from roost.store.transfer.progress_mark import (

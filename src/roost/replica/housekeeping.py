@@ -13,8 +13,8 @@ from datetime import timedelta
 
 from roost.metrics.catalogue import HOUSEKEEPING_FAILURES, PRUNED_ROWS
 from roost.replica.replica import Replica
+from roost.store.connections.errors import reason_of
 from roost.store.database import Database
-from roost.store.errors import reason_of
 from roost.store.journal.pruning import prune_changes
 from roost.store.tables import utc_now
 

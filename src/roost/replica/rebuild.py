@@ -7,9 +7,9 @@ import time
 
 from sqlalchemy import Connection
 
-from roost.search.forest import Forest
-from roost.search.vocabulary import Vocabulary
-from roost.store.errors import ConnectionLost
+from roost.search.forest.forest import Forest
+from roost.search.forest.vocabulary import Vocabulary
+from roost.store.connections.errors import ConnectionLost
 from roost.store.forest.reading import ForestReading, read_vocabulary
 from roost.store.journal.following import Following
 from roost.store.journal.position import Position, start_position

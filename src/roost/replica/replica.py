@@ -22,9 +22,9 @@ from roost.metrics.catalogue import (
 )
 from roost.model.limits import Limits
 from roost.replica.rebuild import Rebuild
-from roost.search.forest import Forest
+from roost.search.forest.forest import Forest
+from roost.store.connections.errors import ConnectionLost, DatabaseAway, DatabaseSilent
 from roost.store.database import Database
-from roost.store.errors import ConnectionLost, DatabaseAway, DatabaseSilent
 from roost.store.forest.reading import read_trees, read_usages, read_vocabulary
 from roost.store.journal.following import Following, ServerReplaced
 from roost.store.journal.position import JournalEntry, JournalLost, Position

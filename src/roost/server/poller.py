@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from roost.model.limits import Limits
-from roost.server.connection import Budget, Connection
+from roost.server.connection import Budget, Connection, refusal
 from roost.server.exchange import CutOff, WsgiApplication, answer, send_piece
 from roost.server.incoming import Environ
 from roost.server.listening import ACCEPTED_MAX, Arrivals, Listener, addresses
-from roost.server.outgoing import refusal
 from roost.server.states import (
     WITHOUT_EVENTS,
     Refused,

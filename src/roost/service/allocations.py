@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from roost.model.consumers import ConsumerAllocations, ProviderConsumer, TypeUsage
 from roost.service.errors import NotFound
-from roost.store import allocations, providers, usages
+from roost.store.rows import allocations, providers, usages
 
 
 @dataclass(frozen=True, slots=True)

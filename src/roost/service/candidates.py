@@ -10,14 +10,13 @@ from sqlalchemy import Connection
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.identifiers import is_uuid
-from roost.search.alternatives import find_variants
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import FoundCandidates
-from roost.search.forest import Forest
-from roost.search.kept_work import KeptWork
-from roost.search.vocabulary import Vocabulary
+from roost.search.candidates.kept_work import KeptWork
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.search import FoundCandidates, find_variants
+from roost.search.forest.forest import Forest
+from roost.search.forest.vocabulary import Vocabulary
 from roost.service.errors import Invalid, NotFound
-from roost.service.provider_references import resolve_provider
+from roost.service.provider_list import resolve_provider
 
 
 def list_candidates(

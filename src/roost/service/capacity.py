@@ -9,7 +9,7 @@ from roost.model.consumers import Claim
 from roost.model.inventory import Inventory
 from roost.model.text import whole_number
 from roost.service.errors import Conflict, ConflictCause
-from roost.store.claims import AllocationRow, InventoryUsage, InventoryUsages
+from roost.store.rows.claims import AllocationRow, InventoryUsage, InventoryUsages
 
 _PREFIX = "Unable to allocate inventory: "
 

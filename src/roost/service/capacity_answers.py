@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from roost.model.candidates import CandidateQuery
-from roost.search.effort import no_pause
-from roost.search.forest import Forest
-from roost.search.fragmentation import Fragmentation, find_fragmentation
-from roost.search.packing.capacity import Capacity
-from roost.search.packing.finding import find_capacity
-from roost.search.packing.limits import Limit
+from roost.search.candidates.problem import no_pause
+from roost.search.capacity.capacity import Capacity
+from roost.search.capacity.finding import find_capacity
+from roost.search.capacity.fragmentation import Fragmentation, find_fragmentation
+from roost.search.capacity.limits import Limit
+from roost.search.forest.forest import Forest
 from roost.service.candidates import check_names
 from roost.service.errors import naming_place
 

@@ -23,8 +23,9 @@ from roost.service.errors import (
     NotFound,
     UnknownResourceClass,
 )
-from roost.store import claims as claim_rows
-from roost.store.claims import (
+from roost.store.journal.writing import record_usages
+from roost.store.rows import claims as claim_rows
+from roost.store.rows.claims import (
     AllocationRow,
     ClaimScope,
     ConsumerOwner,
@@ -35,8 +36,7 @@ from roost.store.claims import (
     WantedNames,
     lock_and_read,
 )
-from roost.store.journal.writing import record_usages
-from roost.store.providers import increment_generations
+from roost.store.rows.providers import increment_generations
 from roost.store.transaction import Finished, Transaction
 
 _NO_NAMES = WantedNames((), (), (), ())

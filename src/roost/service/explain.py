@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
@@ -11,24 +11,23 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.account import Account, take_account
-from roost.search.alternatives import variants_of
-from roost.search.columns import BoolColumn
-from roost.search.effort import no_pause
-from roost.search.empty_stage import (
+from roost.search.candidates.kept_work import KeptWork
+from roost.search.candidates.problem import no_pause
+from roost.search.candidates.search import variants_of
+from roost.search.conditions.lack import Lack, Miss
+from roost.search.conditions.stages import STAGES, GroupStage, RequestStage
+from roost.search.explain.account import Account, take_account
+from roost.search.explain.empty_stage import (
     EmptyStage,
     empty_stage_of,
     find_empty_stage,
     largest_free,
 )
-from roost.search.forest import Forest, TreeRef
-from roost.search.kept_work import KeptWork
-from roost.search.lack import Miss
-from roost.search.misses import FoundMisses, find_misses
-from roost.search.stages import STAGES, GroupStage, RequestStage
+from roost.search.explain.misses import FoundMisses, find_misses
+from roost.search.forest.forest import Forest, TreeRef
+from roost.search.forest.rows import BoolColumn
 from roost.service.candidates import check_names
-from roost.service.explanation import Explanation, FunnelRow, GroupFunnel, Reason, TreeRow
-from roost.service.hints import find_hints
+from roost.service.hints import Hint, find_hints
 from roost.service.stage_sentences import (
     GAVE_UP,
     group_reason,
@@ -232,3 +231,79 @@ def _fact(
     class_id = forest.vocabulary.class_ids[resource_class]
     largest = largest_free(forest, class_id, group.resources[resource_class])
     return f"the most that one has left is {largest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The dominant reason: the first stage that leaves no tree."""
+
+    stage: str
+    # The suffix of the group; `None` for a stage of the request.
+    group: str | None
+    # The class that alone is to blame, if one is.
+    resource_class: str | None
+    text: str
+    # The alternatives that come furthest, by suffix, if the query has some.
+    alternatives: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelRow:
+    """What one stage left of one request group."""
+
+    stage: str
+    providers: int
+    trees: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFunnel:
+    """All stages of one request group."""
+
+    group: str
+    funnel: tuple[FunnelRow, ...]
+    # Which of its alternatives the group takes, if it has some.
+    alternative: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """What one stage of the request left."""
+
+    stage: str
+    trees: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether a query has candidates, and why or why not."""
+
+    feasible: bool
+    # `None` if the query has candidates.
+    reason: Reason | None
+    # In the order of the query, the alternatives of a group after each other.
+    groups: tuple[GroupFunnel, ...]
+    trees: tuple[TreeRow, ...]
+    # The trees without a candidate that come nearest, best first.
+    misses: tuple[Miss, ...]
+    # Queries close to this one that have candidates; empty if this one has.
+    hints: tuple[Hint, ...]
+    # False if the effort of a search did not suffice to look at every combination.
+    exact: bool
+
+
+def uuids_in(misses: Iterable[Miss]) -> set[str]:
+    """The uuids of all providers that the sentences name."""
+    found: set[str] = set()
+    for miss in misses:
+        found.add(miss.root)
+        found.update(lack.provider for lack in miss.lacks if lack.provider is not None)
+    return found
+
+
+def lack_sentence(lack: Lack, root: str, names: Mapping[str, str]) -> str:
+    """What the tree of a root lacks; `names` has the names of providers by uuid."""
+    provider = None if lack.provider is None else names.get(lack.provider, lack.provider)
+    return f"{lack.condition.lack_text(lack, names.get(root, root), provider)}."

@@ -19,8 +19,8 @@ from roost.service.errors import (
     provider_not_found,
 )
 from roost.service.providers import get_locked_provider
-from roost.store import inventories, providers, vocabulary
-from roost.store.inventories import InventoryKey
+from roost.store.rows import inventories, providers, vocabulary
+from roost.store.rows.inventories import InventoryKey
 from roost.store.transaction import Finished, Transaction
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from sqlalchemy import Connection
 
+from roost.model.identifiers import is_uuid
 from roost.model.providers import Provider, ProviderFilter
-from roost.search.columns import IntColumn
-from roost.search.forest import Forest
-from roost.search.provider_filter import find_provider_ids
-from roost.search.vocabulary import Vocabulary
-from roost.service.errors import Invalid
-from roost.store import provider_lists, providers
-from roost.store.provider_lists import Extent, IdentityConditions
+from roost.search.conditions.provider_filter import find_provider_ids
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import IntColumn
+from roost.search.forest.vocabulary import Vocabulary
+from roost.service.errors import ErrorCode, Invalid, NotFound
+from roost.store.rows import provider_lists, providers
+from roost.store.rows.provider_lists import Extent, IdentityConditions
 
 _NO_IDS: IntColumn = np.empty(0, np.int64)
 
@@ -129,3 +130,26 @@ def _is_passed_by_none(forest: Forest, part: ProviderFilter) -> bool:
     if not part.has_conditions or (excludes_only and not forest.blocks):
         return False
     return not len(find_provider_ids(forest, part))
+
+
+def resolve_provider(connection: Connection, reference: str) -> Provider:
+    """The provider with this uuid or name. A uuid that is also a name means the uuid."""
+    found = providers.find_provider(connection, reference) if is_uuid(reference) else None
+    found = found or providers.find_provider_by_name(connection, reference)
+    if found is None:
+        raise no_such_provider(reference)
+    return found
+
+
+def no_such_provider(reference: str) -> NotFound:
+    """The error for a provider that no uuid and no name leads to."""
+    return NotFound(
+        f"No provider has the uuid or name {reference[:200]!r}. "
+        "`roost provider list` lists those that exist.",
+        ErrorCode.NO_SUCH_PROVIDER,
+    )
+
+
+def names_of_providers(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
+    """The name of each provider that exists, by uuid."""
+    return providers.find_names(connection, uuids)

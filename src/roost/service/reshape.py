@@ -16,11 +16,11 @@ from roost.service.claims import (
 )
 from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid, UnknownResourceClass
 from roost.service.inventories import check_unused, hold_classes
-from roost.store import inventories, providers
-from roost.store.claims import lock_rows, read_inventories
-from roost.store.errors import Retry
-from roost.store.inventories import InventoryKey
-from roost.store.providers import SeenProvider
+from roost.store.connections.errors import Retry
+from roost.store.rows import inventories, providers
+from roost.store.rows.claims import lock_rows, read_inventories
+from roost.store.rows.inventories import InventoryKey
+from roost.store.rows.providers import SeenProvider
 from roost.store.transaction import Finished, Transaction
 
 

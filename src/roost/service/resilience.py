@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from roost.search.evacuation import LossOutcome
-from roost.search.holdings import HoldingKind
-from roost.search.resilience import LostRoot
-from roost.search.rows import AllocationRows
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.rows import AllocationRows
+from roost.search.forest.vocabulary import Vocabulary
+from roost.search.resilience.evacuation import LossOutcome
+from roost.search.resilience.holdings import HoldingKind
+from roost.search.resilience.resilience import LostRoot
 from roost.store.forest.reading import read_allocations
 
 _TIES = {

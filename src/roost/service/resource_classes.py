@@ -6,9 +6,9 @@ from sqlalchemy import Connection
 
 from roost.model.identifiers import Name
 from roost.service.errors import Conflict, ConflictCause, Invalid, NotFound
-from roost.store import vocabulary
+from roost.store.rows import vocabulary
+from roost.store.rows.vocabulary import FIRST_CUSTOM_CLASS_ID
 from roost.store.transaction import Finished, Transaction
-from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
 
 
 def list_resource_classes(connection: Connection) -> list[Name]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.text import listed
-from roost.search.account import StageCount
 from roost.search.conditions import GROUP_CONDITIONS
 from roost.search.conditions.amounts import takes_several
+from roost.search.conditions.stages import RESOURCE_STAGES, GroupStage, RequestStage
 from roost.search.conditions.traits import RootTraits
-from roost.search.joint_conditions import JointCondition
-from roost.search.stages import RESOURCE_STAGES, GroupStage, RequestStage
+from roost.search.explain.account import StageCount
+from roost.search.explain.joint_conditions import JointCondition
 
 # The reason if the effort did not suffice to know better.
 GAVE_UP = (

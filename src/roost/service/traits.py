@@ -18,7 +18,7 @@ from roost.service.errors import (
     provider_not_found,
 )
 from roost.service.providers import get_locked_provider
-from roost.store import providers, traits, vocabulary
+from roost.store.rows import providers, traits, vocabulary
 from roost.store.transaction import Finished, Transaction
 
 

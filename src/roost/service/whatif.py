@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from sqlalchemy import Connection
+
 from roost.model.capacity import exact_capacity
 from roost.model.changes import (
     AddTrees,
@@ -18,17 +20,19 @@ from roost.model.changes import (
     Remove,
     named_provider,
 )
+from roost.model.consumers import ConsumerAllocations
 from roost.model.identifiers import canonical_uuid
+from roost.model.inventory import Inventory
 from roost.model.providers import Provider
 from roost.model.text import counted, plain_number
-from roost.search.chosen_candidate import ChosenCandidate
-from roost.search.draft_tree import DraftInventory
-from roost.search.effort import no_pause
-from roost.search.forest import Forest
-from roost.search.overlay import NotInOverlay, Overlay, Terms
+from roost.search.candidates.problem import no_pause
+from roost.search.candidates.search import ChosenCandidate
+from roost.search.forest.forest import Forest
+from roost.search.forest.overlay import DraftInventory, NotInOverlay, Overlay, Terms
 from roost.service.candidates import check_names
-from roost.service.errors import Invalid, UnknownResourceClass, naming_place
-from roost.service.whatif_facts import ChangeFacts
+from roost.service.errors import ErrorCode, Invalid, NotFound, UnknownResourceClass, naming_place
+from roost.service.provider_list import resolve_provider
+from roost.store.rows import allocations, inventories
 
 # The providers that all changes of a request together may add. A draft takes a kilobyte each.
 ADDED_PROVIDERS_MAX = 20_000
@@ -249,3 +253,60 @@ def _terms(forest: Forest, facts: ChangeFacts) -> dict[tuple[int, int], Terms]:
 
 def _shown(provider: Provider) -> dict[str, str]:
     return {"uuid": provider.uuid, "name": provider.name}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFacts:
+    """What changes need from the tables. Facts that stay equal are those of a forest in between."""
+
+    # By the name or uuid that the client sent. The root of a tree to copy is there by its uuid.
+    providers: Mapping[str, Provider]
+    # Generation and inventories by provider, where an inventory changes.
+    inventories: Mapping[str, tuple[int, Mapping[str, Inventory]]]
+    # By consumer, where one releases what it holds.
+    holdings: Mapping[str, ConsumerAllocations]
+
+    def __or__(self, other: ChangeFacts) -> ChangeFacts:
+        return ChangeFacts(
+            {**self.providers, **other.providers},
+            {**self.inventories, **other.inventories},
+            {**self.holdings, **other.holdings},
+        )
+
+
+NO_FACTS = ChangeFacts({}, {}, {})
+
+
+def read_facts(connection: Connection, change: Change, known: ChangeFacts) -> ChangeFacts:
+    """The facts for one change; `NotFound` if its provider or consumer does not exist.
+
+    `known` has the facts for earlier changes.
+    """
+    providers: dict[str, Provider] = {}
+    stored: dict[str, tuple[int, Mapping[str, Inventory]]] = {}
+    holdings: dict[str, ConsumerAllocations] = {}
+    reference = named_provider(change)
+    if reference is not None:
+        providers[reference] = known.providers.get(reference) or resolve_provider(
+            connection, reference
+        )
+    if isinstance(change, AddTrees):
+        root = providers[change.like].root_uuid
+        providers[root] = resolve_provider(connection, root)
+    elif isinstance(change, ChangeInventory):
+        uuid = providers[change.provider].uuid
+        stored[uuid] = inventories.provider_inventories(connection, uuid) or (0, {})
+    elif isinstance(change, Release):
+        holdings[change.consumer] = _holding(connection, change.consumer)
+    return ChangeFacts(providers, stored, holdings)
+
+
+def _holding(connection: Connection, consumer: str) -> ConsumerAllocations:
+    found = allocations.consumer_allocations(connection, consumer)
+    if found is None:
+        raise NotFound(
+            f"Consumer {consumer} holds nothing, so it has nothing to release. "
+            "`roost consumer list` lists consumers that hold something.",
+            ErrorCode.NO_SUCH_CONSUMER,
+        )
+    return found

@@ -14,10 +14,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from roost.metrics.catalogue import RETRIES
-from roost.store.availability import Availability
-from roost.store.commits import Commit
-from roost.store.dialect import dialect_named
-from roost.store.errors import (
+from roost.store.connections.availability import Availability
+from roost.store.connections.errors import (
     ConnectionLost,
     Contention,
     DatabaseAway,
@@ -27,10 +25,11 @@ from roost.store.errors import (
     reason_of,
     retry_cause,
 )
-from roost.store.sessions import Doorway, Session, in_one_moment
+from roost.store.connections.sessions import Doorway, Session, in_one_moment
+from roost.store.connections.urls import parse_url
+from roost.store.dialect import dialect_named
 from roost.store.shared_commits import SharedCommits
-from roost.store.transaction import Finished, Transaction
-from roost.store.urls import parse_url
+from roost.store.transaction import Commit, Finished, Transaction
 
 _LOG = logging.getLogger(__name__)
 

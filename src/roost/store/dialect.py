@@ -31,18 +31,18 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.sql.elements import TextClause
 
-from roost.store.watchdog import make_watchable
+from roost.store.connections.watchdog import make_watchable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roost.store.commits import Commit
+    from roost.store.checks.findings import Finding
     from roost.store.database import Database, DatabaseOptions
     from roost.store.databases.sqlite.write_gate import WriteGate
-    from roost.store.findings import Finding
     from roost.store.journal.position import Position
     from roost.store.journal.pruning import OldRows
     from roost.store.statements import BoundStatement
+    from roost.store.transaction import Commit
     from roost.store.transfer.layout import TransferTable
 
 # Executes statements on a connection of the driver, with COMMIT after the last if there is one.

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from roost.store.errors import Busy, OutcomeUnknown
+from roost.store.connections.errors import Busy, OutcomeUnknown
 from roost.store.transaction import Finished, Transaction
 
 T = TypeVar("T")

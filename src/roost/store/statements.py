@@ -30,6 +30,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 from sqlalchemy.types import TypeEngine
 
+from roost.store.connections.sessions import fetch_directly
 from roost.store.dialect import dialect_named
 
 T = TypeVar("T")
@@ -318,3 +319,28 @@ def _filled(members: Sequence[Any]) -> Sequence[Any]:
     """
     missing = (1 << (len(members) - 1).bit_length()) - len(members) if members else 0
     return members if not missing else [*members, *[members[-1]] * missing]
+
+
+class Query(Statement):
+    """A statement that only reads, in a transaction or without one.
+
+    Its rows are those of the driver. A time is a text on SQLite (`stored_time`), and a sum is a
+    decimal number on MySQL.
+    """
+
+    def fetch(self, connection: Connection, values: Values) -> Sequence[Any]:
+        """All rows."""
+        return fetch_directly(connection, *self.bound(connection, values))
+
+    def fetch_one(self, connection: Connection, values: Values) -> Any | None:
+        """The first row; `None` if there is none."""
+        rows = self.fetch(connection, values)
+        return rows[0] if rows else None
+
+    def fetch_members(self, connection: Connection, members: Iterable[Any]) -> list[Any]:
+        """All rows for the members of its only list, by as many executions as necessary."""
+        return [
+            row
+            for statement in self.bound_chunks(connection, members)
+            for row in fetch_directly(connection, *statement)
+        ]

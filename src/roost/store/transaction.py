@@ -13,13 +13,12 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, ove
 
 from sqlalchemy import Connection
 
-from roost.store.commits import Commit
+from roost.store.connections.sessions import raise_translated
+from roost.store.connections.statement_log import log_statements
+from roost.store.connections.watchdog import begin_wait, end_wait
 from roost.store.dialect import Dialect, dialect_of
-from roost.store.sessions import raise_translated
-from roost.store.statement_log import log_statements
 from roost.store.statements import BoundStatement, chunks
 from roost.store.tables import utc_now
-from roost.store.watchdog import begin_wait, end_wait
 
 _LOG = logging.getLogger(__name__)
 
@@ -200,3 +199,22 @@ def _said_by_server(error: Exception, dialect: Dialect) -> Exception:
     if isinstance(replaced, Exception) and dialect.ends_session(replaced):
         return replaced
     return error
+
+
+class Commit:
+    """The COMMIT of one transaction."""
+
+    __slots__ = ("_dialect", "_first_error", "is_sent")
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self.is_sent = False
+        self._first_error: Exception | None = None
+
+    def note(self, error: Exception) -> None:
+        """Record an error. Later ones may be those of a ROLLBACK, and say nothing about COMMIT."""
+        self._first_error = self._first_error or error
+
+    def leaves_open(self, error: Exception) -> bool:
+        """Whether the transaction that ended with this error may have taken effect."""
+        return self.is_sent and not self._dialect.is_refusal(self._first_error or error)

@@ -19,8 +19,8 @@ from roost.cli import connection
 from roost.cli.connection import CommandRetryPolicy
 from roost.cli.main import cli
 from roost.store.database import Database, DatabaseOptions
-from roost.store.schema import prepare_schema
-from roost.store.vocabulary import sync_standard_names
+from roost.store.migrations.schema import prepare_schema
+from roost.store.rows.vocabulary import sync_standard_names
 from support.api_client import application_client, settings_for
 from support.moving.sample_cloud import make_sample_cloud
 from support.properties import first_seed, many

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from roost.cli.agent_events import TextEvents
 from roost.cli.main import cli
-from roost.store.findings import Finding, Level
+from roost.store.checks.findings import Finding, Level
 from support.client.live_providers import LiveProviders
 from support.roost_command import Outcome, roost
 from support.stubs.four_provider_stub import FourProviderStub

@@ -13,17 +13,17 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection, event
 
-from roost.search.rows import (
+from roost.search.forest.rows import (
     NO_PARENT,
     AllocationRows,
     ForestRows,
     MembershipRows,
     UsageRows,
 )
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.vocabulary import Vocabulary
 from roost.store import tables
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database
-from roost.store.errors import DatabaseUnusable
 from roost.store.forest import reading
 from roost.store.forest.reading import (
     read_allocations,

@@ -12,11 +12,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection, event
 
+from roost.store.connections.errors import DatabaseUnusable
+from roost.store.connections.sessions import fetch_directly
 from roost.store.database import Database
 from roost.store.databases.mysql import journal as mysql
 from roost.store.databases.mysql.journal import MysqlPosition
 from roost.store.databases.postgresql.journal import PostgresqlPosition
-from roost.store.errors import DatabaseUnusable
 from roost.store.journal.position import (
     LOOK_ROWS_MAX,
     JournalEntry,
@@ -25,7 +26,6 @@ from roost.store.journal.position import (
     start_position,
 )
 from roost.store.journal.writing import ChangeKind, record_vocabulary_change
-from roost.store.sessions import fetch_directly
 from roost.store.tables import roost_changes, roost_meta
 from roost.store.transaction import Finished, Transaction
 from support.store.journal import (

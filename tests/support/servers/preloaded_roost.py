@@ -217,7 +217,7 @@ def _tell_ended(requests: socket.socket) -> None:
 def _find_entry_points() -> None:
     """Load what the libraries publish, which takes a fifth of the start of a server."""
     importlib.import_module("roost.configuration.unknown_names").options_by_name()
-    importlib.import_module("roost.api.policy").rule_defaults()
+    importlib.import_module("roost.api.policy.policy").rule_defaults()
 
 
 def _main(descriptor: int) -> NoReturn:

@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from sqlalchemy import event
 
+from roost.store.connections.sessions import Doorway, Session
 from roost.store.database import Database
-from roost.store.sessions import Doorway, Session
 from roost.turns import Turn, Turns
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from roost.model.providers import Provider, ProviderFilter
-from roost.search.forest import Forest
+from roost.search.forest.forest import Forest
 from roost.service.provider_list import list_providers
 from roost.store.forest.reading import read_forest, read_vocabulary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, exists, select, true, update
 
 from roost.store import tables
-from roost.store.vocabulary import FIRST_CUSTOM_CLASS_ID
+from roost.store.rows.vocabulary import FIRST_CUSTOM_CLASS_ID
 
 # The rows that tests make, in an order of deletion that foreign keys allow.
 PASSING_ROWS = (

@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.search.columns import column
-from roost.search.forest import Forest
-from roost.search.rows import (
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import (
     NO_PARENT,
     ForestRows,
     InventoryRows,
     MembershipRows,
     ProviderRows,
     UsageRows,
+    column,
 )
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.vocabulary import Vocabulary
 
 CLASSES = {"VCPU": 0, "MEMORY_MB": 1, "SRIOV_NET_VF": 8}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from roost.model.candidates import CandidateQuery
-from roost.search.account import take_account
-from roost.search.forest import Forest, TreeRef
-from roost.search.misses import FoundMisses, find_misses
-from roost.search.stages import RequestStage
+from roost.search.conditions.stages import RequestStage
+from roost.search.explain.account import take_account
+from roost.search.explain.misses import FoundMisses, find_misses
+from roost.search.forest.forest import Forest, TreeRef
 
 
 def found_misses(

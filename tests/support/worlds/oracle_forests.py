@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from roost.search.columns import column
-from roost.search.forest import Forest
-from roost.search.rows import (
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import (
     NO_PARENT,
     ForestRows,
     InventoryRows,
     MembershipRows,
     ProviderRows,
     UsageRows,
+    column,
 )
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.vocabulary import Vocabulary
 from support.scenarios.oracle import SHARING, World
 from support.scenarios.random_clouds import CLASSES, TRAITS
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from roost.api.candidates.query import parse_candidate_query
-from roost.api.microversions import MAX_VERSION
-from roost.api.requests import parse_query_string
+from roost.api.http.microversions import MAX_VERSION
+from roost.api.http.requests import parse_query_string
 from roost.model.candidates import CandidateQuery
 from support.worlds.notation import write_query
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from roost.api.candidates.query import parse_candidate_query
-from roost.api.microversions import MAX_VERSION
+from roost.api.http.microversions import MAX_VERSION
 from roost.model.candidates import CandidateQuery
 from support.scenarios.cloud import Cloud
 from support.scenarios.oracle import World

@@ -21,8 +21,8 @@ from roost.api.authentication.keystone_checks import (
 from roost.api.authentication.look_ups import LookUps
 from roost.api.authentication.refusals import REFUSAL_BODY, Unauthorized
 from roost.api.authentication.token_validation import KnownToken, TokenCache, TokenValidation
-from roost.api.request_log import NO_REQUEST, LogContext
-from roost.api.requests import Caller, Request
+from roost.api.http.requests import Caller, Request
+from roost.api.observation.request_log import NO_REQUEST, LogContext
 from roost.configuration.settings import Settings
 from roost.model.proxies import address_of
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from roost.api.authentication.refusals import REFUSAL_BODY, IdentityUnavailable, Unauthorized
 from roost.api.authentication.tokens_file import StaticToken, check_mode, read_tokens_file
-from roost.api.requests import Caller, Request
+from roost.api.http.requests import Caller, Request
 from roost.configuration.settings import ConfigurationError, Settings
 
 _LOG = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from roost.api.authentication.refusals import Unauthorized
 from roost.api.authentication.static_tokens import StaticTokens
-from roost.api.requests import Caller, Request
+from roost.api.http.requests import Caller, Request
 from roost.configuration.settings import ConfigurationError, Settings
 
 

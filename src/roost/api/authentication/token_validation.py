@@ -18,8 +18,8 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystonemiddleware.auth_token import AuthProtocol, InvalidToken, ServiceError
 
 from roost.api.authentication.refusals import IdentityUnavailable
-from roost.api.mounting import served_at
-from roost.api.requests import Caller
+from roost.api.http.proxy_headers import served_at
+from roost.api.http.requests import Caller
 from roost.model.text import without_user_info
 
 # A thousand bytes each. Services share a few tokens, and clients keep theirs for an hour.

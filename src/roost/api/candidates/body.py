@@ -20,12 +20,12 @@ from roost.api.candidates.summaries import (
     tree_summaries,
 )
 from roost.api.candidates.template import Piece, Template, Templates
-from roost.api.microversions import Microversion
-from roost.search.batches import Batch, selection
-from roost.search.candidates import FoundCandidates
-from roost.search.columns import BoolColumn, IntColumn
-from roost.search.effort import no_pause
-from roost.search.forest import Forest
+from roost.api.http.microversions import Microversion
+from roost.search.candidates.batches import Batch, selection
+from roost.search.candidates.problem import no_pause
+from roost.search.candidates.search import FoundCandidates
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import BoolColumn, IntColumn
 
 Pieces: TypeAlias = list[Piece]
 

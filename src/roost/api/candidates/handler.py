@@ -13,22 +13,21 @@ from roost.api.candidates.body import candidate_body, streamed_body
 from roost.api.candidates.kept_answers import Question, WholeAnswer
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.candidates.schemas import CANDIDATES, OWN_QUERY
-from roost.api.microversions import Microversion
-from roost.api.requests import Request, parse_query_string
-from roost.api.responses import Response, now, with_cache_headers
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request, parse_query_string
+from roost.api.http.responses import Response, now, with_cache_headers
+from roost.api.observation.slow_requests import SearchAsked
 from roost.api.routing import RequestParameter, Route, Success
 from roost.api.services import Services
-from roost.api.slow_requests import SearchAsked
 from roost.metrics.catalogue import EMPTY_ANSWERS, SEARCHED_BLOCKS, TRUNCATED
 from roost.metrics.stages import Stage
 from roost.model.candidates import CandidateQuery
 from roost.model.text import printable
-from roost.search.candidate_order import CandidateOrder
-from roost.search.candidates import FoundCandidates
-from roost.search.forest import Forest
+from roost.search.candidates.ranking import CandidateOrder
+from roost.search.candidates.search import FoundCandidates
+from roost.search.forest.forest import Forest
 from roost.service.candidates import list_candidates
-from roost.service.explain import find_reason
-from roost.service.explanation import Reason
+from roost.service.explain import Reason, find_reason
 from roost.turns import TURNS
 
 # An answer with more candidates, some megabytes, is sent piece by piece.

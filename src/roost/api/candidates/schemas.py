@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     CLASS_NAME,
     COUNT,
     EXAMPLE_AGGREGATE,
@@ -23,10 +23,10 @@ from roost.api.json_schemas import (
     record,
     text,
 )
-from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
+from roost.api.http.microversions import MAX_VERSION, MIN_VERSION, Microversion
+from roost.api.http.validation import Schema
 from roost.api.routing import QueryString, RequestParameter
-from roost.api.validation import Schema
-from roost.search.ranking import RankingKind
+from roost.search.candidates.ranking import RankingKind
 
 # As the search finds them, whatever the operator configures; or by a ranking.
 FIRST = "first"

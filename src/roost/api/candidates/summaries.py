@@ -12,10 +12,10 @@ import numpy as np
 import orjson
 
 from roost.api.candidates.template import Piece
-from roost.api.microversions import Microversion
-from roost.search.block import Block
-from roost.search.columns import IntColumn
-from roost.search.forest import Forest
+from roost.api.http.microversions import Microversion
+from roost.search.forest.block import Block
+from roost.search.forest.forest import Forest
+from roost.search.forest.rows import IntColumn
 
 # The number of providers in one piece: a few hundred kilobytes. A tree is never divided.
 _PROVIDERS_TOGETHER = 2000

@@ -8,13 +8,12 @@ from typing import TypeAlias
 import numpy as np
 import orjson
 
-from roost.api.microversions import Microversion
-from roost.search.batches import Solution, selection, solution_key
-from roost.search.block import Block
-from roost.search.columns import IndexColumn
-from roost.search.plan import Slot
-from roost.search.problem import LocalProvider
-from roost.search.uuid_column import UUID_LENGTH, ByteMatrix, UuidColumn
+from roost.api.http.microversions import Microversion
+from roost.search.candidates.batches import Solution, selection, solution_key
+from roost.search.candidates.plan import Slot
+from roost.search.candidates.problem import LocalProvider
+from roost.search.forest.block import UUID_LENGTH, Block, ByteMatrix, UuidColumn
+from roost.search.forest.rows import IndexColumn
 
 # From this number of trees on, writing uuids into all records at once is faster: 20 trees take
 # 40 us either way.

@@ -21,14 +21,13 @@ from roost.api.extensions.parameters import (
     read_query,
     split_parameters,
 )
-from roost.api.json_schemas import choice
-from roost.api.microversions import MAX_VERSION
-from roost.api.requests import Request
-from roost.api.responses import Response
+from roost.api.http.json_schemas import choice
+from roost.api.http.microversions import MAX_VERSION
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
-from roost.search.candidate_order import CandidateOrder
-from roost.search.ranking import Ranking, RankingKind
+from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
 
 _SEED_MAX = 2**32 - 1
 _OWN = QueryString.of(

@@ -6,12 +6,15 @@ from operator import attrgetter
 from typing import Any
 
 from roost.api.candidates.schemas import EXTENDED_QUERY
-from roost.api.extensions.paging import NEXT, PAGE_PARAMETERS, AskedPage, parse_page
 from roost.api.extensions.parameters import (
     BAD_QUERY,
+    NEXT,
     NO_SUCH_PROVIDER,
+    PAGE_PARAMETERS,
     QUESTIONS,
+    AskedPage,
     bad_parameter,
+    parse_page,
     read_query,
     split_parameters,
 )
@@ -20,7 +23,7 @@ from roost.api.extensions.question_turn import (
     look_up_names,
     question_turn,
 )
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     COUNT,
     EXAMPLE_HOST,
     PROVIDER_REFERENCE,
@@ -34,12 +37,12 @@ from roost.api.json_schemas import (
     members,
     or_null,
 )
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
-from roost.search.packing.capacity import Capacity, Method, RootCapacity
-from roost.search.packing.limits import Limit
+from roost.search.capacity.capacity import Capacity, Method, RootCapacity
+from roost.search.capacity.limits import Limit
 from roost.service.capacity_answers import capacity_of, limit_text
 from roost.turns import Turn
 

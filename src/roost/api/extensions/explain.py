@@ -20,7 +20,7 @@ from roost.api.extensions.question_turn import (
     look_up_names,
     question_turn,
 )
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     COUNT,
     PROVIDER_REFERENCE,
     SENTENCE,
@@ -33,16 +33,14 @@ from roost.api.json_schemas import (
     members,
     or_null,
 )
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
-from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, LackRule, Miss
-from roost.service.explain import explain
-from roost.service.explanation import Explanation, GroupFunnel, Reason
-from roost.service.miss_sentences import lack_sentence, uuids_in
-from roost.service.provider_references import no_such_provider, resolve_provider
+from roost.search.conditions.lack import Lack, LackRule, Miss
+from roost.search.forest.forest import Forest, TreeRef
+from roost.service.explain import Explanation, GroupFunnel, Reason, explain, lack_sentence, uuids_in
+from roost.service.provider_list import no_such_provider, resolve_provider
 
 _MISSES_DEFAULT = 5
 _MISSES_MAX = 100

@@ -13,10 +13,10 @@ from roost.api.extensions.parameters import (
 )
 from roost.api.extensions.question_turn import enter_if_large, question_turn
 from roost.api.extensions.whatif_body import naming
-from roost.api.json_schemas import COUNT, AnswerSchema, described, list_of, members
-from roost.api.microversions import MIN_VERSION
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response
+from roost.api.http.json_schemas import COUNT, AnswerSchema, described, list_of, members
+from roost.api.http.microversions import MIN_VERSION
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery

@@ -9,8 +9,8 @@ from hashlib import sha256
 import orjson
 
 from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
-from roost.api.json_schemas import AnswerSchema, members, text
-from roost.api.microversions import (
+from roost.api.http.json_schemas import AnswerSchema, members, text
+from roost.api.http.microversions import (
     MAX_VERSION,
     MIN_VERSION,
     SERVICE_TYPE,
@@ -19,9 +19,9 @@ from roost.api.microversions import (
     UnacceptableVersion,
     negotiate,
 )
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response
 from roost.api.openapi.document import make_document
-from roost.api.requests import Request
-from roost.api.responses import Response
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from roost.api.requests import Request
+from roost.api.http.requests import Request
 from roost.api.services import Services
 from roost.metrics.stages import Stage, StageTimes
-from roost.search.forest import Forest
-from roost.service.provider_references import names_of_providers
+from roost.search.forest.forest import Forest
+from roost.service.provider_list import names_of_providers
 from roost.turns import TURNS, Turn
 
 # A question looks at each provider. For more of them than these it takes milliseconds.

@@ -7,10 +7,17 @@ from operator import attrgetter
 from traceback import clear_frames
 from typing import Any
 
-from roost.api.extensions.paging import NEXT, PAGE_PARAMETERS, parse_page
-from roost.api.extensions.parameters import QUESTIONS, bad_parameter, refuse_rest, split_parameters
+from roost.api.extensions.parameters import (
+    NEXT,
+    PAGE_PARAMETERS,
+    QUESTIONS,
+    bad_parameter,
+    parse_page,
+    refuse_rest,
+    split_parameters,
+)
 from roost.api.extensions.question_turn import forest_aside, look_up_names, question_turn
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     COUNT,
     EXAMPLE_HOST,
     PROVIDER_REFERENCE,
@@ -22,14 +29,14 @@ from roost.api.json_schemas import (
     members,
     text,
 )
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import FoundResilience, Services
 from roost.freed_memory import give_back_memory
-from roost.search.evacuation import LossOutcome
-from roost.search.resilience import LostRoot, find_resilience
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.vocabulary import Vocabulary
+from roost.search.resilience.evacuation import LossOutcome
+from roost.search.resilience.resilience import LostRoot, find_resilience
 from roost.service.resilience import list_all_allocations, loss_sentence
 from roost.turns import Turn
 

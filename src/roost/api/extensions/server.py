@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from roost.api.extensions.parameters import refuse_rest, split_parameters
-from roost.api.json_schemas import UUID_OR_NULL, AnswerSchema, members
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response
+from roost.api.http.json_schemas import UUID_OR_NULL, AnswerSchema, members
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response
 from roost.api.routing import Route, Success
 from roost.api.services import Services
-from roost.service.server_identity import show_identity
+from roost.service.providers import show_identity
 
 _SERVER = AnswerSchema.of(
     "Server",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
+from roost.api.candidates.body import streamed_body
 from roost.api.candidates.schemas import EXAMPLE, FIRST, newest_candidates
-from roost.api.errors import HttpError
-from roost.api.extensions.capacity import CAPACITY
-from roost.api.extensions.explain import EXPLANATION
+from roost.api.candidates.summaries import SummaryCache
+from roost.api.extensions.capacity import CAPACITY, capacity_content
+from roost.api.extensions.explain import EXPLANATION, explanation_content
 from roost.api.extensions.parameters import QUESTIONS, read_query_text
 from roost.api.extensions.question_turn import (
     enter_if_large,
@@ -20,9 +21,9 @@ from roost.api.extensions.question_turn import (
     look_up_names,
     question_turn,
 )
-from roost.api.extensions.whatif_answers import Side, WhatIfAnswers, side_text
-from roost.api.extensions.whatif_body import BODY, WhatIf, naming, parse_whatif
-from roost.api.json_schemas import (
+from roost.api.extensions.whatif_body import BODY, AskedQuestion, WhatIf, naming, parse_whatif
+from roost.api.http.errors import HttpError, OverLimit
+from roost.api.http.json_schemas import (
     EXAMPLE_HOST,
     PROVIDER_REFERENCE,
     SENTENCE,
@@ -33,20 +34,27 @@ from roost.api.json_schemas import (
     list_of,
     members,
 )
-from roost.api.requests import Request
-from roost.api.responses import Response
+from roost.api.http.microversions import MAX_VERSION
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_bytes
 from roost.api.routing import Route, Success
 from roost.api.services import Services
 from roost.model.changes import Change, ClaimCandidate
-from roost.search.candidate_order import CandidateOrder
-from roost.search.chosen_candidate import ChosenCandidate, choose_candidate
-from roost.search.forest import Forest
-from roost.search.ranking import Ranking, RankingKind
+from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
+from roost.search.candidates.search import ChosenCandidate, choose_candidate
+from roost.search.forest.forest import Forest
+from roost.service.candidates import list_candidates
+from roost.service.capacity_answers import capacity_of
 from roost.service.errors import ErrorCode, naming_place
-from roost.service.explanation import Explanation
-from roost.service.miss_sentences import uuids_in
-from roost.service.whatif import ChangedForest, ChangeOutcome, apply_changes
-from roost.service.whatif_facts import NO_FACTS, ChangeFacts, read_facts
+from roost.service.explain import Explanation, explain, uuids_in
+from roost.service.whatif import (
+    NO_FACTS,
+    ChangedForest,
+    ChangeFacts,
+    ChangeOutcome,
+    apply_changes,
+    read_facts,
+)
 from roost.turns import Turn
 
 # More changes than these are read in line.
@@ -237,3 +245,69 @@ ROUTES = (
         body=BODY,
     ),
 )
+
+
+# The candidates of a question that names no limit, and the highest limit.
+_LIMIT_DEFAULT = 1000
+_LIMIT_MAX = 10_000
+# All answers of a request together.
+ANSWER_BYTES_MAX = 32 * 1024 * 1024
+
+# JSON, or an explanation, which becomes JSON when the names of its providers are known.
+Side: TypeAlias = bytes | Explanation
+
+
+class WhatIfAnswers:
+    """The answers to all questions of one request, up to a number of bytes."""
+
+    def __init__(self, order: CandidateOrder, pause: Callable[[], None]) -> None:
+        self._order = order
+        self._pause = pause
+        self._bytes = 0
+
+    def answer(self, question: AskedQuestion, forest: Forest) -> Side:
+        """The answer to a question from this forest."""
+        if question.kind == "candidates":
+            return self._candidates(question, forest)
+        if question.kind == "explain":
+            return explain(forest, question.query, pause=self._pause)
+        found = capacity_of(forest, question.query, self._pause)
+        return json_bytes(capacity_content(found))
+
+    def _candidates(self, question: AskedQuestion, forest: Forest) -> bytes:
+        limit = question.query.limit or _LIMIT_DEFAULT
+        if limit > _LIMIT_MAX:
+            raise HttpError(
+                400,
+                f"a limit of {limit} is too high here. Send a limit of at most {_LIMIT_MAX}.",
+                ErrorCode.QUERY_BAD_VALUE,
+            )
+        query = replace(question.query, limit=limit)
+        found, *further = list_candidates(forest, query, self._order, self._pause)
+        count = sum(part.count or 0 for part in (found, *further))
+        may_be_cut = question.query.limit is None and count == limit
+        chunks: list[bytes] = []
+        for chunk in streamed_body([found, *further], MAX_VERSION, SummaryCache()):
+            self._count(len(chunk))
+            chunks.append(chunk)
+            self._pause()
+        is_cut = may_be_cut or any(part.truncated for part in (found, *further))
+        truncated = b"true" if is_cut else b"false"
+        return b'%b,"truncated":%b}' % (b"".join(chunks).removesuffix(b"}"), truncated)
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > ANSWER_BYTES_MAX:
+            raise OverLimit(
+                400,
+                f"the answers have more than {ANSWER_BYTES_MAX} bytes. Ask fewer questions at a "
+                "time, or send each with a limit.",
+                "whatif_answer",
+            )
+
+
+def side_text(side: Side, names: Mapping[str, str]) -> bytes:
+    """An answer in JSON. `names` has the names of all providers that explanations name."""
+    if isinstance(side, Explanation):
+        return json_bytes(explanation_content(side, names))
+    return side

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from roost.api.candidates.schemas import FIRST, ORDERS
-from roost.api.errors import HttpError
 from roost.api.handlers.inventories import FIELDS
-from roost.api.json_schemas import (
+from roost.api.http.errors import HttpError
+from roost.api.http.json_schemas import (
     CLASS_NAME,
     EXAMPLE_PROVIDER,
     UUID,
@@ -20,9 +20,9 @@ from roost.api.json_schemas import (
     record,
     text,
 )
-from roost.api.microversions import MIN_VERSION
+from roost.api.http.microversions import MIN_VERSION
+from roost.api.http.validation import parse_json
 from roost.api.routing import JsonBody
-from roost.api.validation import parse_json
 from roost.model.candidates import CandidateQuery
 from roost.model.changes import (
     AddTrees,
@@ -34,7 +34,7 @@ from roost.model.changes import (
     Release,
     Remove,
 )
-from roost.search.ranking import RankingKind
+from roost.search.candidates.ranking import RankingKind
 from roost.service.errors import ErrorCode, naming_place
 
 _CHANGES_MAX = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     EXAMPLE_AGGREGATE,
     GENERATION,
     INTEGER,
@@ -16,9 +16,9 @@ from roost.api.json_schemas import (
     list_of,
     record,
 )
-from roost.api.microversions import Microversion
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response, now, with_cache_headers
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response, now, with_cache_headers
 from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
 from roost.service import aggregates, providers

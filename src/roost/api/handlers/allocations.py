@@ -8,9 +8,9 @@ from typing import Any, ParamSpec, cast
 
 import orjson
 
-from roost.api.errors import HttpError
 from roost.api.handlers.inventories import ALL_INVENTORIES, parse_inventory
-from roost.api.json_schemas import (
+from roost.api.http.errors import HttpError
+from roost.api.http.json_schemas import (
     CLASS_NAME,
     COUNT,
     EXAMPLE_CONSUMER,
@@ -34,18 +34,21 @@ from roost.api.json_schemas import (
     record,
     text,
 )
-from roost.api.microversions import Microversion
-from roost.api.requests import Request
-from roost.api.responses import (
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request
+from roost.api.http.responses import (
+    AT_ONCE_MAX,
     Response,
     json_response,
     no_content,
     now,
+    pages,
+    streamed_members,
+    streamed_response,
     with_cache_headers,
 )
 from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
-from roost.api.streaming import AT_ONCE_MAX, pages, streamed_members, streamed_response
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import CLAIMS, CONFLICTS
 from roost.model.consumers import (
@@ -59,8 +62,8 @@ from roost.service import allocations, claims
 from roost.service.allocations import ProviderAllocations
 from roost.service.errors import ConflictCause, ErrorCode
 from roost.service.reshape import NewInventories, reshape
+from roost.store.connections.errors import Contention
 from roost.store.database import Write
-from roost.store.errors import Contention
 
 P = ParamSpec("P")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import roost
-from roost.api.json_schemas import SENTENCE, STRING, AnswerSchema, choice, members
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response
+from roost.api.http.json_schemas import SENTENCE, STRING, AnswerSchema, choice, members
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response
 from roost.api.routing import Route, Success
 from roost.api.services import Services
 

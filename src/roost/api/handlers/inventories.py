@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     AMOUNTS,
     CLASS_NAME,
     GENERATION,
@@ -18,9 +18,9 @@ from roost.api.json_schemas import (
     record,
     text,
 )
-from roost.api.microversions import Microversion
-from roost.api.requests import Request
-from roost.api.responses import (
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request
+from roost.api.http.responses import (
     Response,
     json_response,
     newest,

@@ -6,16 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import roost
-from roost.api.errors import HttpError
-from roost.api.requests import Request
-from roost.api.responses import Response
+from roost.api.http.errors import HttpError
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response
 from roost.api.routing import Route, Success
 from roost.api.services import Services
 from roost.configuration.settings import WatchSettings
 from roost.metrics.counting import Labels, MetricKind
 from roost.metrics.exposition import CONTENT_TYPE, Family, counted_families, render
-from roost.search.capacity_sums import ClassSums, all_sums, sums_in_aggregate, sums_with_trait
-from roost.search.forest import Forest
+from roost.search.capacity.fragmentation import (
+    ClassSums,
+    all_sums,
+    sums_in_aggregate,
+    sums_with_trait,
+)
+from roost.search.forest.forest import Forest
 
 SumsByLabels: TypeAlias = Mapping[Labels, Mapping[str, ClassSums]]
 

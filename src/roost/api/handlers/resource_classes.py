@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from roost.api.errors import HttpError
-from roost.api.json_schemas import (
+from roost.api.http.errors import HttpError
+from roost.api.http.json_schemas import (
     CUSTOM_CLASS_NAME,
     STRING,
     AnswerSchema,
@@ -14,9 +14,9 @@ from roost.api.json_schemas import (
     record,
     text,
 )
-from roost.api.microversions import Microversion
-from roost.api.requests import Request
-from roost.api.responses import (
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request
+from roost.api.http.responses import (
     Response,
     json_response,
     newest,
@@ -24,9 +24,9 @@ from roost.api.responses import (
     with_cache_headers,
     with_location,
 )
+from roost.api.http.validation import Schema
 from roost.api.routing import CACHED, JsonBody, Route, Success
 from roost.api.services import Services
-from roost.api.validation import Schema
 from roost.service import resource_classes
 
 _NAME = text(CUSTOM_CLASS_NAME, maximum=255)

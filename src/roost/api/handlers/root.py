@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roost.api.json_schemas import STRING, AnswerSchema, list_of, record
-from roost.api.microversions import MAX_VERSION, MIN_VERSION
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response, now, with_cache_headers
+from roost.api.http.json_schemas import STRING, AnswerSchema, list_of, record
+from roost.api.http.microversions import MAX_VERSION, MIN_VERSION
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response, now, with_cache_headers
 from roost.api.routing import CACHED, Route, Success
 from roost.api.services import Services
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from roost.api.errors import HttpError
-from roost.api.json_schemas import (
+from roost.api.http.errors import HttpError
+from roost.api.http.json_schemas import (
     GENERATION,
     INTEGER,
     STRING,
@@ -14,9 +14,9 @@ from roost.api.json_schemas import (
     record,
     text,
 )
-from roost.api.microversions import Microversion
-from roost.api.requests import Request
-from roost.api.responses import (
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request
+from roost.api.http.responses import (
     Response,
     json_response,
     newest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     AMOUNTS,
     CLASS_NAME,
     COUNT,
@@ -18,9 +18,9 @@ from roost.api.json_schemas import (
     record,
     text,
 )
-from roost.api.microversions import Microversion
-from roost.api.requests import Request
-from roost.api.responses import Response, json_response, now, with_cache_headers
+from roost.api.http.microversions import Microversion
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response, now, with_cache_headers
 from roost.api.routing import CACHED, QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.service.allocations import list_project_usages, list_project_usages_by_type

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from roost.api.json_schemas import AnswerSchema, ByVersion, Document
-from roost.api.microversions import HISTORY, MAX_VERSION, SERVICE_TYPE, Microversion
+from roost.api.http.json_schemas import AnswerSchema, ByVersion, Document
+from roost.api.http.microversions import HISTORY, MAX_VERSION, SERVICE_TYPE, Microversion
 from roost.api.openapi.errors import EARLY_REFUSAL, REFUSAL, UNAUTHORIZED, error_example
 from roost.api.openapi.spans import ALL_VERSIONS, Span, spans_of
 from roost.api.routing import JSON, JsonBody

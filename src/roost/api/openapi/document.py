@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import roost
-from roost.api.json_schemas import Document
-from roost.api.microversions import HISTORY, MAX_VERSION, MIN_VERSION, Microversion
+from roost.api.http.json_schemas import Document
+from roost.api.http.microversions import HISTORY, MAX_VERSION, MIN_VERSION, Microversion
 from roost.api.openapi.components import HEADERS, Components
 from roost.api.openapi.parameters import header_parameters, path_parameters, query_parameters
 from roost.api.openapi.spans import MARK, Span

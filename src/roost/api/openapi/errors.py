@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     INTEGER,
     STRING,
     AnswerSchema,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from roost.api.json_schemas import (
+from roost.api.http.json_schemas import (
     CLASS_NAME,
     EXAMPLE_CONSUMER,
     EXAMPLE_PROVIDER,
@@ -14,7 +14,7 @@ from roost.api.json_schemas import (
     Document,
     text,
 )
-from roost.api.microversions import MAX_VERSION, Microversion
+from roost.api.http.microversions import MAX_VERSION, Microversion
 from roost.api.openapi.components import Components
 from roost.api.openapi.spans import Span, spans_of
 from roost.api.routing import QueryString, Route

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from roost.api.json_schemas import ByVersion, Document
-from roost.api.microversions import MAX_VERSION, MIN_VERSION, Microversion
+from roost.api.http.json_schemas import ByVersion, Document
+from roost.api.http.microversions import MAX_VERSION, MIN_VERSION, Microversion
 
 T = TypeVar("T")
 

@@ -14,8 +14,6 @@ import numpy as np
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.query_change import QueryChange, drop_condition
 from roost.model.text import listed
-from roost.search.block import Block
-from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
 from roost.search.conditions.amounts import class_changes
 from roost.search.conditions.condition import (
     BlockView,
@@ -24,10 +22,12 @@ from roost.search.conditions.condition import (
     RootCondition,
     whole_gaps,
 )
+from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.sets import SetFilter
-from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, LackRule
-from roost.search.stages import GroupStage
+from roost.search.conditions.stages import GroupStage
+from roost.search.forest.block import Block
+from roost.search.forest.forest import Forest, TreeRef
+from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn
 
 
 class _OnAggregates:

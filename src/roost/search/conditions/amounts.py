@@ -14,9 +14,6 @@ from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.capacity import is_allowed, is_within, keeps_units, remaining
 from roost.model.query_change import DROP_CLASS, QueryChange, change_amount, place
 from roost.model.text import listed
-from roost.search.block import NO_INDEXES, Block, InventoryColumns
-from roost.search.block_building import CAPACITY_MAX
-from roost.search.columns import BoolColumn, FloatColumn, IndexColumn, IntColumn
 from roost.search.conditions.condition import (
     SHORTAGE_UNIT,
     WHOLE_GAP,
@@ -24,9 +21,12 @@ from roost.search.conditions.condition import (
     Condition,
     NearProvider,
 )
-from roost.search.forest import Forest, ProviderRef
-from roost.search.lack import Lack, LackRule, UnitRange
-from roost.search.stages import RESOURCE_STAGES, GroupStage
+from roost.search.conditions.lack import Lack, LackRule, UnitRange
+from roost.search.conditions.stages import RESOURCE_STAGES, GroupStage
+from roost.search.forest.block import NO_INDEXES, Block, InventoryColumns
+from roost.search.forest.block_building import CAPACITY_MAX
+from roost.search.forest.forest import Forest, ProviderRef
+from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn, IntColumn
 
 # A provider without inventory of a class fails three stages: class, unit and room.
 _NO_INVENTORY_GAP = 3 + SHORTAGE_UNIT

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from roost.model.candidates import RequestGroup
-from roost.search.block import Block
-from roost.search.columns import BoolColumn, FloatColumn, IndexColumn, IntColumn
-from roost.search.forest import Forest, ProviderRef, TreeRef
-from roost.search.lack import Explained, Lack, LackRule
-from roost.search.stages import GroupStage, RequestStage, SearchStage
+from roost.search.conditions.lack import Explained, Lack, LackRule
+from roost.search.conditions.stages import GroupStage, RequestStage, SearchStage
+from roost.search.forest.block import Block
+from roost.search.forest.forest import Forest, ProviderRef, TreeRef
+from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn, IntColumn
 
 # A gap tells how far a provider is from meeting conditions. Its integer part counts failed checks.
 # Its fraction is the shortage, in these units.

@@ -16,8 +16,6 @@ import numpy as np
 from roost.model import candidate_query_edits as edits
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.query_change import DROP_CONDITION, QueryChange
-from roost.search.block import Block
-from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
 from roost.search.conditions.amounts import in_both
 from roost.search.conditions.condition import (
     BlockView,
@@ -26,9 +24,11 @@ from roost.search.conditions.condition import (
     RootCondition,
     whole_gaps,
 )
-from roost.search.forest import Forest, ProviderRef, TreeRef
-from roost.search.lack import Lack, LackRule
-from roost.search.stages import GroupStage, RequestStage
+from roost.search.conditions.lack import Lack, LackRule
+from roost.search.conditions.stages import GroupStage, RequestStage
+from roost.search.forest.block import Block
+from roost.search.forest.forest import Forest, ProviderRef, TreeRef
+from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn
 
 # What stands for the tree or the provider that a query names, if the forest has none. No block
 # has it.

@@ -9,8 +9,8 @@ from typing import Generic
 
 import numpy as np
 
-from roost.search.columns import BoolColumn, IntColumn, SetMask
-from roost.search.set_table import Member, SetTable
+from roost.search.forest.rows import BoolColumn, IntColumn, SetMask
+from roost.search.forest.set_table import Member, SetTable
 
 
 @dataclass(frozen=True)

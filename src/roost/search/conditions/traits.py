@@ -15,8 +15,6 @@ from roost.model.candidates import NO_TRAITS, CandidateQuery, RequestGroup
 from roost.model.providers import TraitFilter
 from roost.model.query_change import DROP_CONDITION, QueryChange, drop_condition, trait_changes
 from roost.model.text import listed
-from roost.search.block import Block
-from roost.search.columns import BoolColumn, FloatColumn, IndexColumn
 from roost.search.conditions.condition import (
     BlockView,
     Condition,
@@ -24,10 +22,12 @@ from roost.search.conditions.condition import (
     RootCondition,
     whole_gaps,
 )
+from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.sets import SetFilter
-from roost.search.forest import Forest, TreeRef
-from roost.search.lack import Lack, LackRule
-from roost.search.stages import GroupStage, RequestStage
+from roost.search.conditions.stages import GroupStage, RequestStage
+from roost.search.forest.block import Block
+from roost.search.forest.forest import Forest, TreeRef
+from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.expression import ClauseElement
 
-from roost.search.columns import IntColumn
+from roost.search.forest.rows import IntColumn
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.dialect import dialect_of
-from roost.store.errors import DatabaseUnusable
 from roost.store.forest.queries import ForestQuery, joined
 from roost.store.statements import Statement
 

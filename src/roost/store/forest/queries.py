@@ -21,8 +21,7 @@ from sqlalchemy import (
     select,
 )
 
-from roost.search.columns import IntColumn
-from roost.search.rows import NO_PARENT
+from roost.search.forest.rows import NO_PARENT, IntColumn
 from roost.store.dialect import JOINABLE
 from roost.store.tables import (
     allocations,

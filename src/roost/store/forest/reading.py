@@ -15,20 +15,21 @@ import numpy as np
 from sqlalchemy import Connection
 
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.search.columns import BoolColumn, IntColumn
-from roost.search.rows import (
+from roost.search.forest.rows import (
     AllocationRows,
+    BoolColumn,
     ForestRows,
+    IntColumn,
     InventoryRows,
     MembershipRows,
     ProviderRows,
     UsageRows,
 )
-from roost.search.vocabulary import Vocabulary
+from roost.search.forest.vocabulary import Vocabulary
 from roost.store.forest import queries
 from roost.store.forest.columns import ColumnReader, Columns, ColumnSource
+from roost.store.rows.vocabulary import list_resource_classes, list_traits
 from roost.store.statements import Statement
-from roost.store.vocabulary import list_resource_classes, list_traits
 
 # How many ids one statement may have. Compiling the first statement of a length takes 60
 # microseconds for each id.

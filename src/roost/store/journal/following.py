@@ -11,10 +11,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import ProgrammingError
 
+from roost.store.connections.sessions import Session, in_one_moment
+from roost.store.connections.watchdog import Watch
 from roost.store.database import Database
 from roost.store.dialect import dialect_of
-from roost.store.sessions import Session, in_one_moment
-from roost.store.watchdog import Watch
 
 P = ParamSpec("P")
 T = TypeVar("T")

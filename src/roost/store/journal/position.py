@@ -9,8 +9,8 @@ from typing import Self, TypeAlias
 
 from sqlalchemy import Connection
 
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.dialect import dialect_of
-from roost.store.errors import DatabaseUnusable
 from roost.store.journal.writing import ChangeKind
 
 

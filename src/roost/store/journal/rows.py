@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from roost.store.connections.sessions import fetch_directly
 from roost.store.journal.position import JournalEntry, JournalLost
 from roost.store.journal.writing import ChangeKind, parse_usages
-from roost.store.sessions import fetch_directly
 
 SEPARATOR = "|"
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.store.errors import DatabaseUnusable
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.migrations.placement import (
     consumer_types_422ece571366,
     drop_indexes_a082b8bb98d0,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from roost.store.errors import DatabaseUnusable
+from roost.store.connections.errors import DatabaseUnusable
 
 if TYPE_CHECKING:
     from alembic.operations import Operations

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.api.candidates.query import parse_candidate_query
-from roost.api.microversions import MAX_VERSION
+from roost.api.http.microversions import MAX_VERSION
 from roost.cli.request.query_text import UnreadableRequest, pairs_of, plain_pairs, query_string
 from roost.cli.request.words import read_request
 from roost.model.candidates import CandidateQuery, RequestGroup

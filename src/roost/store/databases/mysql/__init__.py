@@ -15,19 +15,19 @@ from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from roost.store.checks.findings import Finding, Level
+from roost.store.connections.errors import migration_lasts
+from roost.store.connections.statement_log import log_for_engine
 from roost.store.databases.mysql.journal import SERVER, MysqlOldRows, MysqlPosition
 from roost.store.dialect import BatchRunner, Convert, Dialect, run_one_by_one
-from roost.store.errors import migration_lasts
-from roost.store.findings import Finding, Level
-from roost.store.statement_log import log_for_engine
+from roost.store.journal.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 from roost.store.statements import BoundStatement
 from roost.store.tables import metadata
 from roost.store.transfer.layout import TransferTable
-from roost.store.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 
 if TYPE_CHECKING:
-    from roost.store.commits import Commit
     from roost.store.database import DatabaseOptions
+    from roost.store.transaction import Commit
 
 _SET_MODE = "SET SESSION sql_mode = %s"
 # SQLAlchemy joins these options of a URL into one argument.

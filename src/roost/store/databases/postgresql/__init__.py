@@ -13,20 +13,20 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from roost.store.checks.findings import Finding, Level, encoding_finding
+from roost.store.connections.errors import migration_lasts
+from roost.store.connections.sessions import raise_translated
+from roost.store.connections.statement_log import log_for_engine, log_statements
 from roost.store.databases.postgresql.journal import PostgresqlOldRows, PostgresqlPosition
 from roost.store.dialect import BatchRunner, Dialect, run_one_by_one
-from roost.store.errors import migration_lasts
-from roost.store.findings import Finding, Level, encoding_finding
-from roost.store.sessions import raise_translated
-from roost.store.statement_log import log_for_engine, log_statements
+from roost.store.journal.triggers import PREFIX, WATCHED, TableEvent, WatchedTable
 from roost.store.statements import BoundStatement
 from roost.store.tables import metadata, resource_classes, roost_changes
 from roost.store.transfer.layout import LAYOUT, TransferTable
-from roost.store.triggers import PREFIX, WATCHED, TableEvent, WatchedTable
 
 if TYPE_CHECKING:
-    from roost.store.commits import Commit
     from roost.store.database import DatabaseOptions
+    from roost.store.transaction import Commit
 
 # The server ends its sessions, or is not ready for clients.
 _GONE = "57P"

@@ -24,6 +24,10 @@ from sqlalchemy import Column, ColumnElement, Connection, Engine, Insert, Table,
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL
 
+from roost.store.checks.findings import Finding, Level, encoding_finding
+from roost.store.connections.errors import DatabaseUnusable
+from roost.store.connections.sessions import raise_translated
+from roost.store.connections.statement_log import log_for_engine, log_statements
 from roost.store.databases.sqlite.file import (
     currency_check,
     prepare_file,
@@ -32,15 +36,11 @@ from roost.store.databases.sqlite.file import (
 )
 from roost.store.databases.sqlite.write_gate import WriteGate
 from roost.store.dialect import Dialect
-from roost.store.errors import DatabaseUnusable
-from roost.store.findings import Finding, Level, encoding_finding
 from roost.store.journal.by_id import Answer, IdPosition
 from roost.store.journal.position import Reading
 from roost.store.journal.pruning import OldRows
 from roost.store.journal.rows import SEPARATOR, entries_of
-from roost.store.sessions import raise_translated
-from roost.store.statement_log import log_for_engine, log_statements
-from roost.store.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
+from roost.store.journal.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 
 if TYPE_CHECKING:
     from roost.store.database import Database, DatabaseOptions

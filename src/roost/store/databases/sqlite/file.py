@@ -21,10 +21,10 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.pool import NullPool
 
-from roost.store.driver_errors import advice, reason
-from roost.store.errors import DatabaseUnusable
+from roost.store.connections.driver_errors import advice, reason
+from roost.store.connections.errors import DatabaseUnusable
 from roost.store.migrations.histories import HISTORIES
-from roost.store.schema import SchemaState, SchemaStatus, read_status
+from roost.store.migrations.schema import SchemaState, SchemaStatus, read_status
 from roost.store.tables import metadata, resource_providers
 
 _LOG = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from roost.store.connections.errors import Busy, DatabaseUnusable
 from roost.store.databases.sqlite.file import FileIdentity, identity
-from roost.store.errors import Busy, DatabaseUnusable
 
 _LOG = logging.getLogger(__name__)
 

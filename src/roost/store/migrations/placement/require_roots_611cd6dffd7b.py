@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from roost.store.errors import REPAIR_COMMAND, DatabaseUnusable
+from roost.store.connections.errors import REPAIR_COMMAND, DatabaseUnusable
 from roost.store.migrations.steps import Steps
 
 revision = "611cd6dffd7b"

@@ -1,0 +1,1 @@
+"""HTTP: what every request and every answer has, whatever its route."""

@@ -1,0 +1,1 @@
+"""What each request leaves behind: metrics, a line in the log, a warning, a span."""

@@ -1,0 +1,1 @@
+"""What a caller may do: the rules, the decisions, the listing and the review."""

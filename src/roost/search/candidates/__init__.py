@@ -1,0 +1,1 @@
+"""From a query and a forest to candidates: plan, choose blocks, scan, solve, walk."""

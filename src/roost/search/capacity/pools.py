@@ -1,0 +1,221 @@
+"""Pools: sharing providers from which several trees take.
+
+A commodity is a requirement that pools can meet. A tree meets it with units of its own or with
+units of the pools that it reaches. With one or two commodities the best division is a flow: units
+of the first commodity flow through the trees to units of the second one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
+
+from roost.search.candidates.problem import Effort
+
+
+class Network:
+    """Nodes and links with limits. The largest flow goes from one node to another."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        # For each node the links that leave it. Each link has a link back, at `number ^ 1`.
+        self._links: list[list[int]] = []
+        self._ends: list[int] = []
+        self._left: list[int] = []
+
+    def link(self, start: Hashable, end: Hashable, limit: int) -> None:
+        """Let this much flow from one node to another."""
+        for first, second, left in ((start, end, limit), (end, start, 0)):
+            self._links[self._number(first)].append(len(self._ends))
+            self._ends.append(self._number(second))
+            self._left.append(left)
+
+    def largest_flow(self, source: Hashable, sink: Hashable, effort: Effort) -> int | None:
+        """How much can flow; `None` if the effort does not suffice.
+
+        >>> network = Network()
+        >>> for start, end, limit in (("a", "b", 5), ("b", "c", 3), ("a", "c", 1)):
+        ...     network.link(start, end, limit)
+        >>> network.largest_flow("a", "c", Effort())
+        4
+        """
+        first, last = self._number(source), self._number(sink)
+        total = 0
+        while True:
+            levels = self._levels(first, effort)
+            if effort.exhausted:
+                return None
+            if levels[last] < 0:
+                return total
+            total += self._fill(first, last, levels, effort)
+
+    def _number(self, node: Hashable) -> int:
+        number = self._numbers.setdefault(node, len(self._numbers))
+        if number == len(self._links):
+            self._links.append([])
+        return number
+
+    def _levels(self, first: int, effort: Effort) -> list[int]:
+        """How far each node is from the first one, along links with something left."""
+        levels = [-1] * len(self._links)
+        levels[first] = 0
+        queue = deque([first])
+        while queue:
+            node = queue.popleft()
+            effort.spend(1 + len(self._links[node]) // 4)
+            for link in self._links[node]:
+                end = self._ends[link]
+                if self._left[link] > 0 and levels[end] < 0:
+                    levels[end] = levels[node] + 1
+                    queue.append(end)
+        return levels
+
+    def _fill(self, first: int, last: int, levels: list[int], effort: Effort) -> int:
+        """Send along shortest paths until none is left; return how much was sent."""
+        tried = [0] * len(self._links)
+        path: list[int] = []
+        node, sent = first, 0
+        while True:
+            effort.spend(1)
+            if node == last:
+                amount = min(self._left[link] for link in path)
+                sent += amount
+                for link in path:
+                    self._left[link] -= amount
+                    self._left[link ^ 1] += amount
+                path, node = [], first
+                continue
+            links = self._links[node]
+            while tried[node] < len(links):
+                link = links[tried[node]]
+                if self._left[link] > 0 and levels[self._ends[link]] == levels[node] + 1:
+                    path.append(link)
+                    node = self._ends[link]
+                    break
+                tried[node] += 1
+            else:
+                if not path:
+                    return sent
+                node = self._ends[path.pop() ^ 1]
+                tried[node] += 1
+
+
+# The sharing numbers of the pools of a tree for one commodity.
+PoolSet: TypeAlias = tuple[int, ...]
+# For each pool its units, for one commodity.
+PoolUnits: TypeAlias = Mapping[int, int]
+
+
+class PooledTree(NamedTuple):
+    """What a tree can do besides its pools; equal trees count together."""
+
+    # The most consumers that it holds, as far as all else goes.
+    fits: int
+    # For each commodity: the pools, and how many consumers the tree serves by itself.
+    pools: tuple[PoolSet, ...]
+    own: tuple[int, ...]
+
+
+class Shared(NamedTuple):
+    """How many consumers all trees hold together: at least, and at most."""
+
+    fits: int
+    at_most: int
+
+
+def share(trees: Counter[PooledTree], units: Sequence[PoolUnits], effort: Effort) -> Shared:
+    """Divide the pools among the trees. `units` has the units of the pools of each commodity."""
+    wanted = sum(tree.fits * count for tree, count in trees.items())
+    single = [
+        _flow(_only(trees, [commodity]), [units[commodity]], effort)
+        for commodity in range(len(units))
+    ]
+    bounds = [wanted if found is None else found for found in single]
+    at_most = min([wanted, *bounds])
+    pairs = list(combinations(range(len(units)), 2))
+    for pair in pairs:
+        found = _flow(_only(trees, pair), [units[commodity] for commodity in pair], effort)
+        at_most = at_most if found is None else min(at_most, found)
+    exact = len(units) <= 2 and not effort.exhausted
+    fits = at_most if exact else _taken_in_turn(trees, units)
+    return Shared(fits, at_most)
+
+
+def _only(trees: Counter[PooledTree], commodities: Iterable[int]) -> Counter[PooledTree]:
+    """The trees as far as these commodities go."""
+    chosen = list(commodities)
+    found: Counter[PooledTree] = Counter()
+    for tree, count in trees.items():
+        found[
+            PooledTree(
+                tree.fits,
+                tuple(tree.pools[commodity] for commodity in chosen),
+                tuple(tree.own[commodity] for commodity in chosen),
+            )
+        ] += count
+    return found
+
+
+def _flow(trees: Counter[PooledTree], units: Sequence[PoolUnits], effort: Effort) -> int | None:
+    """The most consumers with one or two commodities; `None` if the effort does not suffice.
+
+    Equal trees are one node: what flows through it can be divided evenly among them.
+    """
+    network = Network()
+    pooled: Counter[tuple[PoolSet, ...]] = Counter()
+    alone = 0
+    for tree, count in trees.items():
+        if len(units) == 1:
+            # What a tree serves by itself takes nothing from a pool.
+            own = min(tree.own[0], tree.fits)
+            alone += own * count
+            pooled[tree.pools] += (tree.fits - own) * count
+        elif not any(tree.own):
+            pooled[tree.pools] += tree.fits * count
+        else:
+            name = ("tree", tree)
+            _link_tree(network, name, tree.pools, tree.fits * count)
+            network.link("source", ("in", name), tree.own[0] * count)
+            network.link(("out", name), "sink", tree.own[1] * count)
+    for pools, fits in pooled.items():
+        group = ("trees", pools)
+        _link_tree(network, group, pools, fits)
+        if len(units) == 1:
+            network.link(("out", group), "sink", fits)
+    for side, each in enumerate(units):
+        for pool, count in each.items():
+            start, end = ("source", (side, pool)) if side == 0 else ((side, pool), "sink")
+            network.link(start, end, count)
+    flow = network.largest_flow("source", "sink", effort)
+    return None if flow is None else alone + flow
+
+
+def _link_tree(network: Network, name: Hashable, pools: tuple[PoolSet, ...], fits: int) -> None:
+    network.link(("in", name), ("out", name), fits)
+    for side, several in enumerate(pools):
+        for pool in several:
+            if side == 0:
+                network.link((side, pool), ("in", name), fits)
+            else:
+                network.link(("out", name), (side, pool), fits)
+
+
+def _taken_in_turn(trees: Counter[PooledTree], units: Sequence[PoolUnits]) -> int:
+    """A number that the trees reach if one takes after another: those with few pools first."""
+    left = [dict(each) for each in units]
+    total = 0
+    for tree, count in sorted(trees.items(), key=lambda item: sum(map(len, item[0].pools))):
+        fits = tree.fits * count
+        for commodity, pools in enumerate(tree.pools):
+            own = min(tree.own[commodity], tree.fits) * count
+            fits = min(fits, own + sum(left[commodity].get(pool, 0) for pool in pools))
+        total += fits
+        for commodity, pools in enumerate(tree.pools):
+            rest = fits - min(tree.own[commodity], tree.fits) * count
+            for pool in pools:
+                taken = max(0, min(rest, left[commodity].get(pool, 0)))
+                left[commodity][pool] = left[commodity].get(pool, 0) - taken
+                rest -= taken
+    return total

@@ -1,0 +1,1 @@
+"""What `roost db check` looks at: rows, values, tables, and the state before a move."""

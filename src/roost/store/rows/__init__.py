@@ -1,0 +1,1 @@
+"""The rows of each noun: read, locked and written."""

@@ -1,0 +1,158 @@
+"""Inventories of providers, and their usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
+
+from roost.model.inventory import Inventory
+from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.rows.providers import VISIBLE_PROVIDERS
+from roost.store.statements import InsertRows, Query, Statement, UpdateRows
+from roost.store.tables import (
+    allocations,
+    inventories,
+    resource_classes,
+    resource_providers,
+    stored_time,
+)
+from roost.store.transaction import Transaction
+
+# A provider without inventories has one row, whose inventory is null.
+_WITH_CLASSES = VISIBLE_PROVIDERS.outerjoin(
+    inventories, inventories.c.resource_provider_id == resource_providers.c.id
+).outerjoin(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+_BY_UUID = (
+    select(resource_providers.c.generation, resource_classes.c.name)
+    .select_from(_WITH_CLASSES)
+    .where(resource_providers.c.uuid == bindparam("uuid"))
+    .order_by(inventories.c.resource_class_id)
+)
+_INVENTORIES = Query(
+    _BY_UUID.add_columns(
+        inventories.c.total,
+        inventories.c.reserved,
+        inventories.c.min_unit,
+        inventories.c.max_unit,
+        inventories.c.step_size,
+        inventories.c.allocation_ratio,
+        func.coalesce(inventories.c.updated_at, inventories.c.created_at),
+    )
+)
+_USAGES = Query(
+    _BY_UUID.add_columns(
+        select(func.coalesce(func.sum(allocations.c.used), literal_column("0")))
+        .where(
+            allocations.c.resource_provider_id == inventories.c.resource_provider_id,
+            allocations.c.resource_class_id == inventories.c.resource_class_id,
+        )
+        .scalar_subquery()
+    )
+)
+_PRESENT = Statement(
+    lambda provider_ids: select(
+        inventories.c.resource_provider_id, inventories.c.resource_class_id, inventories.c.id
+    ).where(inventories.c.resource_provider_id.in_(provider_ids)),
+    lists=["provider_ids"],
+)
+_ALLOCATED = Statement(
+    lambda provider_ids: (
+        select(allocations.c.resource_provider_id, allocations.c.resource_class_id)
+        .distinct()
+        .where(allocations.c.resource_provider_id.in_(provider_ids))
+    ),
+    lists=["provider_ids"],
+)
+_INSERT = InsertRows(inventories)
+_UPDATE = UpdateRows(
+    inventories,
+    ["total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"],
+    common=["updated_at"],
+)
+_DELETE = Statement(lambda ids: delete(inventories).where(inventories.c.id.in_(ids)), lists=["ids"])
+
+# Provider's id and resource class's id.
+InventoryKey: TypeAlias = tuple[int, int]
+
+
+def provider_inventories(
+    connection: Connection, uuid: str
+) -> tuple[int, dict[str, Inventory]] | None:
+    """The provider's generation, and its inventories by class in the order of the classes' ids.
+
+    One statement reads both, so that both are of one moment. `None` if there is no such provider.
+    """
+    rows = _INVENTORIES.fetch(connection, {"uuid": uuid})
+    if not rows:
+        return None
+    return rows[0][0], {
+        name: Inventory(name, *(*amounts, stored_time(modified_at)))
+        for _, name, *amounts, modified_at in rows
+        if name is not None
+    }
+
+
+def provider_usages(connection: Connection, uuid: str) -> tuple[int, dict[str, int]] | None:
+    """The provider's generation, and the usage of each of its inventories, 0 included."""
+    rows = _USAGES.fetch(connection, {"uuid": uuid})
+    if not rows:
+        return None
+    return rows[0][0], {name: int(used) for _, name, used in rows if name is not None}
+
+
+def present_inventories(
+    transaction: Transaction, provider_ids: Iterable[int]
+) -> dict[InventoryKey, int]:
+    """The ids of the rows of all inventories of locked providers."""
+    (rows,) = transaction.read(_PRESENT.bound_chunks(transaction, provider_ids))
+    return {(provider_id, class_id): id_ for provider_id, class_id, id_ in rows}
+
+
+def allocated_classes(transaction: Transaction, provider_ids: Iterable[int]) -> set[InventoryKey]:
+    """The classes of these providers of which there are allocations."""
+    (rows,) = transaction.read(_ALLOCATED.bound_chunks(transaction, provider_ids))
+    return set(rows)
+
+
+def change_inventories(
+    transaction: Transaction,
+    providers: Iterable[tuple[int, str]],
+    *,
+    wanted: Mapping[InventoryKey, Inventory] | None = None,
+    present: Mapping[InventoryKey, int],
+    removed: Iterable[InventoryKey] = (),
+) -> None:
+    """Write and delete inventories of locked providers, which are given as (id, uuid).
+
+    A `wanted` inventory that is `present` is updated. Any other wanted inventory is inserted.
+    """
+    now = transaction.now
+    changed, new = [], []
+    for key, inventory in (wanted or {}).items():
+        values = _values(inventory)
+        if key in present:
+            changed.append({"id": present[key], **values})
+        else:
+            ids = dict(zip(("resource_provider_id", "resource_class_id"), key, strict=True))
+            new.append({"created_at": now, **ids, **values})
+    transaction.write(
+        [
+            *_DELETE.bound_chunks(transaction, sorted(present[key] for key in removed)),
+            *_UPDATE.bound(transaction, changed, {"updated_at": now}),
+            *_INSERT.bound(transaction, new),
+        ]
+    )
+    record_changes(transaction, ChangeKind.INVENTORIES, providers)
+
+
+def _values(inventory: Inventory) -> dict[str, Any]:
+    return {
+        "total": inventory.total,
+        "reserved": inventory.reserved,
+        "min_unit": inventory.min_unit,
+        "max_unit": inventory.max_unit,
+        "step_size": inventory.step_size,
+        "allocation_ratio": inventory.allocation_ratio,
+    }

@@ -1,0 +1,322 @@
+"""Resource providers: reading, locking and writing their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
+
+from roost.model.providers import Provider
+from roost.store.connections.errors import Retry
+from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.statements import CHUNK_LENGTH, BoundStatement, Query, Statement, insert_row
+from roost.store.tables import (
+    allocations,
+    inventories,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    stored_time,
+)
+from roost.store.transaction import Transaction
+
+_root = resource_providers.alias("root")
+_parent = resource_providers.alias("parent")
+
+# A provider without root is invisible in every answer, as in the reference: hence the inner join.
+VISIBLE_PROVIDERS = resource_providers.join(
+    _root, _root.c.id == resource_providers.c.root_provider_id
+)
+PROVIDERS: Select[Any] = select(
+    resource_providers.c.id,
+    resource_providers.c.uuid,
+    resource_providers.c.name,
+    resource_providers.c.generation,
+    resource_providers.c.parent_provider_id,
+    _parent.c.uuid.label("parent_uuid"),
+    resource_providers.c.root_provider_id,
+    _root.c.uuid.label("root_uuid"),
+    func.coalesce(resource_providers.c.updated_at, resource_providers.c.created_at),
+).select_from(
+    VISIBLE_PROVIDERS.outerjoin(_parent, _parent.c.id == resource_providers.c.parent_provider_id)
+)
+
+_BY_UUID = Query(PROVIDERS.where(resource_providers.c.uuid == bindparam("uuid")))
+_BY_ID = Query(PROVIDERS.where(resource_providers.c.id == bindparam("id")))
+_BY_NAME = Query(PROVIDERS.where(resource_providers.c.name == bindparam("name")))
+_NAMES = Query(
+    lambda uuids: select(resource_providers.c.uuid, resource_providers.c.name).where(
+        resource_providers.c.uuid.in_(uuids)
+    ),
+    lists=["uuids"],
+)
+
+# NO KEY UPDATE on PostgreSQL: rows that refer to the provider (children, traits) may still come.
+_LOCK = (
+    select(resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.generation)
+    .order_by(resource_providers.c.id)
+    .with_for_update(key_share=True)
+)
+_LOCK_BY_UUIDS = Statement(
+    lambda uuids: _LOCK.where(resource_providers.c.uuid.in_(uuids)), lists=["uuids"]
+)
+_LOCK_BY_IDS = Statement(lambda ids: _LOCK.where(resource_providers.c.id.in_(ids)), lists=["ids"])
+_GENERATIONS = Statement(
+    lambda uuids: select(
+        resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.generation
+    ).where(
+        resource_providers.c.uuid.in_(uuids), resource_providers.c.root_provider_id.is_not(None)
+    ),
+    lists=["uuids"],
+)
+_IDS = Statement(
+    lambda uuids: select(resource_providers.c.id).where(resource_providers.c.uuid.in_(uuids)),
+    lists=["uuids"],
+)
+_UUIDS = Statement(
+    lambda ids: select(resource_providers.c.id, resource_providers.c.uuid).where(
+        resource_providers.c.id.in_(ids)
+    ),
+    lists=["ids"],
+)
+_CHILDREN = Statement(
+    lambda ids: (
+        select(resource_providers.c.id)
+        .where(resource_providers.c.parent_provider_id.in_(ids))
+        .order_by(resource_providers.c.id)
+    ),
+    lists=["ids"],
+)
+
+
+def _update(**values: Any) -> Statement:
+    """Sets columns of providers by their ids."""
+    return Statement(
+        lambda ids: (
+            update(resource_providers).where(resource_providers.c.id.in_(ids)).values(**values)
+        ),
+        lists=["ids"],
+    )
+
+
+_INCREMENT = _update(
+    generation=resource_providers.c.generation + bindparam("by"), updated_at=bindparam("now")
+)
+_MOVE = _update(root_provider_id=bindparam("root_id"), updated_at=bindparam("now"))
+_RENAME = _update(name=bindparam("name"), updated_at=bindparam("now"))
+_SET_PARENT = _update(parent_provider_id=bindparam("parent_id"))
+_SET_ROOT = _update(root_provider_id=bindparam("root_id"))
+_DELETE_PARTS = [
+    Statement(
+        lambda ids, table=table: delete(table).where(table.c.resource_provider_id.in_(ids)),
+        lists=["ids"],
+    )
+    for table in (inventories, resource_provider_traits, resource_provider_aggregates)
+]
+_DELETE = Statement(
+    lambda ids: delete(resource_providers).where(resource_providers.c.id.in_(ids)), lists=["ids"]
+)
+
+
+class SeenProvider(NamedTuple):
+    """A provider at the generation that a request was decided on."""
+
+    id: int
+    uuid: str
+    generation: int
+
+
+def provider_of(row: Sequence[Any]) -> Provider:
+    """The provider in a row of the driver with the columns of `PROVIDERS`."""
+    return Provider._make((*row[:-1], stored_time(row[-1])))
+
+
+def find_provider(connection: Connection, uuid: str) -> Provider | None:
+    """The provider with exactly this uuid."""
+    row = _BY_UUID.fetch_one(connection, {"uuid": uuid})
+    return None if row is None else provider_of(row)
+
+
+def find_generations(connection: Connection, uuids: Iterable[str]) -> dict[str, SeenProvider]:
+    """Those of the providers that exist, by the uuid of their row."""
+    return {row.uuid: SeenProvider(*row) for row in _GENERATIONS.rows(connection, uuids)}
+
+
+def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
+    """The provider with this name, as the database compares names."""
+    row = _BY_NAME.fetch_one(connection, {"name": name})
+    return None if row is None else provider_of(row)
+
+
+def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
+    """The names of those of the providers that exist, by uuid."""
+    return dict(_NAMES.fetch_members(connection, uuids))
+
+
+def any_exists(connection: Connection) -> bool:
+    """Whether there is any provider."""
+    return connection.execute(PROVIDERS.limit(1)).first() is not None
+
+
+def is_taken(
+    connection: Connection,
+    *,
+    name: str | None = None,
+    uuid: str | None = None,
+    other_than: Provider | None = None,
+) -> bool:
+    """Whether a row has this name or uuid. Invisible rows, which have no root, count."""
+    query = select(resource_providers.c.id)
+    if name is not None:
+        query = query.where(resource_providers.c.name == name)
+    if uuid is not None:
+        query = query.where(resource_providers.c.uuid == uuid)
+    if other_than is not None:
+        query = query.where(resource_providers.c.id != other_than.id)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def lock_providers(transaction: Transaction, uuids: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Lock these providers until the transaction ends: uuid -> (id, generation) of those found."""
+    (rows,) = transaction.lock(provider_locks(transaction, uuids))
+    return locked_providers(rows)
+
+
+def provider_locks(transaction: Transaction, uuids: Iterable[str]) -> list[BoundStatement]:
+    """The queries that lock these providers until the transaction ends.
+
+    Every writer locks in the order of ids, so no two writers wait for each other. If a database
+    locks in another order, it ends one of two such transactions, which then runs again.
+    """
+    wanted = list(uuids)
+    if len(wanted) <= CHUNK_LENGTH:
+        return _LOCK_BY_UUIDS.bound_chunks(transaction, wanted)
+    ids = {id_ for (id_,) in _IDS.rows(transaction.connection, wanted)}
+    return _LOCK_BY_IDS.bound_chunks(transaction, sorted(ids))
+
+
+def locked_providers(rows: Iterable[Any]) -> dict[str, tuple[int, int]]:
+    """The providers in the rows of these queries: uuid -> (id, generation)."""
+    return {uuid: (id_, generation) for id_, uuid, generation in rows}
+
+
+def lock_provider(transaction: Transaction, uuid: str) -> Provider | None:
+    """The provider with this uuid, locked: its row cannot change before the transaction ends."""
+    locked, found = transaction.lock(
+        provider_locks(transaction, [uuid]), [_BY_UUID.bound(transaction, {"uuid": uuid})]
+    )
+    return provider_of(found[0]) if locked and found else None
+
+
+def lock_trees(
+    transaction: Transaction, providers: Sequence[Provider], also: Iterable[int] = ()
+) -> None:
+    """Lock these providers, the ids in `also`, and the shape of the providers' trees.
+
+    The lock of a tree is the lock of its root's row. If a provider has been moved to another
+    tree between reading and locking, the whole transaction starts again.
+    """
+    ids = {id_ for provider in providers for id_ in (provider.id, provider.root_id)} | set(also)
+    _, *found = transaction.lock(
+        _LOCK_BY_IDS.bound_chunks(transaction, sorted(ids)),
+        *([_BY_UUID.bound(transaction, {"uuid": provider.uuid})] for provider in providers),
+    )
+    for provider, rows in zip(providers, found, strict=True):
+        now = provider_of(rows[0]) if rows else None
+        if now is None or now.root_id != provider.root_id or now.parent_id != provider.parent_id:
+            raise Retry
+
+
+def increment_generations(transaction: Transaction, ids: Iterable[int], by: int = 1) -> None:
+    """Move the generation of locked providers on; their `updated_at` moves with it."""
+    values = {"by": by, "now": transaction.now}
+    transaction.write(_INCREMENT.bound_chunks(transaction, ids, values))
+
+
+def insert_provider(
+    transaction: Transaction, uuid: str, name: str, parent: Provider | None
+) -> Provider:
+    """Make a provider below the parent, or a root. The database checks its name and uuid."""
+    now = transaction.now
+    id_ = insert_row(
+        transaction.connection,
+        resource_providers,
+        {
+            "created_at": now,
+            # The reference writes a root in two steps, so a root has a time of change.
+            "updated_at": now if parent is None else None,
+            "uuid": uuid,
+            "name": name,
+            "generation": 0,
+            "parent_provider_id": None if parent is None else parent.id,
+            "root_provider_id": None if parent is None else parent.root_id,
+        },
+    )
+    if parent is None:
+        transaction.write(_SET_ROOT.bound_chunks(transaction, [id_], {"root_id": id_}))
+    record_changes(transaction, ChangeKind.PROVIDER, [(id_, uuid)])
+    ((row,),) = transaction.read([_BY_ID.bound(transaction, {"id": id_})])
+    return provider_of(row)
+
+
+def rename_provider(transaction: Transaction, provider: Provider, name: str) -> None:
+    """Give the provider another name. The database refuses a name that is taken."""
+    values = {"name": name, "now": transaction.now}
+    transaction.write(_RENAME.bound_chunks(transaction, [provider.id], values))
+    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
+
+
+def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
+    """The ids of the provider and of everything below it, top down. One query a level."""
+    found = {provider.id: None}
+    level = [provider.id]
+    while level:
+        below = [id_ for (id_,) in _CHILDREN.rows(connection, level)]
+        # A damaged database may have a circle of parents: follow it once.
+        level = [id_ for id_ in below if id_ not in found]
+        found |= dict.fromkeys(level)
+    return list(found)
+
+
+def move_provider(
+    transaction: Transaction, provider: Provider, subtree: Sequence[int], parent: Provider | None
+) -> None:
+    """Move the provider and its subtree below another parent; `None` makes it a root."""
+    root_id = provider.id if parent is None else parent.root_id
+    parent_id, now = None if parent is None else parent.id, transaction.now
+    transaction.write(
+        [
+            _SET_PARENT.bound(transaction, {"ids": [provider.id], "parent_id": parent_id}),
+            *_MOVE.bound_chunks(transaction, subtree, {"root_id": root_id, "now": now}),
+        ]
+    )
+    (moved,) = transaction.read(_UUIDS.bound_chunks(transaction, subtree))
+    record_changes(transaction, ChangeKind.PROVIDER, moved)
+
+
+def has_children(connection: Connection, provider: Provider) -> bool:
+    """Whether anything hangs below the provider."""
+    columns = resource_providers.c
+    query = select(columns.id).where(columns.parent_provider_id == provider.id)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def has_allocations(connection: Connection, provider: Provider) -> bool:
+    """Whether any consumer holds anything of the provider."""
+    query = select(allocations.c.id).where(allocations.c.resource_provider_id == provider.id)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def delete_provider(transaction: Transaction, provider: Provider) -> None:
+    """Remove a locked provider that has neither children nor allocations, with all its parts."""
+    ids = [provider.id]
+    transaction.write(
+        [
+            *(part.bound(transaction, {"ids": ids}) for part in _DELETE_PARTS),
+            # MySQL refuses to delete a row that refers to itself.
+            _SET_ROOT.bound(transaction, {"ids": ids, "root_id": None}),
+            _DELETE.bound(transaction, {"ids": ids}),
+        ]
+    )
+    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
