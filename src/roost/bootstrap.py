@@ -49,7 +49,7 @@ def create_application(settings: Settings) -> Application:
     # The forest stays as long as the process, so the garbage collector need not look at it.
     gc.freeze()
     database.release()
-    application.keep_house()
+    application.start_housekeeping()
     return application
 
 

@@ -318,11 +318,11 @@ class Turn:
 TURNS = Turns()
 
 
-class _Guest(Generic[T]):
+class _RoundMember(Generic[T]):
     """A search that waits for a round."""
 
     def __init__(self) -> None:
-        # What the round found. It lives as long as its guests do.
+        # What the round found. It lives as long as its members do.
         self.found: list[T] = []
         self.failure: str | None = None
 
@@ -335,55 +335,55 @@ class Rounds(Generic[T]):
     """The rounds of one kind of work. For any number of threads."""
 
     def __init__(self) -> None:
-        # Guards the attributes below. Guests wait here until a round ends.
+        # Guards the attributes below. Members wait here until a round ends.
         self._ended = threading.Condition(threading.Lock())
         self._is_under_way = False
-        # The guests of the next round.
-        self._waiting: list[_Guest[T]] = []
+        # The members of the next round.
+        self._waiting: list[_RoundMember[T]] = []
 
     def share(self, turn: Turn, work: Callable[[], T]) -> T:
-        """What `work` returns, in this thread or in that of another guest of the same round.
+        """What `work` returns, in this thread or in that of another member of the same round.
 
-        Work that takes too long fails for all guests of its round. After any other failure, the
-        next guest tries it again.
+        Work that takes too long fails for all members of its round. After any other failure, the
+        next member tries it again.
         """
-        guest: _Guest[T] = _Guest()
+        member: _RoundMember[T] = _RoundMember()
         with self._ended:
-            self._waiting.append(guest)
+            self._waiting.append(member)
         try:
-            turn.wait(partial(self._may_go_on, guest))
+            turn.wait(partial(self._may_go_on, member))
         except BaseException:
-            self._forget(guest)
+            self._forget(member)
             raise
-        if not guest.is_served:
-            return self._lead(guest, work)
-        if guest.failure is not None:
-            raise SearchTooLong(guest.failure)
-        return guest.found[0]
+        if not member.is_served:
+            return self._lead(member, work)
+        if member.failure is not None:
+            raise SearchTooLong(member.failure)
+        return member.found[0]
 
-    def _may_go_on(self, guest: _Guest[T], seconds: float) -> bool:
-        """Wait until the guest is served, or has to lead a round; false after so many seconds."""
+    def _may_go_on(self, member: _RoundMember[T], seconds: float) -> bool:
+        """Wait until the member is served, or has to lead a round; false after so many seconds."""
 
         def is_called() -> bool:
-            return guest.is_served or not self._is_under_way
+            return member.is_served or not self._is_under_way
 
         with self._ended:
             if not self._ended.wait_for(is_called, min(seconds, threading.TIMEOUT_MAX)):
                 return False
-            if not guest.is_served:
+            if not member.is_served:
                 self._is_under_way = True
             return True
 
-    def _forget(self, guest: _Guest[T]) -> None:
+    def _forget(self, member: _RoundMember[T]) -> None:
         with self._ended:
-            if guest in self._waiting:
-                self._waiting.remove(guest)
+            if member in self._waiting:
+                self._waiting.remove(member)
 
-    def _lead(self, leader: _Guest[T], work: Callable[[], T]) -> T:
-        """Do the work for all guests that have come until now."""
+    def _lead(self, leader: _RoundMember[T], work: Callable[[], T]) -> T:
+        """Do the work for all members that have come until now."""
         with self._ended:
             self._waiting.remove(leader)
-            guests, self._waiting = self._waiting, []
+            members, self._waiting = self._waiting, []
         try:
             leader.found.append(work())
         except SearchTooLong as error:
@@ -393,9 +393,9 @@ class Rounds(Generic[T]):
             with self._ended:
                 self._is_under_way = False
                 if leader.is_served:
-                    for guest in guests:
-                        guest.found, guest.failure = leader.found, leader.failure
+                    for member in members:
+                        member.found, member.failure = leader.found, leader.failure
                 else:
-                    self._waiting = guests + self._waiting
+                    self._waiting = members + self._waiting
                 self._ended.notify_all()
         return leader.found[0]

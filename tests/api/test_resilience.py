@@ -208,7 +208,7 @@ def test_roots_come_in_pages(api: ApiClient) -> None:
         ("lose=1&lose=1", "lose may be sent once."),
         ("resources=VCPU:1", "Leave it out: the route takes lose, page_limit, marker."),
         ("page_limit=0", "page_limit is '0'."),
-        ("marker=%21", "marker is none of ours."),
+        ("marker=%21", "marker is not from an answer of this server."),
     ],
 )
 def test_a_bad_parameter_is_refused(api: ApiClient, query: str, sentence: str) -> None:

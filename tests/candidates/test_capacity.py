@@ -257,7 +257,7 @@ def test_a_capacity_that_takes_too_long_has_two_bounds(
         ("resources=VCPU:1&by=root&page_limit=0", "Send a number from 1 to 10000."),
         ("resources=VCPU:1&by=root&marker=%FF", ""),
         ("resources=VCPU:1&page_limit=-5", "Send a number from 1 to 10000."),
-        ("resources=VCPU:1&marker=junk!", "marker is none of ours."),
+        ("resources=VCPU:1&marker=junk!", "marker is not from an answer of this server."),
         ("resources=NOPE:1", "No such resource class NOPE."),
         ("resources=VCPU:1&required=CUSTOM_NOPE", "No such trait(s): CUSTOM_NOPE."),
         ("resources=VCPU:0", "requires amount >= 1"),

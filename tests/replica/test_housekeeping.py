@@ -87,7 +87,7 @@ def test_old_rows_are_pruned_without_requests_for_candidates(
     database: Database, tmp_path: Path
 ) -> None:
     application = limited_application(database, tmp_path)
-    application.keep_house()
+    application.start_housekeeping()
     assert application_client(application).get("/").status == 200
     wait_until(lambda: len(ids(database)) == 1)
     application.close()

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.hypothesis
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("block_building", "forest"):
-        monkeypatch.setattr(f"roost.search.{module}.BLOCK_PROVIDERS", 4)
+        monkeypatch.setattr(f"roost.search.forest.{module}.BLOCK_PROVIDERS", 4)
 
 
 def plans(scenario: Scenario) -> Iterator[tuple[Forest, Plan, CandidateQuery]]:

@@ -73,7 +73,7 @@ class Application:
         """Read all providers, so that the first request does not wait for that."""
         self._services.replica.tidy()
 
-    def keep_house(self) -> None:
+    def start_housekeeping(self) -> None:
         """Start the thread that prunes the journal; each process that answers requests has one."""
         self._housekeeping = Housekeeping(
             self._services.database, self._services.replica, self._services.sample

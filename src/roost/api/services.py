@@ -74,9 +74,9 @@ class Services:
         sample_all()
         self.observation.sample()
         self.replica.sample()
-        for pool, doorway in self.database.doorways().items():
-            POOL_CONNECTIONS.set(doorway.opened, (pool, "open"))
-            POOL_CONNECTIONS.set(doorway.kept, (pool, "idle"))
+        for pool, source in self.database.sources().items():
+            POOL_CONNECTIONS.set(source.opened, (pool, "open"))
+            POOL_CONNECTIONS.set(source.kept, (pool, "idle"))
 
     def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a use case that only reads."""

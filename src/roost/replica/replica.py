@@ -264,8 +264,8 @@ def _apply_changes(
     if changed:
         old_roots = forest.root_ids_of(changed)
         forest = forest.with_trees(read_trees(connection, changed, old_roots), old_roots)
-    untold = [entry for entry in entries if entry.usages is None]
-    unknown = used & _providers(untold, {ChangeKind.USAGE})
+    without_usages = [entry for entry in entries if entry.usages is None]
+    unknown = used & _providers(without_usages, {ChangeKind.USAGE})
     if unknown:
         forest = forest.with_usages(read_usages(connection, unknown), unknown)
     known = used - unknown

@@ -122,7 +122,7 @@ class ServerState:
     refused: Mapping[int, int]
 
 
-class Deeds:
+class ServerCounts:
     """What a server has done so far."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Deeds:
         self.refused: Counter[int] = Counter()
 
     def report(self, connections: Iterable[Connection], threads: int) -> ServerState:
-        """The deeds, and the present state of the connections."""
+        """The counts, and the present state of the connections."""
         states = Counter(dict.fromkeys(_STATES, 0))
         for connection in connections:
             states["idle" if connection.is_idle else connection.state.name.lower()] += 1
@@ -181,7 +181,7 @@ class Poller:
         self._sweep_at = 0.0
         # How many connections the poller evicted since the last sweep.
         self._evicted = 0
-        self._deeds = Deeds()
+        self._counts = ServerCounts()
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
         self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
         self._server["roost.is_stopping"] = self.is_stopping
@@ -211,7 +211,7 @@ class Poller:
 
     def report(self) -> ServerState:
         """The state of the server now."""
-        return self._deeds.report(self._all(), THREADS)
+        return self._counts.report(self._all(), THREADS)
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
@@ -261,7 +261,7 @@ class Poller:
 
     def _open(self, listener: Listener, client: socket.socket, address: object, now: float) -> None:
         client.setblocking(False)
-        self._deeds.accepted += 1
+        self._counts.accepted += 1
         environ = {**self._server, **addresses(client, address)}
         wire: socket.socket | TlsSocket = client
         if listener.certificates is not None:
@@ -289,7 +289,7 @@ class Poller:
                 if not (connection.is_idle and connection.has_unread_bytes):
                     self._close(connection)
                     self._evicted += 1
-                    self._deeds.evicted += 1
+                    self._counts.evicted += 1
                     wanted -= 1
                 connection.owner.release()
 
@@ -334,7 +334,7 @@ class Poller:
 
     def _refuse(self, connection: Connection, refused: Refused) -> None:
         tell_refused(connection.environ, refused)
-        self._deeds.refused[refused.status.value] += 1
+        self._counts.refused[refused.status.value] += 1
         connection.keep_alive = False
         connection.wants_lingering = True
         with suppress(OSError):

@@ -15,6 +15,7 @@ def write_candidate_query(query: CandidateQuery) -> str:
 
     `GET /allocation_candidates` takes it at 1.39, unless only `GET /roost/candidates` can answer.
 
+    >>> from roost.model.candidates import RequestGroup
     >>> write_candidate_query(CandidateQuery((RequestGroup("_NIC", {"SRIOV_NET_VF": 1}),), limit=5))
     'resources_NIC=SRIOV_NET_VF:1&limit=5'
     """

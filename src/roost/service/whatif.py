@@ -257,7 +257,10 @@ def _shown(provider: Provider) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFacts:
-    """What changes need from the tables. Facts that stay equal are those of a forest in between."""
+    """What changes need from the tables.
+
+    If two readings find equal facts, the facts hold for every forest between both readings.
+    """
 
     # By the name or uuid that the client sent. The root of a tree to copy is there by its uuid.
     providers: Mapping[str, Provider]

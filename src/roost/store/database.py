@@ -25,7 +25,7 @@ from roost.store.connections.errors import (
     reason_of,
     retry_cause,
 )
-from roost.store.connections.sessions import Doorway, Session, in_one_moment
+from roost.store.connections.sessions import ConnectionSource, Session, in_one_moment
 from roost.store.connections.urls import parse_url
 from roost.store.dialect import dialect_named
 from roost.store.shared_commits import SharedCommits
@@ -100,11 +100,13 @@ class Database:
         self.surveyor = self.dialect.open_engine(self.url, _of_follower(options), reads_only=True)
         connections_max, seconds = _connections_max(options), options.pool_timeout_seconds
         self.writers, self.readers = (
-            Doorway(engine, connections_max, seconds, kept_max=options.pool_size or POOL_SIZE)
+            ConnectionSource(
+                engine, connections_max, seconds, kept_max=options.pool_size or POOL_SIZE
+            )
             for engine in (self.engine, self.reader)
         )
-        self.followers = Doorway(self.follower, 0, 0, kept_max=1)
-        self.surveyors = Doorway(self.surveyor, 1, seconds)
+        self.followers = ConnectionSource(self.follower, 0, 0, kept_max=1)
+        self.surveyors = ConnectionSource(self.surveyor, 1, seconds)
         self.availability = Availability(
             lambda: self.probe(lambda new: new.exec_driver_sql("SELECT 1").close()),
             options.wait_seconds,
@@ -182,7 +184,7 @@ class Database:
         )
         raise Contention("each attempt at the write conflicted with another write") from last
 
-    def doorways(self) -> dict[str, Doorway]:
+    def sources(self) -> dict[str, ConnectionSource]:
         """The ways to connections, by what they are for."""
         return {
             "write": self.writers,
@@ -205,9 +207,9 @@ class Database:
 
         The journal's connection to a server stays open: a child process never uses it.
         """
-        for doorway in (self.writers, self.readers):
-            doorway.close_kept()
-            doorway.engine.dispose()
+        for source in (self.writers, self.readers):
+            source.close_kept()
+            source.engine.dispose()
         if self.gate is not None:
             self._release_follower()
             self.gate.close()
@@ -216,8 +218,8 @@ class Database:
         self.followers.close_kept()
         self.follower.dispose()
 
-    def _session(self, doorway: Doorway) -> Session:
-        return Session(doorway, self.options.silence_seconds, self.availability)
+    def _session(self, source: ConnectionSource) -> Session:
+        return Session(source, self.options.silence_seconds, self.availability)
 
     def probe(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -226,7 +228,7 @@ class Database:
         options = replace(_of_follower(self.options), wait_seconds=_PROBE_SECONDS)
         engine = self.dialect.open_engine(self.url, options, reads_only=True)
         try:
-            with Session(Doorway(engine, 0, 0), _PROBE_SECONDS) as connection:
+            with Session(ConnectionSource(engine, 0, 0), _PROBE_SECONDS) as connection:
                 return work(connection, *args, **kwargs)
         finally:
             engine.dispose()
@@ -245,7 +247,7 @@ class Database:
     def _survey_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self.surveyors.enter()
         try:
-            with self._session(Doorway(self.surveyor, 0, 0)) as connection:
+            with self._session(ConnectionSource(self.surveyor, 0, 0)) as connection:
                 return in_one_moment(connection, work, *args, **kwargs)
         finally:
             # Surveys are rare. Between them the server has a connection less.

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from sqlalchemy import event
 
-from roost.store.connections.sessions import Doorway, Session
+from roost.store.connections.sessions import ConnectionSource, Session
 from roost.store.database import Database
 from roost.turns import Turn, Turns
 
@@ -61,16 +61,16 @@ def watched_reads(database: Database) -> Iterator[ReadWatch]:
 
 
 @contextmanager
-def _watched_sessions(watch: ReadWatch, shared: tuple[Doorway, ...]) -> Iterator[None]:
+def _watched_sessions(watch: ReadWatch, shared: tuple[ConnectionSource, ...]) -> Iterator[None]:
     enter, leave = Session.__enter__, Session.__exit__
 
     def noting_enter(session: Session) -> Any:
         connection = enter(session)
-        watch.local.held = getattr(watch.local, "held", 0) + (session._doorway in shared)
+        watch.local.held = getattr(watch.local, "held", 0) + (session._source in shared)
         return connection
 
     def noting_leave(session: Session, *error: Any) -> None:
-        watch.local.held -= session._doorway in shared
+        watch.local.held -= session._source in shared
         leave(session, *error)
 
     with (

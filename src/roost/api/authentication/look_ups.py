@@ -4,8 +4,9 @@ Threads of this module talk to the server. A thread with a request waits for the
 time. Requests with the same key share a look-up. After a silence or a refused connection, one
 look-up at a time finds out whether the server is back. All further requests fail at once.
 
-A look-up that a request awaits in vain is overdue. It counts no more, though its thread may linger.
-So a connection that never ends blocks neither the search for an answer nor other tokens.
+A look-up is overdue when its request has stopped waiting for it. It no longer counts among the
+look-ups at work, although its thread may still run. So a connection that never ends blocks neither
+the search for an answer nor other tokens.
 """
 
 from __future__ import annotations

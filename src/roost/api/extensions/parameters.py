@@ -176,4 +176,6 @@ def _decoded(marker: str) -> str:
         padded = marker + "=" * (-len(marker) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise bad_parameter("marker is none of ours. Send `next` of an earlier answer.") from None
+        raise bad_parameter(
+            "marker is not from an answer of this server. Send its `next`."
+        ) from None

@@ -104,8 +104,8 @@ def _trees_of_variant(
         if found is not None:
             tree_numbers = _solvable(block, block_number, rules, found, known)
             usable[block_number][tree_numbers] = True
-    for lender in _lenders(forest, rules, usable):
-        usable[lender.block_number][lender.tree_number] = True
+    for sharing_tree in _sharing_trees(forest, rules, usable):
+        usable[sharing_tree.block_number][sharing_tree.tree_number] = True
     return usable
 
 
@@ -131,7 +131,7 @@ def _solvable(
     return tree_numbers
 
 
-def _lenders(forest: Forest, rules: Rules, usable: list[BoolColumn]) -> set[TreeRef]:
+def _sharing_trees(forest: Forest, rules: Rules, usable: list[BoolColumn]) -> set[TreeRef]:
     """The trees of sharing providers that meet a requirement in one of these trees."""
     aggregates: set[str] = set()
     if rules.sharing_providers:

@@ -164,8 +164,10 @@ class WantedResources(Condition):
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         """What the inventory has or allows, and what is wanted.
 
-        >>> lack = Lack(GroupStage.ROOM, LackRule.ROOM, "_a", "n0", "PCPU", wanted=64, free=28)
-        >>> WantedResources((), ()).lack_text(lack, "h", "n1_numa0")
+        >>> wanted = WantedResources((), ())
+        >>> about = {"resource_class": "PCPU", "wanted": 64, "free": 28}
+        >>> lack = Lack(GroupStage.ROOM, LackRule.ROOM, "_a", "n0", condition=wanted, **about)
+        >>> wanted.lack_text(lack, "h", "n1_numa0")
         'n1_numa0 has 28 PCPU free, 64 are wanted'
         """
         if lack.rule is LackRule.INVENTORY:

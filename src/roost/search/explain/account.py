@@ -16,7 +16,7 @@ from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.solving import Step, solve
 from roost.search.conditions.stages import GROUP_STAGES, GroupStage, RequestStage
 from roost.search.explain.joint_conditions import JointCondition, find_clash
-from roost.search.explain.staged_trees import Left, StagedTrees
+from roost.search.explain.staged_trees import LeftByStage, StagedTrees
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from roost.search.forest.rows import BoolColumn
 
@@ -95,9 +95,9 @@ class _Funnel:
         self.requirement_indexes = requirement_indexes
         self.counts = {stage: StageCount() for stage in GROUP_STAGES}
 
-    def add_block(self, left: Sequence[Sequence[Left]], size: int) -> None:
+    def add_block(self, left: Sequence[Sequence[LeftByStage]], size: int) -> None:
         """Add a block of this many providers. `left` is by requirement and stage."""
-        before: list[Left] = []
+        before: list[LeftByStage] = []
         providers = trees = 0
         for position, count in enumerate(self.counts.values()):
             now = [left[index][position] for index in self.requirement_indexes]
@@ -107,13 +107,13 @@ class _Funnel:
             count.providers += providers
             count.trees += trees
 
-    def add_guests(self, trees: StagedTrees) -> None:
+    def add_sharing(self, trees: StagedTrees) -> None:
         """Add the sharing providers that are left in other trees than their own only."""
         for stage, count in self.counts.items():
-            guests: set[ProviderRef] = set()
+            sharing: set[ProviderRef] = set()
             for requirement_index in self.requirement_indexes:
-                guests.update(trees.guests(requirement_index, stage))
-            count.providers += len(guests)
+                sharing.update(trees.sharing_elsewhere(requirement_index, stage))
+            count.providers += len(sharing)
 
 
 class _AccountTaker:
@@ -146,7 +146,7 @@ class _AccountTaker:
         for block_number in self._trees.block_numbers:
             self._add_block(block_number)
         for funnel in self._funnels:
-            funnel.add_guests(self._trees)
+            funnel.add_sharing(self._trees)
         for alike, steps in self._hard:
             self._remember(alike, solvable=any(step is not None for step in steps))
         groups = tuple(
@@ -168,7 +168,7 @@ class _AccountTaker:
 
     def _add_block(self, block_number: int) -> None:
         rules, block = self._rules, self._forest.blocks[block_number]
-        left: list[list[Left]] = []
+        left: list[list[LeftByStage]] = []
         for requirement_index in range(len(rules.plan.requirements)):
             rules.effort.pause()
             left.append(list(self._trees.left_by_stage(requirement_index, block_number)))
@@ -207,11 +207,11 @@ class _AccountTaker:
             self._remembered_trees += len(alike.tree_numbers)
 
 
-def _differ(first: Left, second: Left) -> bool:
+def _differ(first: LeftByStage, second: LeftByStage) -> bool:
     return first is not second
 
 
-def _counted(left: Sequence[Left], size: int) -> tuple[int, int]:
+def _counted(left: Sequence[LeftByStage], size: int) -> tuple[int, int]:
     """The number of providers that one of these has, and of trees that all of these have."""
     first, *rest = left
     if not rest:

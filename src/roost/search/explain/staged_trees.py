@@ -22,7 +22,7 @@ from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from roost.search.forest.rows import BoolColumn, IndexColumn, SetMask
 
 
-class Left(NamedTuple):
+class LeftByStage(NamedTuple):
     """What one stage left of one requirement in one block."""
 
     # Providers of the block, each seen from its own tree.
@@ -108,16 +108,16 @@ class StagedTrees:
     def _view(self, block_number: int) -> BlockView:
         return BlockView(self._forest.blocks[block_number], block_number)
 
-    def left_by_stage(self, requirement_index: int, block_number: int) -> Iterator[Left]:
+    def left_by_stage(self, requirement_index: int, block_number: int) -> Iterator[LeftByStage]:
         """What each stage leaves of a requirement in a block, in the order of `GroupStage`.
 
-        A stage that leaves as much as the one before it leaves the same `Left`.
+        A stage that leaves as much as the one before it leaves the same `LeftByStage`.
         """
         block, plan = self._forest.blocks[block_number], self.plan
         requirement = plan.requirements[requirement_index]
         reach_masks = self.sharing.reach_masks[requirement_index]
         root_conditions = self._root_conditions[requirement_index]
-        before: tuple[int, SetMask, tuple[RootCondition, ...], Left] | None = None
+        before: tuple[int, SetMask, tuple[RootCondition, ...], LeftByStage] | None = None
         for stage, found in zip(
             GROUP_STAGES, eligible_by_stage(requirement, self._view(block_number)), strict=True
         ):
@@ -130,7 +130,7 @@ class StagedTrees:
                 or before[2] != roots
             ):
                 trees = self._trees(block_number, indexes, reach_mask, roots)
-                before = len(indexes), reach_mask, roots, Left(indexes, trees)
+                before = len(indexes), reach_mask, roots, LeftByStage(indexes, trees)
             yield before[3]
 
     def left_after(
@@ -147,8 +147,8 @@ class StagedTrees:
             self._root_conditions[requirement_index][stage],
         )
 
-    def guests(self, requirement_index: int, stage: GroupStage) -> Iterator[ProviderRef]:
-        """The sharing providers left that serve a considered tree, but are not left in their own.
+    def sharing_elsewhere(self, requirement_index: int, stage: GroupStage) -> Iterator[ProviderRef]:
+        """Sharing providers that the stage leaves for other trees, and not in their own tree.
 
         Their own tree is not considered, or its root is in a forbidden aggregate.
         """
@@ -156,12 +156,12 @@ class StagedTrees:
         if self.only_tree is None and not roots:
             return
         for ref in self.sharing.refs[requirement_index][stage]:
-            if self._is_guest(ref, roots) and any(
+            if self._serves_elsewhere(ref, roots) and any(
                 self.sharing.reaches(ref, aggregates) for aggregates in self._served(roots)
             ):
                 yield ref
 
-    def _is_guest(self, ref: ProviderRef, roots: tuple[RootCondition, ...]) -> bool:
+    def _serves_elsewhere(self, ref: ProviderRef, roots: tuple[RootCondition, ...]) -> bool:
         block_number, tree_number = tree = self._forest.tree_of(ref)
         if self.only_tree is not None:
             return tree != self.only_tree

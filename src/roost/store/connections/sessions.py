@@ -38,11 +38,11 @@ T = TypeVar("T")
 _KEPT_SECONDS = 10.0
 
 
-class Doorway:
+class ConnectionSource:
     """Admits as many threads to an engine as it has connections. Further threads wait in turn.
 
     The engine's pool makes threads wait as well, but does not wake them when a connection fails.
-    A doorway may keep open connections between two uses, up to `kept_max`: SQLAlchemy takes longer
+    A source may keep open connections between two uses, up to `kept_max`: SQLAlchemy takes longer
     to give and to take back a connection than most reads take.
     """
 
@@ -57,14 +57,14 @@ class Doorway:
         # Each with the time at which it came from the pool.
         self._kept: list[tuple[Connection, float]] = []
         self._is_current = dialect_of(engine).currency_check(engine)
-        # How often the doorway was renewed.
+        # How often the source was renewed.
         self.renewals = 0
         # Guards both: a renewal must close every connection that is kept.
         self._keeping = threading.Lock()
 
     @property
     def kept(self) -> int:
-        """How many open connections the doorway keeps at this moment."""
+        """How many open connections the source keeps at this moment."""
         return len(self._kept)
 
     @property
@@ -100,7 +100,7 @@ class Doorway:
     def keep(self, connection: Connection, since: float, renewals: int) -> bool:
         """Keep a connection for the next thread, if possible; return whether it is kept.
 
-        `renewals` is the value of the doorway when the connection came from it.
+        `renewals` is the value of the source when the connection came from it.
         """
         with self._keeping:
             if (
@@ -113,7 +113,7 @@ class Doorway:
             return True
 
     def forget_kept(self) -> list[object]:
-        """The connections that are kept, which the doorway leaves open and uses no longer."""
+        """The connections that are kept, which the source leaves open and uses no longer."""
         forgotten: list[object] = [*self._kept]
         self._kept.clear()
         return forgotten
@@ -144,55 +144,55 @@ class Session:
     __slots__ = (
         "_availability",
         "_connection",
-        "_doorway",
         "_renewals",
         "_seconds",
         "_since",
+        "_source",
         "watch",
     )
 
     def __init__(
-        self, doorway: Doorway, seconds: float, availability: Availability | None = None
+        self, source: ConnectionSource, seconds: float, availability: Availability | None = None
     ) -> None:
-        self._doorway = doorway
+        self._source = source
         self._seconds = seconds
         self._availability = availability
 
     def __enter__(self) -> Connection:
-        availability, doorway = self._availability, self._doorway
+        availability, source = self._availability, self._source
         if availability is not None:
             availability.require()
-        doorway.enter()
+        source.enter()
         try:
             # Again, because the database may have become silent during the wait.
             if availability is not None:
                 availability.require()
-            self._renewals = doorway.renewals
-            self._connection, self._since = doorway.kept_connection() or (
-                _connect(doorway.engine, self._seconds, availability),
+            self._renewals = source.renewals
+            self._connection, self._since = source.kept_connection() or (
+                _connect(source.engine, self._seconds, availability),
                 time.monotonic(),
             )
         except BaseException:
-            doorway.leave()
+            source.leave()
             raise
         self.watch = begin_watch(self._connection, self._seconds)
         return self._connection
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        connection, doorway = self._connection, self._doorway
+        connection, source = self._connection, self._source
         try:
             end_watch(self.watch)
-            if error is None and doorway.keep(connection, self._since, self._renewals):
+            if error is None and source.keep(connection, self._since, self._renewals):
                 return
             try:
                 self._raise_loss(error)
             finally:
-                if doorway.renewals != self._renewals and not connection.invalidated:
+                if source.renewals != self._renewals and not connection.invalidated:
                     # Its pool was replaced meanwhile, and would not close it.
                     connection.invalidate()
                 connection.close()
         finally:
-            doorway.leave()
+            source.leave()
 
     def _raise_loss(self, error: BaseException | None) -> None:
         """Raise what the error means if it means that the connection was lost."""
@@ -205,7 +205,7 @@ class Session:
         if not connection.invalidated:
             connection.invalidate(error)
         # The server may have been restarted: then all of its connections are lost.
-        self._doorway.renew()
+        self._source.renew()
         if self.watch is None or not self.watch.expired:
             raise ConnectionLost(f"the connection was lost: {reason_of(error)}") from error
         if self._availability is not None:

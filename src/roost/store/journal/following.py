@@ -42,7 +42,7 @@ class Following:
     def __init__(self, database: Database) -> None:
         self._engine = database.follower
         self._options = database.options
-        self._doorway = database.followers
+        self._source = database.followers
         self._availability = database.availability
         # A file does not lose what was read from it.
         self._is_file = database.dialect.is_file
@@ -100,7 +100,7 @@ class Following:
 
     def _use(self, seconds: float, work: Callable[[Connection], T]) -> T:
         self._leave_to_parent()
-        session = Session(self._doorway, seconds, self._availability)
+        session = Session(self._source, seconds, self._availability)
         self._opening_since = time.monotonic()
         try:
             with session as connection:
@@ -125,7 +125,7 @@ class Following:
 
     def _leave_to_parent(self) -> None:
         if self._process_id != os.getpid():
-            _inherited.extend([self._engine.pool, *self._doorway.forget_kept()])
+            _inherited.extend([self._engine.pool, *self._source.forget_kept()])
             self._engine.dispose(close=False)
             self._process_id = os.getpid()
 

@@ -48,7 +48,7 @@ def _entry_of(row: str) -> JournalEntry:
     )
 
 
-def untold(entries: Iterable[JournalEntry]) -> tuple[JournalEntry, ...]:
+def without_usages(entries: Iterable[JournalEntry]) -> tuple[JournalEntry, ...]:
     """The same entries without usages: a reader then reads the usages again.
 
     Sums rest on the lock of the provider. Programs that do not take this lock make them wrong.

@@ -42,7 +42,7 @@ from roost.store.journal.rows import (
     fetch_rows,
     recent_ids,
     row_id,
-    untold,
+    without_usages,
 )
 
 # One more range costs a database as much as counting about this many rows.
@@ -295,7 +295,7 @@ class MysqlPosition(IdPosition):
         entries = entries_of((*rows.values(), *late.values()))
         if self.in_cluster or has_triggers(self.epoch):
             # Locks are local to a node, so two nodes may have written sums without each other.
-            entries = untold(entries)
+            entries = without_usages(entries)
         recent = recent_ids((*rows, *late)) or self.recent
         return entries, self.moved(
             rows, server=answer.server, pruned=pruned, recent=recent, gaps=gaps

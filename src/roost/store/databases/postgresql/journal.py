@@ -41,7 +41,7 @@ from roost.store.journal.rows import (
     fetch_rows,
     recent_ids,
     row_id,
-    untold,
+    without_usages,
 )
 from roost.store.tables import roost_changes
 
@@ -194,7 +194,7 @@ class PostgresqlPosition(Position):
         if position.backend != self.backend:
             check_recent(connection, self.recent, self.newest_id)
         entries = entries_of(new.values())
-        return untold(entries) if has_triggers(self._epoch) else entries, position
+        return without_usages(entries) if has_triggers(self._epoch) else entries, position
 
     @property
     def _epoch(self) -> str:
