@@ -443,6 +443,8 @@ class Connection:
         self._pieces.clear()
 
 
+# The bytes of an answer.
+
 Header = tuple[str, str]
 
 CLOSE = "connection: close"

@@ -233,6 +233,9 @@ def _fact(
     return f"the most that one has left is {largest}"
 
 
+# The explanation of a search: what each stage left, and why nothing is left, in plain values.
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """The dominant reason: the first stage that leaves no tree."""
@@ -292,6 +295,9 @@ class Explanation:
     hints: tuple[Hint, ...]
     # False if the effort of a search did not suffice to look at every combination.
     exact: bool
+
+
+# Sentences about what a tree lacks, with names and numbers.
 
 
 def uuids_in(misses: Iterable[Miss]) -> set[str]:

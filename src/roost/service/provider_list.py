@@ -132,6 +132,9 @@ def _is_passed_by_none(forest: Forest, part: ProviderFilter) -> bool:
     return not len(find_provider_ids(forest, part))
 
 
+# Providers as clients of `/roost/` name them: by uuid or by name.
+
+
 def resolve_provider(connection: Connection, reference: str) -> Provider:
     """The provider with this uuid or name. A uuid that is also a name means the uuid."""
     found = providers.find_provider(connection, reference) if is_uuid(reference) else None

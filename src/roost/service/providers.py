@@ -16,7 +16,6 @@ from roost.service.errors import (
 )
 from roost.store.connections.errors import Retry
 from roost.store.rows import providers
-from roost.store.rows.identity import read_identity
 from roost.store.transaction import Finished, Transaction
 
 
@@ -159,8 +158,3 @@ def delete_provider(transaction: Transaction, uuid: str) -> Finished[None]:
         )
     providers.delete_provider(transaction, provider)
     return transaction.finish()
-
-
-def show_identity(connection: Connection) -> str | None:
-    """The identity of the database that the server serves."""
-    return read_identity(connection)

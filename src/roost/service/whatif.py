@@ -255,6 +255,9 @@ def _shown(provider: Provider) -> dict[str, str]:
     return {"uuid": provider.uuid, "name": provider.name}
 
 
+# What the changes of a what-if need from the tables, besides the forest.
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeFacts:
     """What changes need from the tables.

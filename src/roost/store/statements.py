@@ -321,6 +321,12 @@ def _filled(members: Sequence[Any]) -> Sequence[Any]:
     return members if not missing else [*members, *[members[-1]] * missing]
 
 
+# Queries: statements that read, compiled once, whose rows come from the driver itself.
+#
+# SQLAlchemy's execution and its result take 30 to 60 microseconds for each statement. Most of these
+# statements take SQLite less than 10.
+
+
 class Query(Statement):
     """A statement that only reads, in a transaction or without one.
 

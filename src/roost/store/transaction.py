@@ -201,6 +201,13 @@ def _said_by_server(error: Exception, dialect: Dialect) -> Exception:
     return error
 
 
+# COMMIT: whether it was sent, and what an error after that means.
+#
+# Before COMMIT was sent, every error means that nothing was written. Afterwards, only an error by
+# which the database itself refuses the transaction means that. A lost connection, an ended session
+# and a failure of the driver leave the outcome open: the database may have carried COMMIT out.
+
+
 class Commit:
     """The COMMIT of one transaction."""
 

@@ -226,6 +226,8 @@ def _parse_provider(value: str, key: str) -> str:
     return reference
 
 
+# The conditions between the request groups of a query.
+
 # The number of variants that the alternatives of a query may make.
 COMBINATIONS_MAX = 32
 

@@ -106,6 +106,8 @@ def bad_parameter(sentence: str) -> HttpError:
     return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
 
 
+# Pages of a list under `/roost/`: `page_limit` and an opaque `marker`.
+
 T = TypeVar("T")
 
 _LENGTH_DEFAULT = 1000

@@ -8,7 +8,7 @@ from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
 from roost.api.routing import Route, Success
 from roost.api.services import Services
-from roost.service.providers import show_identity
+from roost.store.rows.identity import read_identity
 
 _SERVER = AnswerSchema.of(
     "Server",
@@ -21,7 +21,7 @@ _SERVER = AnswerSchema.of(
 def show(services: Services, request: Request) -> Response:
     """The identity of the server: the same on all servers of one database."""
     refuse_rest(split_parameters(request, ()), ())
-    return json_response({"identity": services.read(show_identity)})
+    return json_response({"identity": services.read(read_identity)})
 
 
 ROUTES = (

@@ -247,6 +247,10 @@ ROUTES = (
 )
 
 
+# The answers to the questions of a what-if, each as the direct route gives it.
+#
+# They keep nothing in the caches of the service: those know no changes that are made nowhere.
+
 # The candidates of a question that names no limit, and the highest limit.
 _LIMIT_DEFAULT = 1000
 _LIMIT_MAX = 10_000

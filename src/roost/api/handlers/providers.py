@@ -60,6 +60,8 @@ from roost.service import providers
 from roost.service.provider_list import ProviderSelection, list_providers, list_range, measure_list
 from roost.store.rows.provider_lists import Extent
 
+# The query string of `GET /resource_providers`.
+
 _CLASSES_MAX = 200
 # Queries take a uuid in its canonical form with dashes only.
 _UUID = text(pattern="^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$") | UUID

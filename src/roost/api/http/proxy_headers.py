@@ -127,6 +127,8 @@ def _element(text: str) -> Element:
     return {pair[1].lower(): pair[2] if pair[2] is not None else pair[3] for pair in pairs}
 
 
+# The path below which the service is, if the operator gave it one.
+
 OUTSIDE = "roost.outside"
 """The key that marks a request whose path is not below the prefix."""
 
@@ -172,6 +174,8 @@ def served_at(environ: Mapping[str, Any]) -> str:
     at: str = environ.get(_SERVED_AT, environ.get("SCRIPT_NAME", ""))
     return at
 
+
+# The host of a request, as its client or a proxy names it. It becomes a part of links.
 
 # Names with underscores are usual in networks of containers. A zone may follow an address of IPv6.
 _NAME = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+"

@@ -87,6 +87,8 @@ def http_date(moment: datetime) -> str:
     )
 
 
+# Lists that are too long for memory: read page by page, and sent piece by piece.
+
 T = TypeVar("T")
 
 # A list with more members is sent in pieces.

@@ -253,6 +253,9 @@ def _ancestors(rules: Rules, problem: Problem) -> dict[LocalProvider, int]:
     return above
 
 
+# Interchangeable providers: no constraint tells them apart.
+
+
 class Interchangeability:
     """Which providers of a problem are interchangeable."""
 

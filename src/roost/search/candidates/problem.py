@@ -53,6 +53,12 @@ class Problem(NamedTuple):
         return set(range(len(self.parents))) - set(self.parents)
 
 
+# Effort: how much work in vain and how much memory a search may spend, so that it ends.
+#
+# To fit different amounts into different rooms is a packing problem: for some clouds and queries
+# the exact answer takes years. Effort counts work instead of time. So the same query on the same
+# forest has the same answer on every machine.
+
 # The work in vain that a search may spend: one or two seconds, in units of about half a
 # microsecond. Usual queries need none.
 UNITS_MAX = 3_000_000

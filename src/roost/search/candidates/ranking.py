@@ -184,6 +184,9 @@ class _LeftOver(Merits):
         return found
 
 
+# The order of candidates, as the operator configures it or a client asks for it.
+
+
 @dataclass(frozen=True, slots=True)
 class CandidateOrder:
     """In which order candidates come, and how many at most."""

@@ -332,6 +332,12 @@ def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
     return problem if all(problem.providers) else None
 
 
+# The choice of blocks: a search skips a block whose outline shows that no tree fits.
+#
+# To look at an outline takes a few microseconds, to look at the columns of a block fifty or more.
+# That matters in a large cloud if few trees fit the query.
+
+
 def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     """Whether a tree of the block may have a candidate, as far as the outline shows."""
     plan, trait_set_numbers = rules.plan, block.outline.trait_set_numbers

@@ -178,6 +178,11 @@ def _block_numbers(forest: Forest, order: CandidateOrder) -> list[int]:
     return block_numbers
 
 
+# Alternatives: resources that a group takes instead, in trees where its first choice does not fit.
+#
+# A query with alternatives stands for several queries, its variants. The variants come in order of
+# preference, and each finds candidates only in trees in which no earlier one does.
+
 # More candidates would not fit into memory together.
 _CANDIDATES_MAX = 100_000
 
@@ -267,6 +272,11 @@ def find_variants(
     return found
 
 
+# Distinct candidates.
+#
+# A candidate of nothing but sharing providers is found for every anchor that they reach, and is
+# returned once.
+
 # What it costs to find a candidate once more.
 _REPETITION_UNITS = 20
 
@@ -332,6 +342,9 @@ class _Distinct:
                 for provider in solution
             ]
         )
+
+
+# One candidate of a search by itself: which provider gives what.
 
 
 @dataclass(frozen=True, slots=True)

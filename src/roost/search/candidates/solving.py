@@ -206,6 +206,14 @@ class _Solver:
         )
 
 
+# Feasibility: proofs that a problem has no solution, found by counting.
+#
+# Without them the solver would try eight groups on seven devices in all their orders. The proof is
+# a flow: the amounts of the requirements flow to the providers that meet them, as if every amount
+# could be divided at will. A problem without such a flow has no solution. If all amounts are equal,
+# a problem with such a flow has a solution, as far as room is concerned.
+
+
 def may_have_solution(rules: Rules, problem: Problem) -> bool:
     """False if counting proves that the problem has no solution."""
     return (

@@ -124,6 +124,8 @@ class _PosedProblem:
         self.due = round_number + self.left_out
 
 
+# The walk in the order of a ranking: it ranks all trees, then solves the best ones first.
+
 # The number of solutions of one tree that are ranked.
 _RANKED_MAX = 10_000
 # The number of solutions that all trees of a walk in rounds hold together.
@@ -248,6 +250,9 @@ class _RankedWalk:
             self._kept += len(found)
             self._known[problem] = found
         return found
+
+
+# Trees that are served: a search leaves out those for which an earlier search has a candidate.
 
 
 class ServedTrees:

@@ -162,6 +162,9 @@ def _sum(column: IntColumn) -> int:
     return sum(column.tolist())
 
 
+# Sums of capacity, usage and reservation, over all trees or over some. Pure.
+
+
 class ClassSums(NamedTuple):
     """The sums of one resource class."""
 

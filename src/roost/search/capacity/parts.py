@@ -123,6 +123,8 @@ def _rivals(part: Plan, isolated: Sequence[Counter[int]]) -> Iterable[tuple[int,
             yield first, second
 
 
+# Units: how many allocations of a requirement the stock of each provider holds.
+
 # More units than these count as so many: sums of them stay within 64 bits.
 UNITS_MAX = 2**48
 

@@ -193,6 +193,12 @@ def _shortage(lack: Lack) -> float:
     return 1
 
 
+# Lone trees: forests that have the inventories of one tree only, for many questions about it.
+#
+# A question about one tree looks at whole columns of its block. In the forest of a lone tree these
+# columns are short. All numbers, indexes and sets are those of the whole forest.
+
+
 class LoneTrees:
     """The forests of single trees, each made once. Sharing providers keep their inventories."""
 

@@ -20,6 +20,8 @@ import numpy.typing as npt
 from roost.model.capacity import is_within, keeps_units, room_of, takes_any_unit
 from roost.search.forest.rows import BoolColumn, IndexColumn, IntColumn
 
+# The outline of a block: which sets its providers have. By it, a search skips blocks.
+
 
 @dataclass(frozen=True, slots=True)
 class Outline:
@@ -36,6 +38,8 @@ class Outline:
         """The outline of providers with these trait sets and aggregate sets."""
         return cls(np.unique(trait_set_numbers), np.unique(aggregate_set_numbers))
 
+
+# The uuids of the providers of a block, packed.
 
 UUID_LENGTH = 36
 

@@ -197,6 +197,12 @@ class Overlay:
         return [provider.uuid for provider in copies]
 
 
+# A draft of a tree: its providers one by one, so that each of them can be changed.
+#
+# A forest has capacities only. So a draft takes capacity and reserved together for the total, with
+# a ratio of one: that makes the same capacity.
+
+
 @dataclass(frozen=True, slots=True)
 class DraftInventory:
     """One inventory of a draft, and its usage."""

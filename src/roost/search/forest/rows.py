@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+# Columns: one value for each row, in arrays that numpy works on as a whole.
+
 IntColumn: TypeAlias = npt.NDArray[np.int64]
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 BoolColumn: TypeAlias = npt.NDArray[np.bool_]

@@ -167,6 +167,8 @@ def _aggregates(forest: Forest, ref: ProviderRef) -> frozenset[str]:
     return forest.aggregate_sets[int(block.aggregate_set_numbers[ref.provider_index])]
 
 
+# Places: which trees take a kind of holding, and how often at most.
+
 # What it costs to count how often a kind fits into each tree: this many providers are one unit.
 _COUNTED_AT_ONCE = 30
 # How many amounts without a place are kept for the same classes.
