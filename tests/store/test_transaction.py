@@ -201,3 +201,26 @@ def test_an_error_of_rollback_does_not_answer_for_the_commit(
     finally:
         event.remove(database.engine, "rollback", refuse)
         database.release()
+
+
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_statement_that_fails_before_commit_leaves_nothing_open(
+    database: Database, is_first: bool
+) -> None:
+    # The server may also replace the success of a COMMIT by this error.
+    interrupted = "SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317"
+    attempts: list[int] = []
+
+    def work(transaction: Transaction) -> Finished[None]:
+        attempts.append(1)
+        if len(attempts) == 1 and is_first:
+            transaction.write([BoundStatement(interrupted, ())])
+        insert(transaction, "at last")
+        if len(attempts) == 1 and not is_first:
+            transaction.write([BoundStatement(interrupted, ())])
+        return transaction.finish()
+
+    database.transact(work)
+    assert len(attempts) == 2
+    assert "at last" in stored(database)

@@ -326,18 +326,18 @@ def dialect_named(scheme: str) -> Dialect:
 
 
 def run_one_by_one(
-    raw: Any, statements: Sequence[BoundStatement], commit: Commit | None
+    raw: Any, statements: Sequence[BoundStatement], _commit: Commit | None
 ) -> list[list[Any]]:
-    """Execute the statements each in its round trip, as drivers without batches do."""
+    """Execute the statements each in its round trip, as drivers without batches do.
+
+    COMMIT is a round trip, too. The transaction sends it.
+    """
     results = []
     cursor = raw.cursor()
     try:
         for text, parameters in statements:
             cursor.execute(text, parameters)
             results.append(cursor.fetchall() if cursor.description else [])
-        if commit is not None:
-            commit.is_sent = True
-            raw.commit()
     finally:
         cursor.close()
     return results

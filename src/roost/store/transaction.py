@@ -143,7 +143,7 @@ class Transaction:
         try:
             _run(self._connection, self._unsent, commit)
             commit.is_sent = True
-            # After a batch with COMMIT, the driver is in no transaction, and sends nothing.
+            # After a batch that had COMMIT, the driver is in no transaction, and sends nothing.
             self._connection.commit()
         except Exception as error:
             commit.note(error)

@@ -302,9 +302,19 @@ def _run_as_one_text(
         if commit is not None:
             _require_next(raw, cursor)
             raw.is_idle = True
+    except Exception as error:
+        if commit is not None and len(results) < len(statements) and _is_of_statement(error):
+            # The server has not come to COMMIT.
+            commit.is_sent = False
+        raise
     finally:
         cursor.close()
     return results
+
+
+def _is_of_statement(error: Exception) -> bool:
+    """Whether the server tells that a statement failed, and goes on with the session."""
+    return DIALECT.code_of(error) is not None and not DIALECT.ends_session(error)
 
 
 def _require_next(raw: Any, cursor: Any) -> None:
