@@ -32,6 +32,32 @@ _STATEMENTS_MAX = 64
 Rows: TypeAlias = list[Any]
 
 
+# COMMIT: whether it was sent, and what an error after that means.
+#
+# Before COMMIT was sent, every error means that nothing was written. Afterwards, only an error by
+# which the database itself refuses the transaction means that. A lost connection, an ended session
+# and a failure of the driver leave the outcome open: the database may have carried COMMIT out.
+
+
+class Commit:
+    """The COMMIT of one transaction."""
+
+    __slots__ = ("_dialect", "_first_error", "is_sent")
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self.is_sent = False
+        self._first_error: Exception | None = None
+
+    def note(self, error: Exception) -> None:
+        """Record an error. Later ones may be those of a ROLLBACK, and say nothing about COMMIT."""
+        self._first_error = self._first_error or error
+
+    def leaves_open(self, error: Exception) -> bool:
+        """Whether the transaction that ended with this error may have taken effect."""
+        return self.is_sent and not self._dialect.is_refusal(self._first_error or error)
+
+
 class Finished(Generic[T]):
     """The result of a write whose transaction is finished. Only `Transaction.finish` makes it."""
 
@@ -91,6 +117,8 @@ class Transaction:
     ) -> list[Rows]:
         """Lock rows until the transaction ends, then read what the locks guard: one round trip.
 
+        It reads as `read` does. Its name tells that its first statements lock.
+
         Returns the rows of the locks, then those of each group of queries.
         """
         return self.read(list(locks), *guarded)
@@ -125,7 +153,8 @@ class Transaction:
     def finish(self, result: object = None) -> Finished[Any]:
         """Send the last statements together with COMMIT. If one of them fails, none takes effect.
 
-        Returns what the write returns.
+        On SQLite, the works of threads that wait are done first. A write calls it last, outside any
+        `try`, and returns what it returns.
         """
         if self._join is not None:
             self._join(self.connection)
@@ -199,29 +228,3 @@ def _said_by_server(error: Exception, dialect: Dialect) -> Exception:
     if isinstance(replaced, Exception) and dialect.ends_session(replaced):
         return replaced
     return error
-
-
-# COMMIT: whether it was sent, and what an error after that means.
-#
-# Before COMMIT was sent, every error means that nothing was written. Afterwards, only an error by
-# which the database itself refuses the transaction means that. A lost connection, an ended session
-# and a failure of the driver leave the outcome open: the database may have carried COMMIT out.
-
-
-class Commit:
-    """The COMMIT of one transaction."""
-
-    __slots__ = ("_dialect", "_first_error", "is_sent")
-
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
-        self.is_sent = False
-        self._first_error: Exception | None = None
-
-    def note(self, error: Exception) -> None:
-        """Record an error. Later ones may be those of a ROLLBACK, and say nothing about COMMIT."""
-        self._first_error = self._first_error or error
-
-    def leaves_open(self, error: Exception) -> bool:
-        """Whether the transaction that ended with this error may have taken effect."""
-        return self.is_sent and not self._dialect.is_refusal(self._first_error or error)

@@ -46,11 +46,11 @@ class DatabaseAway(OperatorError):
 
 
 class ConnectionLost(DatabaseAway):
-    """A connection broke in use, before anything could be committed."""
+    """A connection broke in use. After COMMIT was sent, `Database` raises `OutcomeUnknown` instead."""
 
 
 class DatabaseSilent(DatabaseAway):
-    """The database did not answer in time, before anything could be committed."""
+    """The database did not answer in time. After COMMIT was sent, it is an `OutcomeUnknown`."""
 
 
 class OutcomeUnknown(DatabaseAway):
