@@ -32,15 +32,13 @@ _STATEMENTS_MAX = 64
 Rows: TypeAlias = list[Any]
 
 
-# COMMIT: whether it was sent, and what an error after that means.
-#
-# Before COMMIT was sent, every error means that nothing was written. Afterwards, only an error by
-# which the database itself refuses the transaction means that. A lost connection, an ended session
-# and a failure of the driver leave the outcome open: the database may have carried COMMIT out.
-
-
 class Commit:
-    """The COMMIT of one transaction."""
+    """The COMMIT of one transaction: whether it was sent, and what an error after that means.
+
+    Before COMMIT was sent, every error means that nothing was written. Afterwards, only an error by
+    which the database itself refuses the transaction means that. A lost connection, an ended
+    session and a failure of the driver leave the outcome open: COMMIT may have been carried out.
+    """
 
     __slots__ = ("_dialect", "_first_error", "is_sent")
 

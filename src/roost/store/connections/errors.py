@@ -46,7 +46,7 @@ class DatabaseAway(OperatorError):
 
 
 class ConnectionLost(DatabaseAway):
-    """A connection broke in use. After COMMIT was sent, `Database` raises `OutcomeUnknown` instead."""
+    """A connection broke in use. After COMMIT was sent, it is an `OutcomeUnknown`."""
 
 
 class DatabaseSilent(DatabaseAway):
