@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from roost.api.candidates import schemas
+from roost.api.candidates.group_keys import EXTENDED_GROUP_KEYS, GROUP_KEYS
 from roost.api.http.errors import HttpError, OverLimit
 from roost.api.http.microversions import MAX_VERSION, Microversion
 from roost.api.http.query_values import (
     check_repetitions,
     parse_integer,
-    parse_member_of,
     parse_required,
-    parse_resources,
     parse_traits,
 )
 from roost.api.http.validation import Schema, check_query
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.identifiers import is_uuid
-from roost.model.providers import AggregateFilter, TraitFilter
+from roost.model.providers import TraitFilter
 from roost.service.errors import ErrorCode
 
-_GROUP_KEY = re.compile(r"(resources|required|member_of|in_tree|in_subtree|or_resources)(.*)\Z")
-# No provider has a longer name.
-_NAME_LENGTH_MAX = 200
+_KEYS = {key.name: key for key in GROUP_KEYS}
+_EXTENDED_KEYS = {key.name: key for key in EXTENDED_GROUP_KEYS}
+# The schemas know which keys and suffixes a version has.
+_GROUP_KEY = re.compile(rf"({'|'.join(_EXTENDED_KEYS)})(.*)\Z")
 
 _NO_TRAITS = TraitFilter()
-_NO_AGGREGATES = AggregateFilter()
 
 
 def parse_candidate_query(
@@ -145,30 +143,6 @@ def _parse_suffix_sets(key: str, values: Sequence[str]) -> tuple[frozenset[str],
 # The groups, value by value.
 
 
-@dataclass(slots=True)
-class _DraftGroup:
-    """A request group as far as the parser has read it."""
-
-    resources: Mapping[str, int] | None = None
-    traits: TraitFilter | None = None
-    aggregates: AggregateFilter | None = None
-    in_tree: str | None = None
-    in_subtree: str | None = None
-    alternatives: tuple[Mapping[str, int], ...] = ()
-
-    def finish(self, suffix: str) -> RequestGroup:
-        """The group, with defaults for the keys that the query does not have."""
-        return RequestGroup(
-            suffix,
-            self.resources or {},
-            self.traits or _NO_TRAITS,
-            self.aggregates or _NO_AGGREGATES,
-            self.in_tree,
-            self.in_subtree,
-            self.alternatives,
-        )
-
-
 def _parse_groups(
     pairs: list[tuple[str, str]],
     values: Mapping[str, list[str]],
@@ -177,53 +151,21 @@ def _parse_groups(
     extended: bool,
 ) -> tuple[RequestGroup, ...]:
     """The groups in the order of their first key."""
-    drafts: dict[str, _DraftGroup] = {}
+    keys = _EXTENDED_KEYS if extended else _KEYS
+    drafts: dict[str, dict[str, Any]] = {}
     for key, value in pairs:
         found = _GROUP_KEY.match(key)
         if found is None:
             continue
         kind, suffix = found.groups()
-        draft = drafts.get(suffix)
-        if draft is None:
-            draft = drafts[suffix] = _DraftGroup()
-        # The last value of these keys counts, but every value is checked.
-        if kind == "resources":
-            draft.resources = parse_resources(value)
-        elif kind == "in_tree":
-            draft.in_tree = _parse_provider(value, key) if extended else _parse_in_tree(value)
-        elif kind == "in_subtree":
-            if len(values[key]) > 1:
-                raise HttpError(
-                    400, f"{key} may be sent once. Leave one out.", ErrorCode.QUERY_DUPLICATE_KEY
-                )
-            draft.in_subtree = _parse_provider(value, key)
-        # All values of these keys count. They are parsed together, at the first one.
-        elif kind == "required":
-            draft.traits = draft.traits or parse_required(values[key], version, key)
-        elif kind == "or_resources":
-            draft.alternatives = draft.alternatives or tuple(map(parse_resources, values[key]))
-        else:
-            draft.aggregates = draft.aggregates or parse_member_of(values[key], version, key)
-    return tuple(draft.finish(suffix) for suffix, draft in drafts.items())
-
-
-def _parse_in_tree(value: str) -> str:
-    uuid = value.strip()
-    if not is_uuid(uuid):
-        raise HttpError(
-            400,
-            "Invalid query string parameters: Expected 'in_tree' parameter to be a format of "
-            f"uuid. Got: {value}",
-        )
-    return uuid
-
-
-def _parse_provider(value: str, key: str) -> str:
-    """The uuid or the name of a provider."""
-    reference = value.strip()
-    if not 0 < len(reference) <= _NAME_LENGTH_MAX:
-        raise bad_value(f"{key} needs the uuid or the name of a provider. Got: {reference[:40]!r}")
-    return reference
+        draft = drafts.setdefault(suffix, {})
+        group_key = keys[kind]
+        # Each value is checked at its place, or all of them at the first one.
+        if not group_key.takes_all:
+            draft[group_key.field] = group_key.parse((value,), version, key)
+        elif group_key.field not in draft:
+            draft[group_key.field] = group_key.parse(values[key], version, key)
+    return tuple(RequestGroup(suffix, **draft) for suffix, draft in drafts.items())
 
 
 # The conditions between the request groups of a query.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from roost.api.candidates.group_keys import EXTENDED_GROUP_KEYS, GROUP_KEYS
 from roost.api.http.json_schemas import (
     CLASS_NAME,
     COUNT,
-    EXAMPLE_AGGREGATE,
     EXAMPLE_PROVIDER,
     HELD_AMOUNTS,
     INTEGER,
@@ -26,6 +26,7 @@ from roost.api.http.json_schemas import (
 from roost.api.http.microversions import MAX_VERSION, MIN_VERSION, Microversion
 from roost.api.http.validation import Schema
 from roost.api.routing import QueryString, RequestParameter
+from roost.model.text import listed
 from roost.search.candidates.ranking import RankingKind
 
 # As the search finds them, whatever the operator configures; or by a ranking.
@@ -66,9 +67,7 @@ LIST = Versions(
 EXTENDED = Schema(
     _groups(
         _NAME,
-        *_NESTED_KEYS,
-        "in_subtree",
-        "or_resources",
+        *(key.name for key in EXTENDED_GROUP_KEYS),
         root_required=STRING,
         same_subtree=STRING,
         isolate=STRING,
@@ -77,28 +76,7 @@ EXTENDED = Schema(
 
 OWN_QUERY = QueryString(
     (
-        RequestParameter(
-            "resources",
-            "The amounts that a candidate must have, by resource class.",
-            "VCPU:4,MEMORY_MB:8192",
-        ),
-        RequestParameter(
-            "required",
-            "Traits that the providers must have, or, from 1.22 on and after a `!`, must not have. "
-            "From 1.39 on `in:A,B` means at least one of several.",
-            "HW_CPU_X86_AVX2,!CUSTOM_OLD",
-            repeated_since=Microversion(1, 39),
-        ),
-        RequestParameter(
-            "member_of",
-            "The aggregate of the providers. `in:A,B` means at least one of several, and, from "
-            "1.32 on, `!A` or `!in:A,B` none of them.",
-            f"in:{EXAMPLE_AGGREGATE}",
-            repeated_since=Microversion(1, 24),
-        ),
-        RequestParameter(
-            "in_tree", "The tree of this provider, and no other tree.", EXAMPLE_PROVIDER
-        ),
+        *(key.parameter for key in GROUP_KEYS),
         RequestParameter("limit", "The greatest number of candidates.", "10"),
         RequestParameter(
             "group_policy",
@@ -128,36 +106,27 @@ OWN_QUERY = QueryString(
 
 EXTENDED_QUERY = QueryString(
     (
+        # Some mean more here than in the Placement API. The later of two declarations counts.
         *OWN_QUERY.parameters,
-        RequestParameter(
-            "in_subtree", "The providers are this one, by uuid or name, or below it.", "host-1"
-        ),
-        RequestParameter(
-            "or_resources",
-            "Amounts to take in trees where `resources` of the same group do not fit, in order of "
-            "preference.",
-            "VCPU:2",
-            repeated_since=MIN_VERSION,
-        ),
+        *(key.parameter for key in EXTENDED_GROUP_KEYS),
         RequestParameter(
             "isolate",
             "Suffixes of groups, with commas, that use different providers.",
             "_a,_b",
             repeated_since=MIN_VERSION,
         ),
-        # These mean more here than in the Placement API. The later of two declarations counts.
         RequestParameter(
             "root_required",
             "Traits of the root, as in `required`: all, none, or at least one of several.",
             "COMPUTE_NODE",
             repeated_since=MIN_VERSION,
         ),
-        RequestParameter("in_tree", "The tree of this provider, by uuid or name.", "host-1"),
     ),
     ByVersion(("1.0", EXTENDED)),
     groups_text=(
-        "Request groups: `resources`, `or_resources`, `required`, `member_of`, `in_tree` and "
-        "`in_subtree`, each with a suffix."
+        "Request groups: "
+        + listed((f"`{key.name}`" for key in EXTENDED_GROUP_KEYS), at_most=len(EXTENDED_GROUP_KEYS))
+        + ", each with a suffix."
     ),
     shared_name="extended",
     fixed=MAX_VERSION,
