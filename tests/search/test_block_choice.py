@@ -7,8 +7,8 @@ import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import make_plan
-from roost.search.candidates.problem import Effort, no_pause
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import may_fit
 from roost.search.candidates.sharing import SharingProviders

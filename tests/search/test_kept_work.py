@@ -10,11 +10,11 @@ import pytest
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import TraitFilter
 from roost.search.candidates import kept_work
-from roost.search.candidates.batches import Batch
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.scan import AlikeTrees
 from roost.search.candidates.search import FoundCandidates, find_candidates
+from roost.search.candidates.walks import Batch
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import (
     ForestRows,

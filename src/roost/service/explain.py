@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.search.candidates.effort import no_pause
 from roost.search.candidates.kept_work import KeptWork
-from roost.search.candidates.problem import no_pause
-from roost.search.candidates.search import variants_of
+from roost.search.candidates.variants import variants_of
 from roost.search.conditions.lack import Lack, Miss
 from roost.search.conditions.stages import STAGES, GroupStage, RequestStage
 from roost.search.explain.account import Account, take_account

@@ -13,9 +13,10 @@ from itertools import chain, combinations, islice, product
 from roost.model.candidate_query_edits import tidied
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.query_change import QueryChange, drop_group, unlike
-from roost.search.candidates.problem import Effort, no_pause
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.ranking import CandidateOrder
-from roost.search.candidates.search import Variant, find_candidates, variants_of, with_alternatives
+from roost.search.candidates.search import find_candidates
+from roost.search.candidates.variants import Variant, variants_of, with_alternatives
 from roost.search.conditions import asks_nothing
 from roost.search.conditions.lack import Lack, Miss
 from roost.search.conditions.places import drop_in_subtree, drop_in_tree

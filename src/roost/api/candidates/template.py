@@ -9,9 +9,9 @@ import numpy as np
 import orjson
 
 from roost.api.http.microversions import Microversion
-from roost.search.candidates.batches import Solution, selection, solution_key
 from roost.search.candidates.plan import Slot
-from roost.search.candidates.problem import LocalProvider
+from roost.search.candidates.problem import LocalProvider, Solution, solution_key
+from roost.search.candidates.walks import selection
 from roost.search.forest.block import UUID_LENGTH, Block, ByteMatrix, UuidColumn
 from roost.search.forest.rows import IndexColumn
 

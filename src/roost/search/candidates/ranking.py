@@ -14,8 +14,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from roost.search.candidates.batches import Solution
-from roost.search.candidates.problem import LocalProvider
+from roost.search.candidates.problem import LocalProvider, Solution
 from roost.search.candidates.rules import Rules
 from roost.search.forest.forest import Forest, ProviderRef
 from roost.search.forest.rows import FloatColumn, IndexColumn

@@ -15,9 +15,9 @@ from functools import cached_property
 from itertools import chain, product
 from typing import TypeAlias
 
-from roost.search.candidates.batches import Solution
 from roost.search.candidates.constraints import Interchangeability, constraints_of
-from roost.search.candidates.problem import Effort, LocalProvider, Problem
+from roost.search.candidates.effort import Effort
+from roost.search.candidates.problem import LocalProvider, Problem, Solution
 from roost.search.candidates.rules import Rules
 
 # A solution; `None` if the solver has found none yet and would have to go on.

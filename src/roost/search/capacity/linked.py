@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from roost.search.candidates.batches import Solution
-from roost.search.candidates.problem import Effort, LocalProvider, Problem
+from roost.search.candidates.effort import Effort
+from roost.search.candidates.problem import LocalProvider, Problem, Solution
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import EligibleTrees, alike_trees
 from roost.search.candidates.solving import solve

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
-from roost.search.candidates.problem import Effort
+from roost.search.candidates.effort import Effort
 
 
 class Network:

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from roost.search.candidates.problem import Effort
+from roost.search.candidates.effort import Effort
 from roost.search.capacity.parts import UNITS_MAX
 from roost.search.forest.rows import IntColumn
 

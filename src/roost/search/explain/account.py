@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import Plan, make_any_plan
-from roost.search.candidates.problem import Effort, Problem, no_pause
+from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import AlikeTrees, scan_trees
 from roost.search.candidates.sharing import SharingProviders

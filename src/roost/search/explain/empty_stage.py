@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort
 from roost.search.candidates.kept_work import KeptWork, SearchWork
 from roost.search.candidates.plan import make_any_plan
-from roost.search.candidates.problem import Effort, Problem
+from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import anchors, empty_stage
 from roost.search.candidates.sharing import SharingProviders

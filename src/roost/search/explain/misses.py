@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import make_plan
-from roost.search.candidates.problem import Effort, no_pause
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.conditions.condition import WHOLE_GAP

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort
 from roost.search.candidates.plan import Slot, make_plan
-from roost.search.candidates.problem import Effort
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import problem_in
 from roost.search.candidates.sharing import SharingProviders
