@@ -72,7 +72,7 @@ def no_rows() -> ForestRows:
 
 def claim(forest: Forest, host: int, name: str, amount: int) -> Forest:
     used = UsageRows(column([host + 1]), column([CLASSES[name]]), column([amount]))
-    return forest.with_usages(used, [host + 1])
+    return forest.with_all_usages(used, [host + 1])
 
 
 class Asker:

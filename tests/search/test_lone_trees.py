@@ -10,7 +10,7 @@ from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import problem_in
 from roost.search.candidates.sharing import SharingProviders
-from roost.search.explain.nearest import LoneTrees
+from roost.search.explain.lone_trees import LoneTrees
 from roost.search.forest.forest import Forest, TreeRef
 from support.properties import many
 from support.scenarios.scenario import Scenario, tell

@@ -12,12 +12,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from roost.search.candidates.plan import Plan, Requirement
+from roost.search.candidates.plan import Plan
 from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.sharing import Reach
 from roost.search.conditions.condition import BlockView, RootCondition
-from roost.search.conditions.eligibility import eligible_indexes
+from roost.search.conditions.requirement import Requirement, eligible_indexes
 from roost.search.conditions.stages import GroupStage, RequestStage
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, TreeRef
@@ -348,7 +348,7 @@ def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     reach_masks = rules.sharing_providers.reach_masks
     for requirement, reach_mask in zip(plan.requirements, reach_masks, strict=True):
         # The outline does not show which trees a sharing provider reaches.
-        if reach_mask is None and empty_stage(requirement, view) is not None:
+        if reach_mask is None and excluding_stage(requirement, view) is not None:
             return False
     if any(
         reach_masks[requirement_index] is not None
@@ -358,7 +358,7 @@ def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     return all(choice[trait_set_numbers].any() for choice in plan.trait_choices)
 
 
-def empty_stage(requirement: Requirement, view: BlockView) -> GroupStage | None:
+def excluding_stage(requirement: Requirement, view: BlockView) -> GroupStage | None:
     """A stage that leaves no provider of the block, as far as the outline shows; `None` if none."""
     for condition in requirement.conditions:
         stage = condition.excluding_stage(view)

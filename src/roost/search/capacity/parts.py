@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.capacity import remaining
-from roost.search.candidates.plan import Plan, Requirement
+from roost.search.candidates.plan import Plan
 from roost.search.candidates.rules import Rules
+from roost.search.conditions.requirement import Requirement
 from roost.search.forest.block import Block, InventoryColumns
 from roost.search.forest.rows import IndexColumn, IntColumn
 

@@ -407,7 +407,7 @@ def joint_conditions(rules: Rules, class_names: Mapping[int, str]) -> list[Joint
     return found
 
 
-def find_clash(
+def find_conflict(
     forest: Forest,
     rules: Rules,
     problems: Collection[Problem],
@@ -428,8 +428,8 @@ def find_clash(
     return _conflict(rules, conditions, problems, effort)
 
 
-class Togetherness:
-    """Tells what groups lack together in trees in which each group has a provider."""
+class TreeConflicts:
+    """The conflicts of single trees in which each group has a provider."""
 
     def __init__(self, forest: Forest, rules: Rules) -> None:
         self._rules = rules

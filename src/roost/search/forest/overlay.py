@@ -135,7 +135,7 @@ class Overlay:
                     used = max(0, int(columns.used[row]) + sign * amount)
                     changed.setdefault(int(block.ids[index]), {})[class_id] = used
         if changed:
-            self._forest = forest.with_changed_usages(changed)
+            self._forest = forest.with_some_usages(changed)
 
     def _find(self, uuid: str) -> tuple[DraftTree, DraftProvider]:
         """The draft of the tree of a provider, and the provider there."""
