@@ -1,6 +1,6 @@
 """The replica: a forest, brought up to date for each request that searches it.
 
-Requests for candidates and for filtered lists of providers search it.
+Candidates, filtered lists of providers, metrics and all questions under `/roost/` search it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What-if: changes in a private copy of the forest. Nothing is written."""
+"""What-if: changes in a private copy of the forest. Nothing is written.
+
+`ChangeFacts` has what the changes need from the tables, besides the forest.
+"""
 
 from __future__ import annotations
 
@@ -253,9 +256,6 @@ def _terms(forest: Forest, facts: ChangeFacts) -> dict[tuple[int, int], Terms]:
 
 def _shown(provider: Provider) -> dict[str, str]:
     return {"uuid": provider.uuid, "name": provider.name}
-
-
-# What the changes of a what-if need from the tables, besides the forest.
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,10 @@
 
 The scan looks at a single tree only if every requirement and every trait choice has a provider
 there: in a full cloud those trees are few.
+
+A search skips a block whose outline shows that no tree fits (`may_fit`). To look at an outline
+takes a few microseconds, to look at the columns of a block fifty or more. That matters in a large
+cloud if few trees fit the query.
 """
 
 from __future__ import annotations
@@ -330,12 +334,6 @@ def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
         (alike,) = _trees_by_reach(block, tree.block_number, rules, problem, [tree.tree_number])
         problem = alike.problem
     return problem if all(problem.providers) else None
-
-
-# The choice of blocks: a search skips a block whose outline shows that no tree fits.
-#
-# To look at an outline takes a few microseconds, to look at the columns of a block fifty or more.
-# That matters in a large cloud if few trees fit the query.
 
 
 def may_fit(rules: Rules, block: Block, block_number: int) -> bool:

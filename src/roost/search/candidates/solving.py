@@ -2,6 +2,7 @@
 
 The solver is lazy: a caller that takes ten solutions pays for ten. It leaves a branch as soon as a
 constraint is broken. It does not enter a branch that is like an earlier branch without a solution.
+Before it begins, counting may prove that the problem has no solution.
 
 After much work in vain the solver returns `None` instead of a solution. So a caller can go on with
 other problems first.

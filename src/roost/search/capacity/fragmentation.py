@@ -1,4 +1,7 @@
-"""Fragmentation: what is free of each resource class, and what of it queries can use. Pure."""
+"""Fragmentation: what is free of each resource class, and what of it queries can use. Pure.
+
+Sums of capacity, usage and reservation are taken over all trees or over some.
+"""
 
 from __future__ import annotations
 
@@ -161,9 +164,6 @@ def _sum(column: IntColumn) -> int:
     if column.max(initial=0) < _SMALL:
         return int(column.sum())
     return sum(column.tolist())
-
-
-# Sums of capacity, usage and reservation, over all trees or over some. Pure.
 
 
 class ClassSums(NamedTuple):

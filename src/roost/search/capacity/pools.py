@@ -14,6 +14,11 @@ from typing import NamedTuple, TypeAlias
 
 from roost.search.candidates.effort import Effort
 
+# The sharing numbers of the pools of a tree for one commodity.
+PoolSet: TypeAlias = tuple[int, ...]
+# For each pool its units, for one commodity.
+PoolUnits: TypeAlias = Mapping[int, int]
+
 
 class Network:
     """Nodes and links with limits. The largest flow goes from one node to another."""
@@ -100,12 +105,6 @@ class Network:
                     return sent
                 node = self._ends[path.pop() ^ 1]
                 tried[node] += 1
-
-
-# The sharing numbers of the pools of a tree for one commodity.
-PoolSet: TypeAlias = tuple[int, ...]
-# For each pool its units, for one commodity.
-PoolUnits: TypeAlias = Mapping[int, int]
 
 
 class PooledTree(NamedTuple):
