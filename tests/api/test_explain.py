@@ -306,7 +306,7 @@ def test_a_search_that_gave_up_says_so(api: ApiClient, monkeypatch: pytest.Monke
     build_world(api, "R(VCPU 5)  N<R(VCPU 5)")
     query = "resources_A=VCPU:3&resources_B=VCPU:3&resources_C=VCPU:2&group_policy=none"
     assert explained(api, query)["feasible"]
-    monkeypatch.setattr("roost.search.candidates.problem.UNITS_MAX", 0)
+    monkeypatch.setattr("roost.search.candidates.effort.UNITS_MAX", 0)
     found = explained(api, query, misses="0")
     assert found["exact"] is False
     assert "the search gave up" in found["reason"]["text"]

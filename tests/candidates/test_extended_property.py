@@ -46,7 +46,7 @@ def listed(api: ApiClient, path: str) -> tuple[list[Candidate], list[dict[str, i
 # Bounds that a small cloud never reaches otherwise.
 SMALL_BOUNDS = {
     "roost.api.candidates.handler._CANDIDATES_AT_ONCE_MAX": 1,
-    "roost.search.candidates.batches._PACKED_MIN": 1,
+    "roost.search.candidates.walks._PACKED_MIN": 1,
     "roost.search.forest.block_building.BLOCK_PROVIDERS": 4,
     "roost.search.forest.forest.BLOCK_PROVIDERS": 4,
     "roost.search.candidates.walks._KEPT_MAX": 1,

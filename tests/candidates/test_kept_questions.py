@@ -24,7 +24,7 @@ REASON = Reason("room", "", "VCPU", "No provider has room.")
 
 def claim(forest: Forest) -> Forest:
     usages = UsageRows(column([1]), column([CLASSES["VCPU"]]), column([1]))
-    return forest.with_usages(usages, [1])
+    return forest.with_all_usages(usages, [1])
 
 
 def work(forest: Forest, in_tree: str | None = None) -> KeptWork:

@@ -38,7 +38,7 @@ def forest(monkeypatch: pytest.MonkeyPatch) -> Forest:
 
 def claim(forest: Forest, provider_id: int, name: str) -> Forest:
     used = UsageRows(column([provider_id]), column([CLASSES[name]]), column([1]))
-    return forest.with_usages(used, [provider_id])
+    return forest.with_all_usages(used, [provider_id])
 
 
 def body(forest: Forest, version: Microversion, cache: SummaryCache | None = None) -> bytes:

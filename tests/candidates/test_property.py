@@ -20,13 +20,7 @@ from support.scenarios.answers import faults, read_answer
 from support.scenarios.cloud import Ask, Cloud, Writer
 from support.scenarios.oracle import Candidate, World, candidates
 from support.scenarios.requests import Request
-from support.scenarios.scenario import (
-    Scenario,
-    drawing,
-    query_text,
-    readable,
-    tell,
-)
+from support.scenarios.scenario import Scenario, drawing, query_text, readable, tell
 from support.store.table_cleaning import clean_tables
 
 pytestmark = pytest.mark.hypothesis
@@ -43,7 +37,7 @@ SMALL_BOUNDS = {
     "roost.api.candidates.summaries._PROVIDERS_TOGETHER": 1,
     "roost.store.forest.reading.IDS_MAX": 2,
     "roost.replica.replica.REBUILD_PROVIDERS_MIN": 2,
-    "roost.search.candidates.batches._PACKED_MIN": 1,
+    "roost.search.candidates.walks._PACKED_MIN": 1,
     "roost.search.forest.block_building.BLOCK_PROVIDERS": 4,
     "roost.search.candidates.walks._SOLUTIONS_HELD_MAX": 1,
     "roost.search.forest.forest.BLOCK_PROVIDERS": 4,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from roost import turns
-from roost.search.candidates import problem as effort
+from roost.search.candidates import effort
 from roost.store.database import Database
 from support.api_client import ApiClient, in_process_client, limited_client
 from support.worlds.world import build_world

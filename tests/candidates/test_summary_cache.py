@@ -24,7 +24,7 @@ def versions(forest: Forest) -> list[int]:
 
 def claim(forest: Forest, provider_id: int) -> Forest:
     usages = UsageRows(column([provider_id]), column([CLASSES["VCPU"]]), column([1]))
-    return forest.with_usages(usages, [provider_id])
+    return forest.with_all_usages(usages, [provider_id])
 
 
 def keep_missing(cache: SummaryCache, forest: Forest) -> int:

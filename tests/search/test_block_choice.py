@@ -7,8 +7,8 @@ import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import make_plan
-from roost.search.candidates.problem import Effort, no_pause
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import may_fit
 from roost.search.candidates.sharing import SharingProviders
@@ -58,9 +58,9 @@ def test_blocks_without_room_are_left_out_until_they_have_room() -> None:
     group = RequestGroup(resources={"VCPU": 8})
     assert chosen(forest, group) == [0, 3]
     used = UsageRows(column([1]), column([CLASSES["VCPU"]]), np.ones(1, np.int64))
-    full = forest.with_usages(used, [1])
+    full = forest.with_all_usages(used, [1])
     assert chosen(full, group) == [3]
-    assert chosen(full.with_usages(UsageRows(*[column([])] * 3), [1]), group) == [0, 3]
+    assert chosen(full.with_all_usages(UsageRows(*[column([])] * 3), [1]), group) == [0, 3]
 
 
 @pytest.mark.parametrize("suffix", ["", "_A"])

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.candidates import problem as effort
-from roost.search.candidates import solving, walks
-from roost.search.candidates.batches import Batch, Batches, solution_key
+from roost.search.candidates import effort, solving, walks
+from roost.search.candidates.problem import solution_key
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import FoundCandidates, find_candidates
+from roost.search.candidates.walks import Batch, Batches
 from roost.search.forest.forest import Forest
 from support.worlds.forests import Node, forest_of
 

@@ -86,7 +86,7 @@ def test_usages_equal_those_of_a_new_forest(count: int) -> None:
     changed = some_ids(count, size)
     # Half of the changed providers are free afterwards.
     kept = {id_ for id_ in changed if id_ % 2}
-    after = before.with_usages(usages_of(kept), {*changed, size + 500})
+    after = before.with_all_usages(usages_of(kept), {*changed, size + 500})
     expected = usages_of(id_ for id_ in all_ids if id_ in kept or id_ not in changed)
     assert contents(after) == contents(Forest.of(trees(1, size, expected), VOCABULARY))
     assert contents(before) == contents(Forest.of(trees(1, size, usages_of(all_ids)), VOCABULARY))
@@ -131,7 +131,7 @@ def usage_seconds(count: int) -> float:
     forest = Forest.of(trees(1, CLOUD_PER_CHANGE * count), VOCABULARY)
     changed = some_ids(count, CLOUD_PER_CHANGE * count)
     usages = usages_of(changed)
-    return cpu_seconds(lambda: forest.with_usages(usages, changed))
+    return cpu_seconds(lambda: forest.with_all_usages(usages, changed))
 
 
 def tree_seconds(count: int) -> float:

@@ -10,11 +10,11 @@ import pytest
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.providers import TraitFilter
 from roost.search.candidates import kept_work
-from roost.search.candidates.batches import Batch
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.scan import AlikeTrees
 from roost.search.candidates.search import FoundCandidates, find_candidates
+from roost.search.candidates.walks import Batch
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import (
     ForestRows,
@@ -72,7 +72,7 @@ def no_rows() -> ForestRows:
 
 def claim(forest: Forest, host: int, name: str, amount: int) -> Forest:
     used = UsageRows(column([host + 1]), column([CLASSES[name]]), column([amount]))
-    return forest.with_usages(used, [host + 1])
+    return forest.with_all_usages(used, [host + 1])
 
 
 class Asker:

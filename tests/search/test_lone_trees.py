@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import Plan, make_plan
-from roost.search.candidates.problem import Effort, Problem, no_pause
+from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import problem_in
 from roost.search.candidates.sharing import SharingProviders
-from roost.search.explain.nearest import LoneTrees
+from roost.search.explain.lone_trees import LoneTrees
 from roost.search.forest.forest import Forest, TreeRef
 from support.properties import many
 from support.scenarios.scenario import Scenario, tell

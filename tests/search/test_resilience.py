@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.search.candidates.problem import no_pause
+from roost.search.candidates.effort import no_pause
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import AllocationRows, column
 from roost.search.forest.vocabulary import Vocabulary

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.candidates import problem as effort
-from roost.search.candidates import solving, walks
+from roost.search.candidates import effort, solving, walks
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import find_candidates
 from roost.search.candidates.solving import can_flow

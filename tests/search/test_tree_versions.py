@@ -41,7 +41,7 @@ def test_a_claim_changes_the_version_of_its_tree_only() -> None:
     before = forest_of([HOST] * TREES)
     child_of_third = 6
     used = UsageRows(column([child_of_third]), column([CLASSES["SRIOV_NET_VF"]]), column([1]))
-    after = before.with_usages(used, [child_of_third])
+    after = before.with_all_usages(used, [child_of_third])
     assert changed(before, after) == {5}
     assert len(set(versions(after).values())) == TREES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.search.forest.block import UuidColumn
+from roost.search.forest.uuid_column import UuidColumn
 
 COUNTED_AT_THE_END = [b"c0ffee00-0000-4000-8000-%012d" % number for number in range(50)]
 COUNTED_AT_THE_START = [b"%08d-0000-4000-8000-000000000000" % number for number in range(50)]

@@ -1,6 +1,6 @@
 """The replica: a forest, brought up to date for each request that searches it.
 
-Requests for candidates and for filtered lists of providers search it.
+Candidates, filtered lists of providers, metrics and all questions under `/roost/` search it.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def _apply_changes(
     without_usages = [entry for entry in entries if entry.usages is None]
     unknown = used & _providers(without_usages, {ChangeKind.USAGE})
     if unknown:
-        forest = forest.with_usages(read_usages(connection, unknown), unknown)
+        forest = forest.with_all_usages(read_usages(connection, unknown), unknown)
     known = used - unknown
     told = [entry for entry in entries if entry.provider_id in known]
     return _with_new_usages(forest, told), position, len(entries)
@@ -280,7 +280,7 @@ def _with_new_usages(forest: Forest, entries: Sequence[JournalEntry]) -> Forest:
     for entry in entries:
         if entry.provider_id is not None and entry.usages is not None:
             usages.setdefault(entry.provider_id, {}).update(entry.usages)
-    return forest.with_changed_usages(usages) if usages else forest
+    return forest.with_some_usages(usages) if usages else forest
 
 
 def _providers(entries: Sequence[JournalEntry], kinds: Collection[ChangeKind]) -> set[int]:

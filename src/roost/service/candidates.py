@@ -12,7 +12,8 @@ from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.identifiers import is_uuid
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder
-from roost.search.candidates.search import FoundCandidates, find_variants
+from roost.search.candidates.search import FoundCandidates
+from roost.search.candidates.variants import find_variants
 from roost.search.forest.forest import Forest
 from roost.search.forest.vocabulary import Vocabulary
 from roost.service.errors import Invalid, NotFound

@@ -1,4 +1,8 @@
-"""Why a query has candidates, or why it has none: the account of a search, in words."""
+"""Why a query has candidates, or why it has none: the account of a search, in words.
+
+An `Explanation` has what each stage left, and why nothing is left, in plain values. Sentences say
+what a tree lacks, with names and numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.search.candidates.effort import no_pause
 from roost.search.candidates.kept_work import KeptWork
-from roost.search.candidates.problem import no_pause
-from roost.search.candidates.search import variants_of
-from roost.search.conditions.lack import Lack, Miss
+from roost.search.candidates.variants import variants_of
+from roost.search.conditions.lack import Lack
 from roost.search.conditions.stages import STAGES, GroupStage, RequestStage
 from roost.search.explain.account import Account, take_account
 from roost.search.explain.empty_stage import (
@@ -24,6 +28,7 @@ from roost.search.explain.empty_stage import (
     largest_free,
 )
 from roost.search.explain.misses import FoundMisses, find_misses
+from roost.search.explain.nearest import Miss
 from roost.search.forest.forest import Forest, TreeRef
 from roost.search.forest.rows import BoolColumn
 from roost.service.candidates import check_names
@@ -41,6 +46,67 @@ from roost.service.stage_sentences import (
 _ORDER = attrgetter("order")
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The dominant reason: the first stage that leaves no tree."""
+
+    stage: str
+    # The suffix of the group; `None` for a stage of the request.
+    group: str | None
+    # The class that alone is to blame, if one is.
+    resource_class: str | None
+    text: str
+    # The alternatives that come furthest, by suffix, if the query has some.
+    alternatives: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelRow:
+    """What one stage left of one request group."""
+
+    stage: str
+    providers: int
+    trees: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFunnel:
+    """All stages of one request group."""
+
+    group: str
+    funnel: tuple[FunnelRow, ...]
+    # Which of its alternatives the group takes, if it has some.
+    alternative: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """What one stage of the request left."""
+
+    stage: str
+    trees: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether a query has candidates, and why or why not."""
+
+    feasible: bool
+    # `None` if the query has candidates.
+    reason: Reason | None
+    # In the order of the query, the alternatives of a group after each other.
+    groups: tuple[GroupFunnel, ...]
+    trees: tuple[TreeRow, ...]
+    # The trees without a candidate that come nearest, best first.
+    misses: tuple[Miss, ...]
+    # Queries close to this one that have candidates; empty if this one has.
+    hints: tuple[Hint, ...]
+    # False if the effort of a search did not suffice to look at every combination.
+    exact: bool
+
+
 class _ExplainedVariant(NamedTuple):
     """A variant of a query, and its account."""
 
@@ -53,7 +119,7 @@ def explain(
     forest: Forest,
     query: CandidateQuery,
     *,
-    provider_tree: TreeRef | None = None,
+    only_tree: TreeRef | None = None,
     misses: int = 5,
     pause: Callable[[], None] = no_pause,
 ) -> Explanation:
@@ -62,10 +128,10 @@ def explain(
     `misses` is the number of nearest misses at most. Hints begin with misses: 0 means neither.
     """
     check_names(forest.vocabulary, query)
-    variants = _explained_variants(forest, query, provider_tree, pause)
+    variants = _explained_variants(forest, query, only_tree, pause)
     feasible = any(variant.account.is_feasible for variant in variants)
-    reason = None if feasible else _dominant_reason(forest, variants, provider_tree)
-    found = _find_misses(forest, variants, misses, provider_tree, pause)
+    reason = None if feasible else _dominant_reason(forest, variants, only_tree)
+    found = _find_misses(forest, variants, misses, only_tree, pause)
     wants_hints = misses > 0 and not feasible
     return Explanation(
         feasible=feasible,
@@ -73,7 +139,7 @@ def explain(
         groups=_funnels(query, variants),
         trees=_tree_rows(query, variants),
         misses=found.nearest,
-        hints=(find_hints(forest, query, found.kinds, provider_tree, pause) if wants_hints else ()),
+        hints=(find_hints(forest, query, found.kinds, only_tree, pause) if wants_hints else ()),
         exact=all(variant.account.is_exact for variant in variants),
     )
 
@@ -181,7 +247,7 @@ def _find_misses(
     nearest: dict[TreeRef, Miss] = {}
     kinds: list[Miss] = []
     for query, choices, _ in variants:
-        found = find_misses(forest, query, count, served, tree=only_tree, pause=pause)
+        found = find_misses(forest, query, count, served, only_tree=only_tree, pause=pause)
         for miss in found.nearest:
             chosen = replace(miss, choices=choices)
             nearest[miss.tree] = min(nearest.get(miss.tree, chosen), chosen, key=_ORDER)
@@ -199,7 +265,7 @@ def _reason(
     *,
     is_exact: bool,
 ) -> Reason:
-    stage, suffix, blamed, clash = empty
+    stage, suffix, blamed, conflict = empty
     of_one_tree = only_tree is not None
     if isinstance(stage, GroupStage):
         group = next(group for group in query.groups if group.suffix == suffix)
@@ -210,9 +276,9 @@ def _reason(
         text = root_reason(query, of_one_tree=of_one_tree)
     elif stage is RequestStage.GROUPS:
         text = groups_reason(query, of_one_tree=of_one_tree)
-    elif is_exact and clash is not None:
-        text = together_reason(clash, of_one_tree=of_one_tree)
-        return Reason(stage.value, None, clash.resource_class, text)
+    elif is_exact and conflict is not None:
+        text = together_reason(conflict, of_one_tree=of_one_tree)
+        return Reason(stage.value, None, conflict.resource_class, text)
     else:
         text = GAVE_UP
     return Reason(stage.value, None, None, text)
@@ -231,73 +297,6 @@ def _fact(
     class_id = forest.vocabulary.class_ids[resource_class]
     largest = largest_free(forest, class_id, group.resources[resource_class])
     return f"the most that one has left is {largest}"
-
-
-# The explanation of a search: what each stage left, and why nothing is left, in plain values.
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """The dominant reason: the first stage that leaves no tree."""
-
-    stage: str
-    # The suffix of the group; `None` for a stage of the request.
-    group: str | None
-    # The class that alone is to blame, if one is.
-    resource_class: str | None
-    text: str
-    # The alternatives that come furthest, by suffix, if the query has some.
-    alternatives: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class FunnelRow:
-    """What one stage left of one request group."""
-
-    stage: str
-    providers: int
-    trees: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFunnel:
-    """All stages of one request group."""
-
-    group: str
-    funnel: tuple[FunnelRow, ...]
-    # Which of its alternatives the group takes, if it has some.
-    alternative: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TreeRow:
-    """What one stage of the request left."""
-
-    stage: str
-    trees: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Whether a query has candidates, and why or why not."""
-
-    feasible: bool
-    # `None` if the query has candidates.
-    reason: Reason | None
-    # In the order of the query, the alternatives of a group after each other.
-    groups: tuple[GroupFunnel, ...]
-    trees: tuple[TreeRow, ...]
-    # The trees without a candidate that come nearest, best first.
-    misses: tuple[Miss, ...]
-    # Queries close to this one that have candidates; empty if this one has.
-    hints: tuple[Hint, ...]
-    # False if the effort of a search did not suffice to look at every combination.
-    exact: bool
-
-
-# Sentences about what a tree lacks, with names and numbers.
 
 
 def uuids_in(misses: Iterable[Miss]) -> set[str]:

@@ -13,13 +13,15 @@ from itertools import chain, combinations, islice, product
 from roost.model.candidate_query_edits import tidied
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.query_change import QueryChange, drop_group, unlike
-from roost.search.candidates.problem import Effort, no_pause
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.ranking import CandidateOrder
-from roost.search.candidates.search import Variant, find_candidates, variants_of, with_alternatives
+from roost.search.candidates.search import find_candidates
+from roost.search.candidates.variants import Variant, variants_of, with_alternatives
 from roost.search.conditions import asks_nothing
-from roost.search.conditions.lack import Lack, Miss
+from roost.search.conditions.lack import Lack
 from roost.search.conditions.places import drop_in_subtree, drop_in_tree
-from roost.search.explain.nearest import LoneTrees
+from roost.search.explain.lone_trees import LoneTrees
+from roost.search.explain.nearest import Miss
 from roost.search.forest.forest import Forest, TreeRef
 from roost.service.candidate_query_text import write_candidate_query
 
@@ -79,7 +81,7 @@ def find_hints(
     forest: Forest,
     query: CandidateQuery,
     misses: Iterable[Miss],
-    tree: TreeRef | None = None,
+    only_tree: TreeRef | None = None,
     pause: Callable[[], None] = no_pause,
 ) -> tuple[Hint, ...]:
     """Queries that have a candidate, the smallest change first.
@@ -90,7 +92,7 @@ def find_hints(
     check = _Check(forest, query, pause)
     near = list(misses)
     if not near:
-        return check.first(_for_void_query(forest, query, tree))
+        return check.first(_for_void_query(forest, query, only_tree))
     variants = {tuple(its.choices.items()): its for its in variants_of(query)}
     options = [
         (miss, variant, _options(variant.query, miss))
@@ -153,14 +155,14 @@ class _Check:
 
 
 def _for_void_query(
-    forest: Forest, query: CandidateQuery, tree: TreeRef | None
+    forest: Forest, query: CandidateQuery, only_tree: TreeRef | None
 ) -> Iterator[_Proposal]:
     """What mends a query that no forest meets: a tree that is not there, a group without a wish."""
     ways = product(*(_ways_to_mend(forest, query, group) for group in query.groups))
     for way in islice(ways, _CHECKS_MAX):
         changes = tuple(chain.from_iterable(way))
         for variant in variants_of(query) if changes else ():
-            yield _Proposal(changes, tree, variant)
+            yield _Proposal(changes, only_tree, variant)
 
 
 def _ways_to_mend(

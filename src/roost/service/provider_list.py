@@ -1,4 +1,7 @@
-"""Listing resource providers: the forest selects them, the store reads their rows."""
+"""Listing resource providers: the forest selects them, the store reads their rows.
+
+Clients of `/roost/` name a provider by uuid or by name.
+"""
 
 from __future__ import annotations
 
@@ -130,9 +133,6 @@ def _is_passed_by_none(forest: Forest, part: ProviderFilter) -> bool:
     if not part.has_conditions or (excludes_only and not forest.blocks):
         return False
     return not len(find_provider_ids(forest, part))
-
-
-# Providers as clients of `/roost/` name them: by uuid or by name.
 
 
 def resolve_provider(connection: Connection, reference: str) -> Provider:

@@ -101,10 +101,10 @@ def groups_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     )
 
 
-def together_reason(clash: JointCondition, *, of_one_tree: bool = False) -> str:
+def together_reason(conflict: JointCondition, *, of_one_tree: bool = False) -> str:
     """Why no tree serves all groups together, by the joint condition that is to blame."""
     no_tree = _no_tree(of_one_tree)
-    return _sentence(f"each group by itself has a provider, but {no_tree} {clash.phrase}")
+    return _sentence(f"each group by itself has a provider, but {no_tree} {conflict.phrase}")
 
 
 def _no_tree(of_one_tree: bool) -> str:

@@ -1,4 +1,7 @@
-"""What-if: changes in a private copy of the forest. Nothing is written."""
+"""What-if: changes in a private copy of the forest. Nothing is written.
+
+`ChangeFacts` has what the changes need from the tables, besides the forest.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ from roost.model.identifiers import canonical_uuid
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
 from roost.model.text import counted, plain_number
-from roost.search.candidates.problem import no_pause
-from roost.search.candidates.search import ChosenCandidate
+from roost.search.candidates.chosen_candidate import ChosenCandidate
+from roost.search.candidates.effort import no_pause
 from roost.search.forest.forest import Forest
 from roost.search.forest.overlay import DraftInventory, NotInOverlay, Overlay, Terms
 from roost.service.candidates import check_names
@@ -253,9 +256,6 @@ def _terms(forest: Forest, facts: ChangeFacts) -> dict[tuple[int, int], Terms]:
 
 def _shown(provider: Provider) -> dict[str, str]:
     return {"uuid": provider.uuid, "name": provider.name}
-
-
-# What the changes of a what-if need from the tables, besides the forest.
 
 
 @dataclass(frozen=True, slots=True)

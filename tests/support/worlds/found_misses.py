@@ -14,4 +14,4 @@ def found_misses(
 ) -> FoundMisses:
     """The nearest misses of all trees, or what this tree lacks."""
     served = take_account(forest, query, only_tree=tree).left[RequestStage.TOGETHER]
-    return find_misses(forest, query, count, served, tree=tree)
+    return find_misses(forest, query, count, served, only_tree=tree)

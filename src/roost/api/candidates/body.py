@@ -21,9 +21,9 @@ from roost.api.candidates.summaries import (
 )
 from roost.api.candidates.template import Piece, Template, Templates
 from roost.api.http.microversions import Microversion
-from roost.search.candidates.batches import Batch, selection
-from roost.search.candidates.problem import no_pause
+from roost.search.candidates.effort import no_pause
 from roost.search.candidates.search import FoundCandidates
+from roost.search.candidates.walks import Batch, selection
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import BoolColumn, IntColumn
 

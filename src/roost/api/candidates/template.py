@@ -9,11 +9,12 @@ import numpy as np
 import orjson
 
 from roost.api.http.microversions import Microversion
-from roost.search.candidates.batches import Solution, selection, solution_key
 from roost.search.candidates.plan import Slot
-from roost.search.candidates.problem import LocalProvider
-from roost.search.forest.block import UUID_LENGTH, Block, ByteMatrix, UuidColumn
+from roost.search.candidates.problem import LocalProvider, Solution, solution_key
+from roost.search.candidates.walks import selection
+from roost.search.forest.block import Block
 from roost.search.forest.rows import IndexColumn
+from roost.search.forest.uuid_column import UUID_LENGTH, ByteMatrix, UuidColumn
 
 # From this number of trees on, writing uuids into all records at once is faster: 20 trees take
 # 40 us either way.

@@ -37,7 +37,8 @@ from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
-from roost.search.conditions.lack import Lack, LackRule, Miss
+from roost.search.conditions.lack import Lack, LackRule
+from roost.search.explain.nearest import Miss
 from roost.search.forest.forest import Forest, TreeRef
 from roost.service.explain import Explanation, GroupFunnel, Reason, explain, lack_sentence, uuids_in
 from roost.service.provider_list import no_such_provider, resolve_provider
@@ -207,10 +208,10 @@ def show(services: Services, request: Request) -> Response:
     reference = parameters.own.get("provider")
     uuid = None if reference is None else services.read(resolve_provider, reference).uuid
     forest = services.forest()
-    provider_tree = None if uuid is None else _tree_of(forest, uuid)
+    only_tree = None if uuid is None else _tree_of(forest, uuid)
     with question_turn(services, request) as turn:
         enter_if_large(turn, forest)
-        found = explain(forest, query, provider_tree=provider_tree, misses=misses, pause=turn.pause)
+        found = explain(forest, query, only_tree=only_tree, misses=misses, pause=turn.pause)
         names = look_up_names(services, turn, uuids_in(found.misses))
         return json_response(explanation_content(found, names))
 

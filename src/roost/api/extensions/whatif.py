@@ -40,8 +40,8 @@ from roost.api.http.responses import Response, json_bytes
 from roost.api.routing import Route, Success
 from roost.api.services import Services
 from roost.model.changes import Change, ClaimCandidate
+from roost.search.candidates.chosen_candidate import ChosenCandidate, choose_candidate
 from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
-from roost.search.candidates.search import ChosenCandidate, choose_candidate
 from roost.search.forest.forest import Forest
 from roost.service.candidates import list_candidates
 from roost.service.capacity_answers import capacity_of

@@ -1,6 +1,7 @@
 """Constraints: what the providers of several slots must fulfil together.
 
-The solver checks them while it chooses the provider of each slot.
+The solver checks them while it chooses the provider of each slot. Providers are interchangeable if
+no constraint tells them apart.
 """
 
 from __future__ import annotations
@@ -251,9 +252,6 @@ def _ancestors(rules: Rules, problem: Problem) -> dict[LocalProvider, int]:
             offset = problem.parents[offset]
         above[provider] = bits
     return above
-
-
-# Interchangeable providers: no constraint tells them apart.
 
 
 class Interchangeability:

@@ -102,7 +102,7 @@ class KeptWork:
 
 
 class SearchWork:
-    """The work of one search, which uses what earlier work has left."""
+    """Makes the plan and the scans of one search, or takes them from earlier work."""
 
     def __init__(
         self, forest: Forest, query: CandidateQuery, earlier: KeptWork | None = None

@@ -8,37 +8,17 @@ request groups cost as much as one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.conditions import FURTHER_CONDITIONS, asks_nothing
-from roost.search.conditions.amounts import ResourceAmount, WantedResources
+from roost.search.conditions import asks_nothing
+from roost.search.conditions.amounts import WantedResources
 from roost.search.conditions.condition import Condition, RootCondition
+from roost.search.conditions.requirement import Requirement, further_conditions
 from roost.search.conditions.stages import RequestStage
 from roost.search.conditions.traits import RootTraits, trait_choices
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import BoolColumn
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """What the provider of a slot must give and be."""
-
-    wanted: WantedResources
-    # The rest of its conditions, in the order of their stages.
-    further: tuple[Condition, ...]
-    # The suffixes of the request groups that have it.
-    suffixes: tuple[str, ...]
-    # All its conditions, in the order of their stages.
-    conditions: tuple[Condition, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "conditions", (self.wanted, *self.further))
-
-    @property
-    def amounts(self) -> tuple[ResourceAmount, ...]:
-        """The amounts that a provider must give."""
-        return self.wanted.amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +71,7 @@ def make_any_plan(forest: Forest, query: CandidateQuery) -> Plan:
     slots: list[Slot] = []
     unsuffixed: tuple[Condition, ...] = ()
     for group in query.groups:
-        further = _further_conditions(forest, group)
+        further = further_conditions(forest, group)
         unsuffixed = unsuffixed if group.suffix else further
         for resources in _resources_by_slot(group):
             is_void = not resources and asks_nothing(group)
@@ -129,18 +109,6 @@ def _slot_sets(
         for suffixes in dict.fromkeys(sets)
         if len(suffixes) > 1
     )
-
-
-def requirement_of(forest: Forest, group: RequestGroup) -> Requirement:
-    """The requirement of a suffixed group all of whose names exist; it may ask nothing at all."""
-    wanted = WantedResources.of_resources(forest, group.resources)
-    return Requirement(wanted, _further_conditions(forest, group), (group.suffix,))
-
-
-def _further_conditions(forest: Forest, group: RequestGroup) -> tuple[Condition, ...]:
-    """The conditions of a group besides those on amounts."""
-    found = [kind.of(forest, group) for kind in FURTHER_CONDITIONS]
-    return tuple([condition for condition in found if condition is not None])
 
 
 def _root_conditions(

@@ -1,7 +1,8 @@
 """Rankings: which trees, and which candidates of a tree, a client wants first.
 
 A ranking looks at amounts and uuids only. So it is the same in every process, whatever the order in
-which the blocks of the process have the trees.
+which the blocks of the process have the trees. `CandidateOrder` has the ranking, as the operator
+configures it or a client asks for it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from roost.search.candidates.batches import Solution
-from roost.search.candidates.problem import LocalProvider
+from roost.search.candidates.problem import LocalProvider, Solution
 from roost.search.candidates.rules import Rules
 from roost.search.forest.forest import Forest, ProviderRef
 from roost.search.forest.rows import FloatColumn, IndexColumn
@@ -182,9 +182,6 @@ class _LeftOver(Merits):
             if inventory is not None:
                 found[inventory.indexes] = np.maximum(inventory.capacity - inventory.used, 0)
         return found
-
-
-# The order of candidates, as the operator configures it or a client asks for it.
 
 
 @dataclass(frozen=True, slots=True)

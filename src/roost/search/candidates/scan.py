@@ -2,6 +2,10 @@
 
 The scan looks at a single tree only if every requirement and every trait choice has a provider
 there: in a full cloud those trees are few.
+
+A search skips a block whose outline shows that no tree fits (`may_fit`). To look at an outline
+takes a few microseconds, to look at the columns of a block fifty or more. That matters in a large
+cloud if few trees fit the query.
 """
 
 from __future__ import annotations
@@ -12,12 +16,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from roost.search.candidates.plan import Plan, Requirement
+from roost.search.candidates.plan import Plan
 from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.sharing import Reach
 from roost.search.conditions.condition import BlockView, RootCondition
-from roost.search.conditions.eligibility import eligible_indexes
+from roost.search.conditions.requirement import Requirement, eligible_indexes
 from roost.search.conditions.stages import GroupStage, RequestStage
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, TreeRef
@@ -332,12 +336,6 @@ def problem_in(forest: Forest, tree: TreeRef, rules: Rules) -> Problem | None:
     return problem if all(problem.providers) else None
 
 
-# The choice of blocks: a search skips a block whose outline shows that no tree fits.
-#
-# To look at an outline takes a few microseconds, to look at the columns of a block fifty or more.
-# That matters in a large cloud if few trees fit the query.
-
-
 def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     """Whether a tree of the block may have a candidate, as far as the outline shows."""
     plan, trait_set_numbers = rules.plan, block.outline.trait_set_numbers
@@ -348,7 +346,7 @@ def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     reach_masks = rules.sharing_providers.reach_masks
     for requirement, reach_mask in zip(plan.requirements, reach_masks, strict=True):
         # The outline does not show which trees a sharing provider reaches.
-        if reach_mask is None and empty_stage(requirement, view) is not None:
+        if reach_mask is None and excluding_stage(requirement, view) is not None:
             return False
     if any(
         reach_masks[requirement_index] is not None
@@ -358,7 +356,7 @@ def may_fit(rules: Rules, block: Block, block_number: int) -> bool:
     return all(choice[trait_set_numbers].any() for choice in plan.trait_choices)
 
 
-def empty_stage(requirement: Requirement, view: BlockView) -> GroupStage | None:
+def excluding_stage(requirement: Requirement, view: BlockView) -> GroupStage | None:
     """A stage that leaves no provider of the block, as far as the outline shows; `None` if none."""
     for condition in requirement.conditions:
         stage = condition.excluding_stage(view)

@@ -1,33 +1,39 @@
-"""The search for candidates: from a query and a forest to batches."""
+"""The search for candidates: from a query and a forest to batches, with each candidate once.
+
+A search may leave out the trees for which an earlier search has a candidate (`ServedTrees`).
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import product
+from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
 
-from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.candidates.batches import Batch, Batches, Solution, solution_key
+from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.kept_work import KeptWork, SearchWork
 from roost.search.candidates.plan import Slot
-from roost.search.candidates.problem import Effort, no_pause
+from roost.search.candidates.problem import Solution, solution_key
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.rules import Rules
+from roost.search.candidates.scan import AlikeTrees
 from roost.search.candidates.sharing import SharingProvider, SharingProviders
 from roost.search.candidates.walks import (
-    ServedTrees,
+    Batch,
+    Batches,
     breadth_first,
     depth_first,
     in_any_order,
     ranked,
 )
-from roost.search.forest.forest import Forest, ProviderRef, TreeRef
+from roost.search.forest.forest import Forest, ProviderRef
 
-# A search with a larger limit holds no candidates, as a search without a limit.
-_LIMIT_MAX = 100_000
+# More candidates would take too much memory: a search with a larger limit holds none of them, as a
+# search without a limit.
+CANDIDATES_MAX = 100_000
+# What it costs to find a candidate once more.
+_REPETITION_UNITS = 20
 # With more slots than these, a search returns fewer candidates: an answer grows with both.
 _SLOTS_USUAL = 10
 
@@ -49,6 +55,38 @@ class FoundCandidates:
     kept_work: KeptWork | None = None
     # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
     choices: Mapping[str, int] = field(default_factory=dict)
+
+
+class ServedTrees:
+    """The trees for which earlier searches of one request have a candidate."""
+
+    def __init__(self) -> None:
+        # By block number, the tree numbers.
+        self._earlier: dict[int, set[int]] = {}
+        self._now: dict[int, set[int]] = {}
+
+    def begin_search(self) -> None:
+        """The trees of the search before count as served from now on."""
+        for block_number, tree_numbers in self._now.items():
+            self._earlier.setdefault(block_number, set()).update(tree_numbers)
+        self._now = {}
+
+    def without_served(self, scanned: Iterator[AlikeTrees]) -> Iterator[AlikeTrees]:
+        """The trees that no earlier search serves."""
+        for alike in scanned:
+            served = self._earlier.get(alike.block_number)
+            if served is None:
+                yield alike
+                continue
+            left = [number for number in alike.tree_numbers if number not in served]
+            if left:
+                yield alike._replace(tree_numbers=left)
+
+    def noting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The same batches; their trees are noted."""
+        for batch in batches:
+            self._now.setdefault(batch.block_number, set()).update(batch.tree_numbers)
+            yield batch
 
 
 def find_candidates(
@@ -112,7 +150,7 @@ def find_candidates(
 
 
 def _is_unbounded(limit: int | None) -> bool:
-    return limit is None or limit > _LIMIT_MAX
+    return limit is None or limit > CANDIDATES_MAX
 
 
 def _until(batches: Iterator[Batch], bound: int | None) -> Iterator[Batch]:
@@ -132,8 +170,8 @@ def _bound(order: CandidateOrder, wanted: int | None, slot_count: int) -> float:
     """How many candidates the search holds at most."""
     if order.maximum is None and order.ranking is None and wanted is None:
         return inf
-    maximum = _LIMIT_MAX if order.maximum is None else order.maximum
-    by_slots = max(1, max(maximum, _LIMIT_MAX) * _SLOTS_USUAL // slot_count)
+    maximum = CANDIDATES_MAX if order.maximum is None else order.maximum
+    by_slots = max(1, max(maximum, CANDIDATES_MAX) * _SLOTS_USUAL // slot_count)
     return min(maximum, by_slots, maximum if wanted is None else wanted)
 
 
@@ -178,111 +216,11 @@ def _block_numbers(forest: Forest, order: CandidateOrder) -> list[int]:
     return block_numbers
 
 
-# Alternatives: resources that a group takes instead, in trees where its first choice does not fit.
-#
-# A query with alternatives stands for several queries, its variants. The variants come in order of
-# preference, and each finds candidates only in trees in which no earlier one does.
-
-# More candidates would not fit into memory together.
-_CANDIDATES_MAX = 100_000
-
-
-class Variant(NamedTuple):
-    """A query without alternatives."""
-
-    query: CandidateQuery
-    # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
-    choices: dict[str, int]
-
-
-def variants_of(query: CandidateQuery) -> list[Variant]:
-    """The variants of a query: those with the fewest steps away from first choices come first.
-
-    Of variants with equally many steps, those come first that keep the choice of earlier groups.
-    """
-    if not any([group.alternatives for group in query.groups]):
-        return [Variant(query, {})]
-    counts = [1 + len(group.alternatives) for group in query.groups]
-    chosen = sorted(product(*map(range, counts)), key=lambda choices: (sum(choices), choices))
-    return [_variant(query, choices) for choices in chosen]
-
-
-def _variant(query: CandidateQuery, choices: tuple[int, ...]) -> Variant:
-    groups = tuple(
-        replace(group, resources=(group.resources, *group.alternatives)[choice], alternatives=())
-        for group, choice in zip(query.groups, choices, strict=True)
-    )
-    named = {
-        group.suffix: choice
-        for group, choice in zip(query.groups, choices, strict=True)
-        if group.alternatives
-    }
-    return Variant(replace(query, groups=groups), named)
-
-
-def with_alternatives(
-    variant: CandidateQuery, query: CandidateQuery, choices: Mapping[str, int]
-) -> CandidateQuery:
-    """A changed variant of a query, with the alternatives of the query that it does not take."""
-    groups = {group.suffix: group for group in query.groups}
-
-    def restored(group: RequestGroup) -> RequestGroup:
-        resources = [groups[group.suffix].resources, *groups[group.suffix].alternatives]
-        resources[choices.get(group.suffix, 0)] = group.resources
-        first, *rest = resources
-        return replace(group, resources=first, alternatives=tuple(rest))
-
-    return replace(variant, groups=tuple(map(restored, variant.groups)))
-
-
-def find_variants(
-    forest: Forest,
-    query: CandidateQuery,
-    order: CandidateOrder,
-    *,
-    pause: Callable[[], None] = no_pause,
-    kept_work: KeptWork | None = None,
-) -> list[FoundCandidates]:
-    """What the variants of a query find, up to its limit; `kept_work` is that of the first one."""
-    variants = variants_of(query)
-    if len(variants) == 1:
-        return [find_candidates(forest, query, order, pause=pause, kept_work=kept_work)]
-    served = ServedTrees()
-    found: list[FoundCandidates] = []
-    count = 0
-    maximum = _CANDIDATES_MAX if order.maximum is None else order.maximum
-    for variant, choices in variants:
-        limit = None if query.limit is None else query.limit - count
-        if limit == 0:
-            break
-        if count >= maximum:
-            # The variants that are left may have candidates.
-            found[-1] = replace(found[-1], truncated=True)
-            break
-        served.begin_search()
-        part = find_candidates(
-            forest,
-            replace(variant, limit=limit),
-            replace(order, maximum=maximum - count),
-            pause=pause,
-            served=served,
-        )
-        found.append(replace(part, choices=choices))
-        count += part.count or 0
-    return found
-
-
-# Distinct candidates.
-#
-# A candidate of nothing but sharing providers is found for every anchor that they reach, and is
-# returned once.
-
-# What it costs to find a candidate once more.
-_REPETITION_UNITS = 20
-
-
 def distinct(forest: Forest, rules: Rules, batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The batches, with each candidate only once."""
+    """The batches, with each candidate only once.
+
+    A candidate of nothing but sharing providers is found for every anchor that they reach.
+    """
     if not rules.sharing_providers:
         return batches
     return _Distinct(forest, rules).of(batches)
@@ -342,57 +280,3 @@ class _Distinct:
                 for provider in solution
             ]
         )
-
-
-# One candidate of a search by itself: which provider gives what.
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenCandidate:
-    """A candidate, with uuids and names as the API shows them."""
-
-    root_uuid: str
-    # By provider and resource class.
-    allocations: Mapping[str, Mapping[str, int]]
-    # The providers of each request group, by its suffix.
-    mappings: Mapping[str, list[str]]
-
-    @classmethod
-    def of(cls, found: FoundCandidates, tree: TreeRef, solution: Solution) -> ChosenCandidate:
-        """The candidate of a tree for a solution of the search."""
-        allocations: dict[str, dict[str, int]] = {}
-        mappings: dict[str, list[str]] = {}
-        for slot, local in zip(found.slots, solution, strict=True):
-            uuid = _uuid(found.forest, _provider(found, tree, local))
-            together = mappings.setdefault(slot.suffix, [])
-            if uuid not in together:
-                together.append(uuid)
-            for name, amount in slot.resources.items():
-                amounts = allocations.setdefault(uuid, {})
-                amounts[name] = amounts.get(name, 0) + amount
-        block = found.forest.blocks[tree.block_number]
-        root = ProviderRef(tree.block_number, int(block.starts[tree.tree_number]))
-        return cls(_uuid(found.forest, root), allocations, mappings)
-
-
-def choose_candidate(
-    forest: Forest, query: CandidateQuery, order: CandidateOrder, pause: Callable[[], None]
-) -> ChosenCandidate | None:
-    """The best candidate by this order; `None` without candidates."""
-    for variant in variants_of(query):
-        found = find_candidates(forest, replace(variant.query, limit=1), order, pause=pause)
-        for batch in found.batches:
-            tree = TreeRef(batch.block_number, batch.tree_numbers[0])
-            return ChosenCandidate.of(found, tree, batch.solution)
-    return None
-
-
-def _provider(found: FoundCandidates, tree: TreeRef, local: int) -> ProviderRef:
-    if local < 0:
-        return found.sharing_providers[~local].ref
-    start = int(found.forest.blocks[tree.block_number].starts[tree.tree_number])
-    return ProviderRef(tree.block_number, start + local)
-
-
-def _uuid(forest: Forest, ref: ProviderRef) -> str:
-    return forest.blocks[ref.block_number].uuids[ref.provider_index].decode()

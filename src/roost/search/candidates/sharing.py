@@ -15,7 +15,7 @@ import numpy as np
 
 from roost.search.candidates.plan import Plan
 from roost.search.conditions.condition import BlockView
-from roost.search.conditions.eligibility import eligible_indexes
+from roost.search.conditions.requirement import eligible_indexes
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from roost.search.forest.rows import SetMask
 

@@ -2,6 +2,7 @@
 
 The solver is lazy: a caller that takes ten solutions pays for ten. It leaves a branch as soon as a
 constraint is broken. It does not enter a branch that is like an earlier branch without a solution.
+Before it begins, counting may prove that the problem has no solution.
 
 After much work in vain the solver returns `None` instead of a solution. So a caller can go on with
 other problems first.
@@ -15,9 +16,9 @@ from functools import cached_property
 from itertools import chain, product
 from typing import TypeAlias
 
-from roost.search.candidates.batches import Solution
 from roost.search.candidates.constraints import Interchangeability, constraints_of
-from roost.search.candidates.problem import Effort, LocalProvider, Problem
+from roost.search.candidates.effort import Effort
+from roost.search.candidates.problem import LocalProvider, Problem, Solution
 from roost.search.candidates.rules import Rules
 
 # A solution; `None` if the solver has found none yet and would have to go on.

@@ -1,10 +1,12 @@
-"""Walks: the orders in which a search goes through the trees and their solutions.
+"""Walks: the orders in which a search goes through the trees, and the batches that it yields.
 
-Every walk is lazy: it solves no problem before a caller asks for the next batch.
+Every walk is lazy: it solves no problem before a caller asks for the next batch. The walk in the
+order of a ranking first ranks all trees. `Batches` holds what a walk has yielded in little memory.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.search.candidates.batches import Batch, Solution
-from roost.search.candidates.problem import Problem
+from roost.search.candidates.problem import Problem, Solution
 from roost.search.candidates.ranking import Merits, Ranking, merits_of
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import AlikeTrees
@@ -28,6 +29,23 @@ _SOLUTIONS_HELD_MAX = 1000
 # A problem without a solution for a while leaves out this number of rounds. So trees that have
 # candidates come before a tree that may have none.
 _ROUNDS_LEFT_OUT = 64
+# The number of solutions of one tree that are ranked.
+_RANKED_MAX = 10_000
+# The number of solutions that all trees of a walk in rounds hold together.
+_HELD_MAX = 400_000
+# The number of solutions that are kept for further trees that pose the same problem.
+_KEPT_MAX = 100_000
+# Packing costs about a microsecond for each batch, so only large answers are packed.
+_PACKED_MIN = 4096
+
+
+class Batch(NamedTuple):
+    """One solution for some trees of a block: a candidate for each of these trees."""
+
+    block_number: int
+    # Ascending.
+    tree_numbers: list[int]
+    solution: Solution
 
 
 def in_any_order(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch]:
@@ -67,11 +85,11 @@ def depth_first(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch]:
 
 def breadth_first(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch]:
     """One candidate of each tree in every round, so that a limit keeps as many trees as it can."""
-    known: dict[Problem, _PosedProblem] = {}
+    known: dict[Problem, _SolvedProblem] = {}
     for block_number, tree_numbers, problem in scanned:
         posed = known.get(problem)
         if posed is None:
-            posed = _PosedProblem(solve(rules, problem))
+            posed = _SolvedProblem(solve(rules, problem))
             posed.first = posed.next()
             if rules.effort.hold(problem.memory_words):
                 known[problem] = posed
@@ -97,7 +115,7 @@ def breadth_first(rules: Rules, scanned: Iterator[AlikeTrees]) -> Iterator[Batch
 
 
 @dataclass(slots=True)
-class _PosedProblem:
+class _SolvedProblem:
     """A problem with the trees that pose it, and how far it is solved."""
 
     steps: Iterator[Step]
@@ -122,16 +140,6 @@ class _PosedProblem:
         """Leave out more and more rounds, as long as no solution is found."""
         self.left_out = max(_ROUNDS_LEFT_OUT, 2 * self.left_out)
         self.due = round_number + self.left_out
-
-
-# The walk in the order of a ranking: it ranks all trees, then solves the best ones first.
-
-# The number of solutions of one tree that are ranked.
-_RANKED_MAX = 10_000
-# The number of solutions that all trees of a walk in rounds hold together.
-_HELD_MAX = 400_000
-# The number of solutions that are kept for further trees that pose the same problem.
-_KEPT_MAX = 100_000
 
 
 class _RankedTree(NamedTuple):
@@ -252,36 +260,60 @@ class _RankedWalk:
         return found
 
 
-# Trees that are served: a search leaves out those for which an earlier search has a candidate.
+def selection(tree_numbers: list[int]) -> slice | list[int]:
+    """Ascending tree numbers as an index of columns.
+
+    For neighbours it is a slice, which numpy need not convert.
+
+    >>> selection([4, 5, 6]), selection([4, 6])
+    (slice(4, 7, None), [4, 6])
+    """
+    first, last = tree_numbers[0], tree_numbers[-1]
+    return slice(first, last + 1) if last - first + 1 == len(tree_numbers) else tree_numbers
 
 
-class ServedTrees:
-    """The trees for which earlier searches of one request have a candidate."""
+class Batches:
+    """Batches in their order. A caller iterates once, and what it has taken is no longer held.
+
+    A batch of three slots for one tree takes 24 bytes packed, and ten times as much otherwise.
+    """
 
     def __init__(self) -> None:
-        # By block number, the tree numbers.
-        self._earlier: dict[int, set[int]] = {}
-        self._now: dict[int, set[int]] = {}
+        self._packed: deque[array[int]] = deque()
+        self._recent: list[Batch] = []
+        # The count of candidates, not of batches.
+        self.count = 0
 
-    def begin_search(self) -> None:
-        """The trees of the search before count as served from now on."""
-        for block_number, tree_numbers in self._now.items():
-            self._earlier.setdefault(block_number, set()).update(tree_numbers)
-        self._now = {}
+    def append(self, batch: Batch) -> None:
+        """Add a batch at the end."""
+        self.count += len(batch.tree_numbers)
+        self._recent.append(batch)
+        if len(self._recent) >= _PACKED_MIN:
+            self._packed.append(_packed(self._recent))
+            self._recent = []
 
-    def without_served(self, scanned: Iterator[AlikeTrees]) -> Iterator[AlikeTrees]:
-        """The trees that no earlier search serves."""
-        for alike in scanned:
-            served = self._earlier.get(alike.block_number)
-            if served is None:
-                yield alike
-                continue
-            left = [number for number in alike.tree_numbers if number not in served]
-            if left:
-                yield alike._replace(tree_numbers=left)
+    def __iter__(self) -> Iterator[Batch]:
+        while self._packed:
+            yield from _unpacked(self._packed.popleft())
+        recent, self._recent = self._recent, []
+        yield from recent
 
-    def noting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The same batches; their trees are noted."""
-        for batch in batches:
-            self._now.setdefault(batch.block_number, set()).update(batch.tree_numbers)
-            yield batch
+
+def _packed(batches: list[Batch]) -> array[int]:
+    """For each batch: block number, count of trees, count of slots, tree numbers, solution."""
+    integers = array("i")
+    for block_number, tree_numbers, solution in batches:
+        integers.extend((block_number, len(tree_numbers), len(solution)))
+        integers.extend(tree_numbers)
+        integers.extend(solution)
+    return integers
+
+
+def _unpacked(integers: array[int]) -> Iterator[Batch]:
+    position, end = 0, len(integers)
+    while position < end:
+        block_number, tree_count, slot_count = integers[position : position + 3]
+        middle = position + 3 + tree_count
+        tree_numbers = integers[position + 3 : middle].tolist()
+        position = middle + slot_count
+        yield Batch(block_number, tree_numbers, tuple(integers[middle:position]))

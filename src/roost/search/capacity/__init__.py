@@ -1,11 +1,11 @@
-"""Packing: how many consumers with one query the forest can hold.
+"""Capacity: how many consumers with one query the forest can hold.
 
 A sequence of claims reaches a number of consumers exactly if so many solutions fit into the stock
 together: claims only take, so a solution that fits at the end fits at every earlier moment.
 
     parts.py         parts of the plan: slots of different parts neither take from one inventory nor
-                     know of each other, so a tree holds the smallest count of its parts
-    units.py         for a requirement: how many allocations of it the stock of a provider holds
+                     know of each other, so a tree holds the smallest count of its parts. Units:
+                     how many allocations of a requirement the stock of a provider holds
     counting.py      the count of a part in all trees of a block by whole columns, where each
                      requirement counts by itself, or below the provider that heads a subtree
     program.py       how many patterns fit into a stock, or into those of many trees at once:
@@ -17,6 +17,7 @@ together: claims only take, so a solution that fits at the end fits at every ear
     limits.py        the classes of which more lets more in: counted again with plenty of them
     finding.py       `find_capacity`: all of it together
     capacity.py      the answer
+    fragmentation.py what is free of each class, and what of it queries can use
 
 Words: the stock is what remains of each inventory (room is that for one more allocation). Units are
 how many allocations of one requirement a stock holds. A part is linked in a tree if its

@@ -10,12 +10,12 @@ from functools import reduce
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import Plan, make_plan
-from roost.search.candidates.problem import Effort, no_pause
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import eligible_trees, may_fit
-from roost.search.candidates.search import variants_of
 from roost.search.candidates.sharing import SharingProviders
+from roost.search.candidates.variants import variants_of
 from roost.search.capacity.capacity import BlockCapacity, Capacity, Method, joined_capacity
 from roost.search.capacity.limits import HoldingTrees, Limit, LimitSearch, PooledTrees, Recounts
 from roost.search.capacity.linked import CoupledTree, PartOfTree, PoolStocks, taken_in_turn

@@ -1,4 +1,7 @@
-"""Fragmentation: what is free of each resource class, and what of it queries can use. Pure."""
+"""Fragmentation: what is free of each resource class, and what of it queries can use. Pure.
+
+Sums of capacity, usage and reservation are taken over all trees or over some.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import make_plan
-from roost.search.candidates.problem import Effort, Problem, no_pause
+from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import EligibleTrees, alike_trees, eligible_trees, may_fit
-from roost.search.candidates.search import variants_of
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.solving import solve
+from roost.search.candidates.variants import variants_of
 from roost.search.capacity.parts import stock_at
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, TreeRef
@@ -160,9 +164,6 @@ def _sum(column: IntColumn) -> int:
     if column.max(initial=0) < _SMALL:
         return int(column.sum())
     return sum(column.tolist())
-
-
-# Sums of capacity, usage and reservation, over all trees or over some. Pure.
 
 
 class ClassSums(NamedTuple):

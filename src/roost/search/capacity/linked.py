@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from roost.search.candidates.batches import Solution
-from roost.search.candidates.problem import Effort, LocalProvider, Problem
+from roost.search.candidates.effort import Effort
+from roost.search.candidates.problem import LocalProvider, Problem, Solution
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import EligibleTrees, alike_trees
 from roost.search.candidates.solving import solve
@@ -28,10 +28,16 @@ from roost.search.forest.rows import IndexColumn, IntColumn
 
 # A stock is known by its provider and its resource class.
 StockKey: TypeAlias = tuple[LocalProvider, int]
+# The stock of one tree, in the order of the keys of its patterns.
+Stock: TypeAlias = tuple[int, ...]
+# What is left of each pool: by part, sharing number and resource class.
+PoolStocks: TypeAlias = dict[tuple[int, int, int], int]
 
 # More solutions of one problem, or more patterns, are not listed.
 _SOLUTIONS_MAX = 4000
 _PATTERNS_MAX = 200
+# The bound of a program whose patterns are not all known.
+_UNBOUNDED = UNITS_MAX
 # The units of effort of one solution for each slot, and of one comparison of patterns.
 _SLOT_UNITS = 4
 _COMPARISON_UNITS = 4
@@ -136,13 +142,6 @@ def _shuffled(rules: Rules, problem: Problem, random: Random) -> Problem:
     )
 
 
-# The stock of one tree, in the order of the keys of its patterns.
-Stock: TypeAlias = tuple[int, ...]
-
-# The bound of a program whose patterns are not all known.
-_UNBOUNDED = UNITS_MAX
-
-
 @dataclass(frozen=True, slots=True)
 class LinkedTrees:
     """Trees of one block with the same patterns."""
@@ -231,10 +230,6 @@ def sharing_stock(forest: Forest, rules: Rules, sharing_number: int, class_id: i
     inventory = forest.blocks[ref.block_number].inventories[class_id]
     row = int(np.searchsorted(inventory.indexes, ref.provider_index))
     return max(0, int(inventory.capacity[row]) - int(inventory.used[row]))
-
-
-# What is left of each pool: by part, sharing number and resource class.
-PoolStocks: TypeAlias = dict[tuple[int, int, int], int]
 
 
 class PartOfTree(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from roost.search.candidates.problem import Effort
+from roost.search.candidates.effort import Effort
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.capacity.counting import SharedLinks, count_part, held

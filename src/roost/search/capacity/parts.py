@@ -2,6 +2,8 @@
 
 Slots of different parts take different resource classes, and no rule is about both. So a tree that
 holds n consumers for each part holds n consumers.
+
+Units are how many allocations of a requirement the stock of each provider holds.
 """
 
 from __future__ import annotations
@@ -15,10 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.capacity import remaining
-from roost.search.candidates.plan import Plan, Requirement
+from roost.search.candidates.plan import Plan
 from roost.search.candidates.rules import Rules
+from roost.search.conditions.requirement import Requirement
 from roost.search.forest.block import Block, InventoryColumns
 from roost.search.forest.rows import IndexColumn, IntColumn
+
+# More units than these count as so many: sums of them stay within 64 bits.
+UNITS_MAX = 2**48
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +127,6 @@ def _rivals(part: Plan, isolated: Sequence[Counter[int]]) -> Iterable[tuple[int,
         ]
         if classes[0] & classes[1] or any({first, second} <= inside.keys() for inside in isolated):
             yield first, second
-
-
-# Units: how many allocations of a requirement the stock of each provider holds.
-
-# More units than these count as so many: sums of them stay within 64 bits.
-UNITS_MAX = 2**48
 
 
 class Units(NamedTuple):

@@ -12,7 +12,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
-from roost.search.candidates.problem import Effort
+from roost.search.candidates.effort import Effort
+
+# The sharing numbers of the pools of a tree for one commodity.
+PoolSet: TypeAlias = tuple[int, ...]
+# For each pool its units, for one commodity.
+PoolUnits: TypeAlias = Mapping[int, int]
 
 
 class Network:
@@ -100,12 +105,6 @@ class Network:
                     return sent
                 node = self._ends[path.pop() ^ 1]
                 tried[node] += 1
-
-
-# The sharing numbers of the pools of a tree for one commodity.
-PoolSet: TypeAlias = tuple[int, ...]
-# For each pool its units, for one commodity.
-PoolUnits: TypeAlias = Mapping[int, int]
 
 
 class PooledTree(NamedTuple):

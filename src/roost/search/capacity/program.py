@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from roost.search.candidates.problem import Effort
+from roost.search.candidates.effort import Effort
 from roost.search.capacity.parts import UNITS_MAX
 from roost.search.forest.rows import IntColumn
 
@@ -32,6 +32,8 @@ _MOVES_MAX = 20_000
 # The units of effort of one move, besides one for each stock.
 _MOVE_UNITS = 10
 _PRICE_SCALE = 2**24
+# Prices are below 2**25. With smaller stocks than this, the cost of a thousand stays in 64 bits.
+_STOCK_MAX = 2**28
 # A larger table of the simplex method would take too long.
 _TABLE_MAX = 100_000
 
@@ -274,10 +276,6 @@ class _Search:
             if self._is_over or self._known >= self._goal:
                 break
         counts[each] = 0
-
-
-# Prices are below 2**25. With smaller stocks than this, the cost of a thousand stays in 64 bits.
-_STOCK_MAX = 2**28
 
 
 def pack_columns(

@@ -2,7 +2,8 @@
 
 A `Condition` is on the provider of a slot, a `RootCondition` on the root of a tree. The search, the
 choice of blocks, the account, the misses, the hints and the sentences go through these lists.
-`joint_conditions.py` has what the groups must fulfil together.
+A requirement has all conditions of a slot. `search/explain/joint_conditions.py` has what the groups
+must fulfil together.
 """
 
 from __future__ import annotations

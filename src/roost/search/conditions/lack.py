@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -10,7 +10,6 @@ from typing import Protocol
 from roost.model.candidates import CandidateQuery
 from roost.model.query_change import QueryChange
 from roost.search.conditions.stages import SearchStage
-from roost.search.forest.forest import TreeRef
 
 
 class LackRule(StrEnum):
@@ -83,24 +82,3 @@ class Lack:
     root_traits: frozenset[str] = frozenset()
     # The lacks of the conditions, if several of them are not fulfilled at once.
     parts: tuple[Lack, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """A tree without candidates, and all that it lacks."""
-
-    tree: TreeRef
-    # The uuid of the root.
-    root: str
-    # How many checks fail. A provider without inventory fails three: class, unit and room.
-    failed: int
-    # The sum of what is missing of each amount, relative to the amount; 1 for any other check.
-    shortage: float
-    lacks: tuple[Lack, ...]
-    # Which of its alternatives each group takes, by suffix, if the query has some.
-    choices: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def order(self) -> tuple[int, float, str]:
-        """What comes first: the fewest failed checks."""
-        return self.failed, self.shortage, self.root

@@ -10,9 +10,8 @@ import numpy as np
 
 from roost.model.candidates import RequestGroup
 from roost.model.providers import ProviderFilter
-from roost.search.candidates.plan import requirement_of
 from roost.search.conditions.condition import BlockView
-from roost.search.conditions.eligibility import eligible_indexes
+from roost.search.conditions.requirement import eligible_indexes, requirement_of
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import IntColumn
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import Plan, make_any_plan
-from roost.search.candidates.problem import Effort, Problem, no_pause
+from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import AlikeTrees, scan_trees
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.solving import Step, solve
 from roost.search.conditions.stages import GROUP_STAGES, GroupStage, RequestStage
-from roost.search.explain.joint_conditions import JointCondition, find_clash
+from roost.search.explain.joint_conditions import JointCondition, find_conflict
 from roost.search.explain.staged_trees import LeftByStage, StagedTrees
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from roost.search.forest.rows import BoolColumn
@@ -48,7 +49,7 @@ class Account:
     # Whether all problems were solved; if not, more trees may have a solution.
     is_exact: bool
     # The joint condition to blame, if each group has a provider in a tree, but no tree is left.
-    clash: JointCondition | None
+    conflict: JointCondition | None
     # What the account looked at, for further questions about it.
     staged_trees: StagedTrees
 
@@ -157,14 +158,14 @@ class _AccountTaker:
         tree_count = account.trees[RequestStage.GROUPS]
         if not is_exact or not tree_count or account.is_feasible:
             return account
-        clash = find_clash(
+        conflict = find_conflict(
             self._forest,
             self._rules,
             self._solvable,
             is_complete=self._remembered_trees == tree_count,
             only_tree=self._trees.only_tree,
         )
-        return replace(account, clash=clash)
+        return replace(account, conflict=conflict)
 
     def _add_block(self, block_number: int) -> None:
         rules, block = self._rules, self._forest.blocks[block_number]

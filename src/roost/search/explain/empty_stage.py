@@ -12,16 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort
 from roost.search.candidates.kept_work import KeptWork, SearchWork
 from roost.search.candidates.plan import make_any_plan
-from roost.search.candidates.problem import Effort, Problem
+from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
-from roost.search.candidates.scan import anchors, empty_stage
+from roost.search.candidates.scan import anchors, excluding_stage
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.conditions.condition import BlockView
 from roost.search.conditions.stages import GROUP_STAGES, RESOURCE_STAGES, GroupStage, RequestStage
 from roost.search.explain.account import Account, requirements_of
-from roost.search.explain.joint_conditions import JointCondition, find_clash
+from roost.search.explain.joint_conditions import JointCondition, find_conflict
 from roost.search.explain.staged_trees import StagedTrees
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import BoolColumn
@@ -36,7 +37,7 @@ class EmptyStage(NamedTuple):
     # The class that alone is to blame, if one is.
     resource_class: str | None = None
     # The joint condition to blame at the stage `together`, if it is known.
-    clash: JointCondition | None = None
+    conflict: JointCondition | None = None
 
 
 def empty_stage_of(forest: Forest, account: Account) -> EmptyStage | None:
@@ -50,7 +51,7 @@ def empty_stage_of(forest: Forest, account: Account) -> EmptyStage | None:
                 return _blaming(forest, account.staged_trees, stage, group.suffix)
     for request_stage, tree_count in account.trees.items():
         if not tree_count:
-            return EmptyStage(request_stage, clash=account.clash)
+            return EmptyStage(request_stage, conflict=account.conflict)
     return None
 
 
@@ -80,8 +81,8 @@ def find_empty_stage(
     excluded = bool(plan.trait_choices) and _trait_choices_exclude(forest, rules, trees, problems)
     if not problems and not excluded:
         return EmptyStage(RequestStage.GROUPS)
-    clash = find_clash(forest, rules, problems, is_complete=not excluded)
-    return EmptyStage(RequestStage.TOGETHER, clash=clash)
+    conflict = find_conflict(forest, rules, problems, is_complete=not excluded)
+    return EmptyStage(RequestStage.TOGETHER, conflict=conflict)
 
 
 def _first_empty(forest: Forest, trees: StagedTrees, suffix: str, pause: Callable[[], None]) -> int:
@@ -112,7 +113,7 @@ def _leaves_tree(
     for requirement_index in requirement_indexes:
         if trees.sharing.reach_masks[requirement_index][stage] is None:
             requirement = trees.plan.requirements[requirement_index]
-            shown = empty_stage(requirement, BlockView(block, block_number))
+            shown = excluding_stage(requirement, BlockView(block, block_number))
             if shown is not None and GROUP_STAGES.index(shown) <= position:
                 return False
         its = trees.left_after(requirement_index, stage, block_number)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.search.candidates.plan import Plan, Requirement
+from roost.search.candidates.plan import Plan
 from roost.search.candidates.scan import trees_with
 from roost.search.conditions.condition import WHOLE_GAP, BlockView
-from roost.search.conditions.eligibility import eligible_indexes
+from roost.search.conditions.requirement import Requirement, eligible_indexes
 from roost.search.conditions.traits import trait_choices
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, ProviderRef

@@ -16,15 +16,10 @@ from itertools import chain
 
 from roost.model import candidate_query_edits as edits
 from roost.model.candidates import CandidateQuery
-from roost.model.query_change import (
-    DROP_RULE,
-    QueryChange,
-    change_amount,
-    trait_changes,
-    unlike,
-)
+from roost.model.query_change import DROP_RULE, QueryChange, change_amount, trait_changes, unlike
 from roost.model.text import listed
-from roost.search.candidates.problem import Effort, LocalProvider, Problem
+from roost.search.candidates.effort import Effort
+from roost.search.candidates.problem import LocalProvider, Problem
 from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.scan import alike_trees, eligible_trees, problem_in
 from roost.search.candidates.solving import can_flow, solve
@@ -40,7 +35,7 @@ _UNITS_MAX = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class PosedProblem:
+class ProblemOfTree:
     """The problem that one tree of a forest poses."""
 
     forest: Forest
@@ -107,7 +102,7 @@ class JointCondition(ABC):
     def add_to(self, rules: Rules) -> None:
         """Let rules without joint conditions ask for it."""
 
-    def lack(self, posed: PosedProblem) -> Lack:
+    def lack(self, posed: ProblemOfTree) -> Lack:
         """What a tree lacks that does not meet it."""
         return Lack(RequestStage.TOGETHER, self.rule, groups=self.suffixes, condition=self)
 
@@ -148,7 +143,7 @@ class _RoomTogether(JointCondition):
             (contested, requirement_index) for requirement_index in contested.requirement_indexes
         )
 
-    def lack(self, posed: PosedProblem) -> Lack:
+    def lack(self, posed: ProblemOfTree) -> Lack:
         slots, name = posed.rules.plan.slots, self.class_name
         providers = {
             provider
@@ -209,7 +204,7 @@ class _GroupsApart(JointCondition):
     def add_to(self, rules: Rules) -> None:
         rules.plan = replace(rules.plan, isolated_sets=(*rules.plan.isolated_sets, self.slots))
 
-    def lack(self, posed: PosedProblem) -> Lack:
+    def lack(self, posed: ProblemOfTree) -> Lack:
         slots = posed.rules.plan.slots
         classes = {name for slot in self.slots for name in slots[slot].resources}
         return Lack(
@@ -236,7 +231,7 @@ class _GroupsApart(JointCondition):
             edit = partial(edits.without_isolated_set, suffixes=frozenset(self.suffixes))
         yield QueryChange(("isolate", *self.suffixes), text, DROP_RULE, edit)
 
-    def _apart(self, posed: PosedProblem) -> int:
+    def _apart(self, posed: ProblemOfTree) -> int:
         """How many of the slots can have a provider of their own."""
         rules, chosen = posed.rules, list[tuple[LocalProvider, ...]]()
         for slot in self.slots:
@@ -309,7 +304,7 @@ class _TraitsTogether(JointCondition):
         rules.trait_choice_words = whole.trait_choice_words
         rules.all_trait_choices = whole.all_trait_choices
 
-    def lack(self, posed: PosedProblem) -> Lack:
+    def lack(self, posed: ProblemOfTree) -> Lack:
         names = tuple(dict.fromkeys(chain.from_iterable(self.choices)))
         return Lack(
             RequestStage.TOGETHER,
@@ -375,7 +370,7 @@ class _AtOnce(JointCondition):
         named = chain.from_iterable(condition.suffixes for condition in self.conditions)
         return tuple(dict.fromkeys(named))
 
-    def lack(self, posed: PosedProblem) -> Lack:
+    def lack(self, posed: ProblemOfTree) -> Lack:
         parts = tuple(condition.lack(posed) for condition in self.conditions)
         return replace(super().lack(posed), parts=parts)
 
@@ -412,7 +407,7 @@ def joint_conditions(rules: Rules, class_names: Mapping[int, str]) -> list[Joint
     return found
 
 
-def find_clash(
+def find_conflict(
     forest: Forest,
     rules: Rules,
     problems: Collection[Problem],
@@ -433,8 +428,8 @@ def find_clash(
     return _conflict(rules, conditions, problems, effort)
 
 
-class Togetherness:
-    """Tells what groups lack together in trees in which each group has a provider."""
+class TreeConflicts:
+    """The conflicts of single trees in which each group has a provider."""
 
     def __init__(self, forest: Forest, rules: Rules) -> None:
         self._rules = rules
@@ -452,7 +447,7 @@ class Togetherness:
             return []
         if problem not in self._known:
             self._known[problem] = list(self._conflicts(problem))
-        posed = PosedProblem(forest, tree, self._rules, problem)
+        posed = ProblemOfTree(forest, tree, self._rules, problem)
         return [condition.lack(posed) for condition in self._known[problem]]
 
     def _conflicts(self, problem: Problem) -> Iterator[JointCondition]:

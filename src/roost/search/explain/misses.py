@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
+from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import make_plan
-from roost.search.candidates.problem import Effort, no_pause
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.conditions.condition import WHOLE_GAP
-from roost.search.conditions.lack import Miss
 from roost.search.explain.gaps import ForestGaps, TreeGaps
-from roost.search.explain.nearest import TreeLook
+from roost.search.explain.nearest import Miss, TreeLook
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, TreeRef
 from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn
@@ -42,8 +41,8 @@ class FoundMisses(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Near:
-    """A tree that may be a miss, before the careful look."""
+class _NearTree:
+    """A tree that comes near: it may be a miss, before the careful look."""
 
     gap: float
     uuid: bytes
@@ -60,7 +59,7 @@ def find_misses(
     count: int,
     served: Mapping[int, BoolColumn],
     *,
-    tree: TreeRef | None = None,
+    only_tree: TreeRef | None = None,
     pause: Callable[[], None] = no_pause,
 ) -> FoundMisses:
     """The trees that fail the fewest checks, best first; only this tree, if one is given.
@@ -75,14 +74,14 @@ def find_misses(
     rules = Rules(plan, SharingProviders(forest, plan, pause), effort)
     gaps = ForestGaps(forest, plan, pause)
     look = TreeLook(forest, rules, gaps)
-    if tree is not None:
-        is_served = served[tree.block_number][tree.tree_number]
-        misses = _looked_at(look, [] if is_served else [tree])
+    if only_tree is not None:
+        is_served = served[only_tree.block_number][only_tree.tree_number]
+        misses = _looked_at(look, [] if is_served else [only_tree])
         return FoundMisses(misses, misses)
-    nearest: list[_Near] = []
-    kinds: dict[tuple[float, ...], _Near] = {}
+    nearest: list[_NearTree] = []
+    kinds: dict[tuple[float, ...], _NearTree] = {}
     # Trees in which every group has a provider, but the groups do not go together.
-    apart: list[_Near] = []
+    apart: list[_NearTree] = []
     looks = count * _LOOKS_PER_MISS
     for block_number, block in enumerate(forest.blocks):
         pause()
@@ -106,22 +105,22 @@ def _looked_at(look: TreeLook, trees: Iterable[TreeRef]) -> tuple[Miss, ...]:
     return tuple(sorted(found, key=attrgetter("order")))
 
 
-def _first(found: list[_Near], count: int) -> list[_Near]:
+def _first(found: list[_NearTree], count: int) -> list[_NearTree]:
     return sorted(found, key=lambda near: near.order)[:count]
 
 
 def _near_trees(
     block: Block, block_number: int, far: BoolColumn, found: TreeGaps, count: int
-) -> Iterator[_Near]:
+) -> Iterator[_NearTree]:
     """The trees of a block that come nearest, among those in which a group has no provider."""
     tree_numbers = np.flatnonzero(far).astype(np.int32)
     for tree_number in _smallest(block, tree_numbers, found.total[tree_numbers], count):
         yield _near(block, block_number, tree_number, float(found.total[tree_number]))
 
 
-def _near(block: Block, block_number: int, tree_number: int, gap: float) -> _Near:
+def _near(block: Block, block_number: int, tree_number: int, gap: float) -> _NearTree:
     uuid = block.uuids[int(block.starts[tree_number])]
-    return _Near(gap, uuid, TreeRef(block_number, tree_number))
+    return _NearTree(gap, uuid, TreeRef(block_number, tree_number))
 
 
 def _smallest(block: Block, tree_numbers: IndexColumn, gaps: FloatColumn, count: int) -> list[int]:
@@ -143,7 +142,7 @@ def _smallest(block: Block, tree_numbers: IndexColumn, gaps: FloatColumn, count:
 
 
 def _add_kinds(
-    kinds: dict[tuple[float, ...], _Near],
+    kinds: dict[tuple[float, ...], _NearTree],
     block: Block,
     block_number: int,
     far: BoolColumn,
@@ -176,7 +175,9 @@ def _first_of_each(facts: list[FloatColumn]) -> list[int]:
     return positions
 
 
-def _kinds(look: TreeLook, nearest: tuple[Miss, ...], kinds: Iterable[_Near]) -> tuple[Miss, ...]:
+def _kinds(
+    look: TreeLook, nearest: tuple[Miss, ...], kinds: Iterable[_NearTree]
+) -> tuple[Miss, ...]:
     """The nearest tree of each kind, without those that are among the nearest anyway."""
     known = {miss.tree for miss in nearest}
     further = [near.tree for near in _first(list(kinds), _KINDS_MAX) if near.tree not in known]

@@ -1,35 +1,51 @@
-"""The careful look at one tree: the provider that comes nearest for each slot, and its lacks."""
+"""The careful look at one tree: the provider that comes nearest for each slot, and its lacks.
+
+If the tree has no candidate, the look finds a `Miss`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from roost.model.candidates import CandidateQuery
-from roost.search.candidates.plan import Slot, make_plan
-from roost.search.candidates.problem import Effort
+from roost.search.candidates.plan import Slot
 from roost.search.candidates.rules import Rules
-from roost.search.candidates.scan import problem_in
-from roost.search.candidates.sharing import SharingProviders
-from roost.search.candidates.solving import solve
 from roost.search.conditions.aggregates import OutOfReach
 from roost.search.conditions.condition import WHOLE_GAP, BlockView, NearProvider
-from roost.search.conditions.lack import Lack, LackRule, Miss
+from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.traits import TraitChoice
 from roost.search.explain.gaps import ForestGaps, SharingGap, provider_gaps
-from roost.search.explain.joint_conditions import Togetherness
-from roost.search.forest.block import Block
+from roost.search.explain.joint_conditions import TreeConflicts
+from roost.search.explain.lone_trees import LoneTrees
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 
 
-class _Nearest(NamedTuple):
-    """The provider that comes nearest for a slot."""
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A tree without candidates, and all that it lacks."""
+
+    tree: TreeRef
+    # The uuid of the root.
+    root: str
+    # How many checks fail. A provider without inventory fails three: class, unit and room.
+    failed: int
+    # The sum of what is missing of each amount, relative to the amount; 1 for any other check.
+    shortage: float
+    lacks: tuple[Lack, ...]
+    # Which of its alternatives each group takes, by suffix, if the query has some.
+    choices: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """What comes first: the fewest failed checks."""
+        return self.failed, self.shortage, self.root
+
+
+class _Option(NamedTuple):
+    """A provider that could fill a slot."""
 
     ref: ProviderRef
     # Whether it is a sharing provider of another tree.
@@ -46,11 +62,11 @@ class TreeLook:
         self._rules = rules
         self._gaps = gaps
         self._lone_trees = LoneTrees(forest)
-        self._togetherness = Togetherness(forest, rules)
+        self._conflicts = TreeConflicts(forest, rules)
         # By tree and requirement: the gap of each provider of the tree.
         self._own_gaps: dict[tuple[TreeRef, int], list[float]] = {}
         # By tree and requirement: the smallest gap, and the provider that has it.
-        self._found: dict[tuple[TreeRef, int], tuple[float, _Nearest]] = {}
+        self._found: dict[tuple[TreeRef, int], tuple[float, _Option]] = {}
 
     def miss(self, tree: TreeRef) -> Miss | None:
         """What the tree lacks; `None` if the tree has a candidate, or if that is not known."""
@@ -61,7 +77,7 @@ class TreeLook:
         ]
         further = [*self._root_lacks(tree), *self._choice_lacks(tree)]
         if not (any(by_slot) or further):
-            further += self._togetherness.lacks(self._lone_trees.forest(tree), tree)
+            further += self._conflicts.lacks(self._lone_trees.forest(tree), tree)
         lacks = [*further, *chain.from_iterable(by_slot)]
         if not lacks:
             return None
@@ -99,7 +115,7 @@ class TreeLook:
             yield from condition.lacks(tree, block)
 
     def _slot_lacks(
-        self, tree: TreeRef, slot: Slot, option: tuple[float, _Nearest]
+        self, tree: TreeRef, slot: Slot, option: tuple[float, _Option]
     ) -> Iterator[Lack]:
         """What a provider lacks for a slot of the tree."""
         gap, nearest = option
@@ -142,7 +158,7 @@ class TreeLook:
     def _trait_set_number(self, ref: ProviderRef) -> int:
         return int(self._forest.blocks[ref.block_number].trait_set_numbers[ref.provider_index])
 
-    def _nearest(self, tree: TreeRef, requirement_index: int) -> tuple[float, _Nearest]:
+    def _nearest(self, tree: TreeRef, requirement_index: int) -> tuple[float, _Option]:
         """The smallest gap, and the provider that has it."""
         found = self._found.get((tree, requirement_index))
         if found is None:
@@ -151,14 +167,14 @@ class TreeLook:
             self._found[tree, requirement_index] = found
         return found
 
-    def _options(self, tree: TreeRef, requirement_index: int) -> Iterator[tuple[float, _Nearest]]:
+    def _options(self, tree: TreeRef, requirement_index: int) -> Iterator[tuple[float, _Option]]:
         """The providers that could fill a slot, each with its gap."""
         block_number = tree.block_number
         block = self._forest.blocks[block_number]
         begin, end = block.starts[tree.tree_number : tree.tree_number + 2].tolist()
         gaps = self._gaps_in(tree, requirement_index)
         for index, gap in zip(range(begin, end), gaps, strict=True):
-            yield gap, _Nearest(ProviderRef(block_number, index))
+            yield gap, _Option(ProviderRef(block_number, index))
         reached = self._forest.aggregate_sets[
             int(block.tree_aggregate_set_numbers[tree.tree_number])
         ]
@@ -179,81 +195,15 @@ class TreeLook:
 
 def _lent(
     member: SharingGap, gap: float, reached: frozenset[str]
-) -> Iterator[tuple[float, _Nearest]]:
+) -> Iterator[tuple[float, _Option]]:
     """A sharing provider as an option of a tree with these aggregates, if it is one."""
     if not reached.isdisjoint(member.aggregates):
-        yield gap, _Nearest(member.ref, as_sharing=True)
+        yield gap, _Option(member.ref, as_sharing=True)
     elif not gap:
-        yield WHOLE_GAP, _Nearest(member.ref, as_sharing=True, reach=OutOfReach(member.aggregates))
+        yield WHOLE_GAP, _Option(member.ref, as_sharing=True, reach=OutOfReach(member.aggregates))
 
 
 def _shortage(lack: Lack) -> float:
     if lack.rule is LackRule.ROOM and lack.wanted:
         return (lack.wanted - (lack.free or 0)) / lack.wanted
     return 1
-
-
-# Lone trees: forests that have the inventories of one tree only, for many questions about it.
-#
-# A question about one tree looks at whole columns of its block. In the forest of a lone tree these
-# columns are short. All numbers, indexes and sets are those of the whole forest.
-
-
-class LoneTrees:
-    """The forests of single trees, each made once. Sharing providers keep their inventories."""
-
-    def __init__(self, forest: Forest) -> None:
-        self._whole = forest
-        # The blocks with sharing providers, without the inventories of all other providers.
-        self._sharing_blocks = {
-            block_number: _only_at(block, np.asarray(block.sharing_indexes))
-            for block_number, block in enumerate(forest.blocks)
-            if block.sharing_indexes
-        }
-        self._found: dict[TreeRef, Forest] = {}
-
-    def forest(self, tree: TreeRef) -> Forest:
-        """The forest in which this tree has the same candidates as in the whole forest."""
-        found = self._found.get(tree)
-        if found is None:
-            found = self._found[tree] = self._make(tree)
-        return found
-
-    def has_candidate(self, tree: TreeRef, query: CandidateQuery, effort: Effort) -> bool:
-        """Whether a tree has a candidate for a query, as far as the effort suffices to know."""
-        forest = self.forest(tree)
-        plan = make_plan(forest, query)
-        if plan is None:
-            return False
-        rules = Rules(plan, SharingProviders(forest, plan, effort.pause), effort)
-        problem = problem_in(forest, tree, rules)
-        return problem is not None and any(step is not None for step in solve(rules, problem))
-
-    def _make(self, tree: TreeRef) -> Forest:
-        block = self._whole.blocks[tree.block_number]
-        begin, end = block.starts[tree.tree_number : tree.tree_number + 2].tolist()
-        if block.sharing_indexes:
-            lone = _only_at(block, np.union1d(np.arange(begin, end), block.sharing_indexes))
-        else:
-            lone = _only_between(block, begin, end)
-        blocks = list(self._whole.blocks)
-        for block_number, its in self._sharing_blocks.items():
-            blocks[block_number] = its
-        blocks[tree.block_number] = lone
-        return replace(self._whole, blocks=tuple(blocks))
-
-
-def _only_between(block: Block, begin: int, end: int) -> Block:
-    """The block with the inventories of the providers from one index up to another one only."""
-    inventories = {
-        class_id: inventory.between(begin, end) for class_id, inventory in block.inventories.items()
-    }
-    return replace(block, inventories=inventories)
-
-
-def _only_at(block: Block, kept: npt.NDArray[np.integer]) -> Block:
-    """The block with the inventories of the providers at these indexes only."""
-    inventories = {
-        class_id: inventory.at(kept) for class_id, inventory in block.inventories.items()
-    }
-    return replace(block, inventories=inventories)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.search.candidates.plan import Plan, Requirement
+from roost.search.candidates.plan import Plan
 from roost.search.candidates.scan import anchors, trees_with
 from roost.search.conditions.condition import BlockView, RootCondition
-from roost.search.conditions.eligibility import eligible_after, eligible_by_stage
+from roost.search.conditions.requirement import Requirement, eligible_after, eligible_by_stage
 from roost.search.conditions.stages import GROUP_STAGES, GroupStage
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef

@@ -13,7 +13,6 @@ from roost.search.forest.block import (
     Block,
     InventoryColumns,
     Outline,
-    UuidColumn,
     id_range,
     new_versions,
 )
@@ -28,6 +27,7 @@ from roost.search.forest.rows import (
     UsageRows,
 )
 from roost.search.forest.set_table import EMPTY_SET, Member, TableGrowth
+from roost.search.forest.uuid_column import UuidColumn
 
 # No requested amount reaches it, and the sum of two capacities still fits into a column.
 CAPACITY_MAX = 2**61

@@ -138,7 +138,7 @@ class Forest:
             sharing_refs=_sharing_refs(blocks),
         )
 
-    def with_usages(self, usages: UsageRows, provider_ids: Iterable[int]) -> Forest:
+    def with_all_usages(self, usages: UsageRows, provider_ids: Iterable[int]) -> Forest:
         """The same trees; `usages` has all usages of these providers."""
         used: dict[int, dict[int, int]] = {}
         for provider_id, class_id, amount in zip(
@@ -149,18 +149,18 @@ class Forest:
         ):
             used.setdefault(class_id, {})[provider_id] = amount
         blocks = (
-            block.with_usages(indexes, used) if len(indexes) else block
+            block.with_all_usages(indexes, used) if len(indexes) else block
             for block, indexes in self._located(provider_ids)
         )
         return replace(self, blocks=tuple(blocks))
 
-    def with_changed_usages(self, changed: Mapping[int, Mapping[int, int]]) -> Forest:
+    def with_some_usages(self, changed: Mapping[int, Mapping[int, int]]) -> Forest:
         """The same trees with some new usages: provider id -> resource class -> used.
 
         Classes and providers that the forest does not have are ignored.
         """
         blocks = (
-            block.with_changed_usages(indexes, changed) if len(indexes) else block
+            block.with_some_usages(indexes, changed) if len(indexes) else block
             for block, indexes in self._located(changed)
         )
         return replace(self, blocks=tuple(blocks))

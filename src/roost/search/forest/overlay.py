@@ -2,6 +2,10 @@
 
 The forest under it never changes, and neither do its tables of sets. An overlay drafts each tree
 that a change touches. It puts all drafts into a new forest when a caller asks for the forest.
+
+A draft has the providers of a tree one by one, so that each of them can be changed. A forest has
+capacities only. So a draft takes capacity and reserved together for the total, with a ratio of one:
+that makes the same capacity.
 """
 
 from __future__ import annotations
@@ -135,7 +139,7 @@ class Overlay:
                     used = max(0, int(columns.used[row]) + sign * amount)
                     changed.setdefault(int(block.ids[index]), {})[class_id] = used
         if changed:
-            self._forest = forest.with_changed_usages(changed)
+            self._forest = forest.with_some_usages(changed)
 
     def _find(self, uuid: str) -> tuple[DraftTree, DraftProvider]:
         """The draft of the tree of a provider, and the provider there."""
@@ -195,12 +199,6 @@ class Overlay:
                     self._terms[copy.id, class_id] = terms
         self._keep(DraftTree(new_ids[like.root_id], copies))
         return [provider.uuid for provider in copies]
-
-
-# A draft of a tree: its providers one by one, so that each of them can be changed.
-#
-# A forest has capacities only. So a draft takes capacity and reserved together for the total, with
-# a ratio of one: that makes the same capacity.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The rows of which a forest is built: the database's tables, as columns."""
+"""The rows of which a forest is built: the database's tables, as columns.
+
+A column has one value for each row, in an array that numpy works on as a whole.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-# Columns: one value for each row, in arrays that numpy works on as a whole.
 
 IntColumn: TypeAlias = npt.NDArray[np.int64]
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
@@ -21,13 +22,13 @@ IndexColumn: TypeAlias = npt.NDArray[np.int32]
 # `None`: every set does.
 SetMask: TypeAlias = BoolColumn | None
 
+# The parent id of a root.
+NO_PARENT = -1
+
 
 def column(values: Any, dtype: Any = np.int64) -> Any:
     """A column of these values."""
     return np.asarray(values, dtype=dtype)
-
-
-NO_PARENT = -1
 
 
 @dataclass(frozen=True, slots=True)

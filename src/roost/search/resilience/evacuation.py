@@ -24,6 +24,11 @@ from roost.search.resilience.holdings import (
 )
 from roost.search.resilience.tree_room import TreeRoom
 
+# By tree: what is taken there, by provider and class.
+_Taken: TypeAlias = dict[int, dict[tuple[int, int], int]]
+# The provider of each part.
+_Chosen: TypeAlias = tuple[int, ...]
+
 # The work of all searches with backtracking together, and of one, in attempts at a provider. An
 # attempt takes about a microsecond.
 UNITS_MAX = 3_000_000
@@ -57,12 +62,6 @@ class LossVerdict:
     outcome: LossOutcome
     class_id: int | None = None
     kind: HoldingKind | None = None
-
-
-# By tree: what is taken there, by provider and class.
-_Taken: TypeAlias = dict[int, dict[tuple[int, int], int]]
-# The provider of each part.
-_Chosen: TypeAlias = tuple[int, ...]
 
 
 class OutOfUnits(Exception):

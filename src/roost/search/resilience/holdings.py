@@ -2,6 +2,7 @@
 
 What a consumer holds from one tree moves whole to one tree. What it holds from one provider is a
 part, and moves to one provider. Parts on distinct providers stay on distinct providers.
+`HoldingPlaces` tells which trees take a kind of holding, and how often at most.
 """
 
 from __future__ import annotations
@@ -23,11 +24,20 @@ from roost.search.resilience.tree_room import FREE_MAX, Amount, TreeRoom, column
 HoldingPart: TypeAlias = tuple[Amount, ...]
 # A sharing provider from which the consumer also holds, or the aggregates of its other tree.
 Tie: TypeAlias = tuple[str, int]
+# A tree, the parts that a consumer holds from it, and the providers of these parts.
+_Piece: TypeAlias = tuple[int, list[HoldingPart], list[int]]
+_Signature: TypeAlias = tuple[tuple[int, ...], ...]
 
 _NO_TIES: frozenset[Tie] = frozenset()
 _ROWS_AT_ONCE = 1024
 # A mask has a byte for each tree.
 _MASKS_MAX = 500
+# What it costs to count how often a kind fits into each tree: this many providers are one unit.
+_COUNTED_AT_ONCE = 30
+# How many amounts without a place are kept for the same classes.
+_HOPELESS_MAX = 20
+# The counts that are kept, in words of eight bytes.
+_WORDS_MAX = 8_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +76,6 @@ def holdings_by_tree(
                 kind = kinds[parts, tied] = HoldingKind.of(parts, tied)
             found[tree].append(kind)
     return found
-
-
-# A tree, the parts that a consumer holds from it, and the providers of these parts.
-_Piece: TypeAlias = tuple[int, list[HoldingPart], list[int]]
 
 
 def _by_consumer(room: TreeRoom, rows: AllocationRows) -> Iterator[list[_Piece]]:
@@ -165,18 +171,6 @@ class SharingTies:
 def _aggregates(forest: Forest, ref: ProviderRef) -> frozenset[str]:
     block = forest.blocks[ref.block_number]
     return forest.aggregate_sets[int(block.aggregate_set_numbers[ref.provider_index])]
-
-
-# Places: which trees take a kind of holding, and how often at most.
-
-# What it costs to count how often a kind fits into each tree: this many providers are one unit.
-_COUNTED_AT_ONCE = 30
-# How many amounts without a place are kept for the same classes.
-_HOPELESS_MAX = 20
-# The counts that are kept, in words of eight bytes.
-_WORDS_MAX = 8_000_000
-
-_Signature: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class HoldingPlaces:
