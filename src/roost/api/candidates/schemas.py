@@ -48,7 +48,7 @@ def _groups(suffix: str, *keys: str, **plain: Document) -> Document:
     return record({}, _LIMIT | policy | plain) | {"patternProperties": patterns}
 
 
-LIST = Versions(
+QUERY_SCHEMAS = Versions(
     *growing(
         ("1.10", {"resources": STRING}, {}),
         ("1.16", {}, _LIMIT),
@@ -75,7 +75,7 @@ EXTENDED = Schema(
     )
 )
 
-OWN_QUERY = QueryString(
+PLACEMENT_QUERY = QueryString(
     (
         RequestParameter(
             "resources",
@@ -119,7 +119,7 @@ OWN_QUERY = QueryString(
             repeated_since=Microversion(1, 36),
         ),
     ),
-    LIST,
+    QUERY_SCHEMAS,
     groups_text=(
         "Request groups: `resources`, `required`, `member_of` and `in_tree`, each with a suffix. "
         "One provider serves all of a group with a suffix. Until 1.32 a suffix is a number."
@@ -128,7 +128,7 @@ OWN_QUERY = QueryString(
 
 EXTENDED_QUERY = QueryString(
     (
-        *OWN_QUERY.parameters,
+        *PLACEMENT_QUERY.parameters,
         RequestParameter(
             "in_subtree", "The providers are this one, by uuid or name, or below it.", "host-1"
         ),
@@ -165,7 +165,7 @@ EXTENDED_QUERY = QueryString(
 
 # The answer.
 
-_LIST = list_of(
+_AS_LIST = list_of(
     record({"resource_provider": record({"uuid": STRING}), "resources": HELD_AMOUNTS}), minimum=1
 )
 _BY_PROVIDER: Document = {
@@ -183,7 +183,7 @@ _MAPPINGS: Document = {
 _REQUEST = AnswerSchema(
     "AllocationRequest",
     "One candidate. Its members are those of `PUT /allocations/{consumer}` of the same version.",
-    ("1.10", record({"allocations": _LIST})),
+    ("1.10", record({"allocations": _AS_LIST})),
     *growing(("1.12", {"allocations": _BY_PROVIDER}, {}), ("1.34", {"mappings": _MAPPINGS}, {})),
 )
 
