@@ -1,4 +1,4 @@
-"""One connection of a client: bytes in, requests out, the bytes of answers back.
+"""One connection of a client: bytes in, requests out, the bytes of answers back; and their budget.
 
 A connection belongs to one thread at a time: the one that holds its lock `owner`. Only its owner
 touches it.
