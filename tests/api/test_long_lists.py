@@ -16,7 +16,7 @@ from sqlalchemy.pool import QueuePool
 
 from roost.api.application import Application
 from roost.api.handlers import allocations, providers
-from roost.api.http import responses as streaming
+from roost.api.http import streamed_lists
 from roost.store import tables
 from roost.store.database import Database
 from support.api_client import ApiClient, settings_for
@@ -37,7 +37,7 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a list of eleven members a long list."""
     for module in (providers, allocations):
         monkeypatch.setattr(module, "AT_ONCE_MAX", 10)
-    monkeypatch.setattr(streaming, "PAGE_LENGTH", 4)
+    monkeypatch.setattr(streamed_lists, "PAGE_LENGTH", 4)
     monkeypatch.setattr(providers, "_PIECE_LENGTH", 3)
 
 

@@ -16,7 +16,8 @@ from roost.metrics import counting
 from roost.metrics.catalogue import CLAIMS, CONFLICTS, DURATION, IN_FLIGHT, LAST_LOOK
 from roost.metrics.counting import TALLY
 from roost.metrics.exposition import Family, counted_families, render
-from roost.metrics.memory import SLOT_BYTES, SharedMemory, process_namespace
+from roost.metrics.memory import SLOT_BYTES, SharedMemory
+from roost.metrics.processes import process_namespace
 
 # Later versions of Python warn of forks, because other threads may hold locks.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

@@ -33,6 +33,9 @@ CACHED = ("cached",)
 # What a 404 means on most routes below a provider.
 UNKNOWN_PROVIDER = "No provider has this uuid."
 
+# Stands for a variable part in a key. No part of a path is a slash.
+_VARIABLE = "/"
+
 
 @dataclass(frozen=True, slots=True)
 class Success:
@@ -203,10 +206,6 @@ class Route:
     @property
     def _has_schema(self) -> bool:
         return any(success.schema is not None for success in self.successes.values())
-
-
-# Stands for a variable part in a key. No part of a path is a slash.
-_VARIABLE = "/"
 
 
 class Match(NamedTuple):

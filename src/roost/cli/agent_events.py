@@ -27,6 +27,14 @@ _FORMATTER = logging.Formatter()
 # How the parts of a traceback begin that Python makes; the rest is the text of an exception.
 _OWN_PARTS = ("Traceback (", "  File ", "\nThe above exception", "\nDuring handling")
 
+REPEAT_SECONDS = 3600
+"""A message that was printed is printed again after this time."""
+REMEMBERED = 2000
+"""The filter remembers at most this number of messages."""
+
+_LIBRARIES = ("urllib3", "requests", "keystoneauth", "openstack", "stevedore", "asyncio")
+"""The loggers of libraries whose details may have credentials; their warnings are logged."""
+
 
 class Events(Protocol):
     """Prints the events of the agent."""
@@ -109,16 +117,6 @@ class JsonEvents:
     def _print(self, event: str, **facts: Any) -> None:
         time = datetime.now(UTC).isoformat(timespec="seconds")
         click.echo(json.dumps({"time": time, "event": event, **facts}))
-
-
-REPEAT_SECONDS = 3600
-"""A message that was printed is printed again after this time."""
-REMEMBERED = 2000
-"""The filter remembers at most this number of messages."""
-
-
-_LIBRARIES = ("urllib3", "requests", "keystoneauth", "openstack", "stevedore", "asyncio")
-"""The loggers of libraries whose details may have credentials; their warnings are logged."""
 
 
 @contextmanager

@@ -32,6 +32,17 @@ from roost.model.text import nearest, own_lines
 
 _SCALARS = ["string", "number", "boolean"]
 
+COMMAND_LINE = "command line"
+DEFAULT = "default"
+
+_FILE = "roost.cli.configured_command.file"
+"""The key of the file in `Context.meta`."""
+
+_ADDRESSES = ("url", "cloud")
+_VARIABLES = ("ROOST_URL", "OS_CLOUD", "OS_AUTH_URL", "OS_AUTH_TYPE", "OS_ENDPOINT")
+# A token and a region belong to an address.
+_BELONGING = ("token", "token_file", "region")
+
 
 class KeyValueType(click.ParamType[tuple[str, str]]):
     """A key and its value; in a file, the options of this type are one mapping."""
@@ -165,13 +176,6 @@ def _pairs(mapping: Located) -> list[tuple[str, str]]:
         )
         for key, held in mapping.items.items()
     ]
-
-
-COMMAND_LINE = "command line"
-DEFAULT = "default"
-
-_FILE = "roost.cli.configured_command.file"
-"""The key of the file in `Context.meta`."""
 
 
 class ConfiguredCommand(ServiceCommand):
@@ -310,10 +314,6 @@ _PLACES = {
     ParameterSource.ENVIRONMENT: OptionPlace.OWN_VARIABLE,
     ParameterSource.DEFAULT_MAP: OptionPlace.FILE,
 }
-_ADDRESSES = ("url", "cloud")
-_VARIABLES = ("ROOST_URL", "OS_CLOUD", "OS_AUTH_URL", "OS_AUTH_TYPE", "OS_ENDPOINT")
-# A token and a region belong to an address.
-_BELONGING = ("token", "token_file", "region")
 
 
 def options_out_of_force(ctx: click.Context, environ: Mapping[str, str]) -> list[str]:

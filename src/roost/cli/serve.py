@@ -46,6 +46,8 @@ from roost.store.database import Database
 _HOST = "127.0.0.1"
 _PORT = 8778
 
+_WORKERS_MAX = 4
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
@@ -134,9 +136,6 @@ _network_options = adding(
         help="Serve below a path such as /placement. [default: [roost]prefix]",
     ),
 )
-
-
-_WORKERS_MAX = 4
 
 
 @click.command(

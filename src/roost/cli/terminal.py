@@ -19,6 +19,9 @@ from roost.model.text import printable, shown_text
 UNBROKEN_WIDTH = 100_000
 """The columns of an output that is no terminal: a program reads each line whole."""
 
+EXIT_STATUS = 130
+"""The status of a command that SIGINT has ended, as shells have it."""
+
 
 def output_console() -> Console:
     """Standard output; without a terminal, no line is broken and nothing is coloured."""
@@ -61,10 +64,6 @@ def complain(text: str) -> None:
     """Print why the command ends, as a sentence in standard error."""
     sentence = Text.assemble(("roost:", "bold red"), " ", plain(text))
     Console(stderr=True, highlight=False).print(sentence, soft_wrap=True)
-
-
-EXIT_STATUS = 130
-"""The status of a command that SIGINT has ended, as shells have it."""
 
 
 class Interrupted(OperatorError):

@@ -33,6 +33,14 @@ _ESCAPE = re.compile(r"\\(.)")
 
 LabelPairs: TypeAlias = tuple[tuple[str, str], ...]
 
+_DURATION_METRIC = "roost_request_duration_seconds_bucket"
+
+_ROUTES_MAX = 15
+_CLASSES_MAX = 12
+_BAR_WIDTH = 16
+
+_SCRAPE_REQUEST = PlacementRequest("GET", "/metrics", repeatable=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
@@ -78,9 +86,6 @@ def _pairs(text: str) -> LabelPairs:
 
 def _unescaped(found: re.Match[str]) -> str:
     return "\n" if found[1] == "n" else found[1]
-
-
-_DURATION = "roost_request_duration_seconds_bucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +197,7 @@ def _routes(before: Scrape | None, now: Scrape, seconds: float) -> list[RouteRow
         if labels.get("status", "").startswith("5"):
             errors[key] += grown
     buckets: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for labels, grown in _grown(before, now, _DURATION):
+    for labels, grown in _grown(before, now, _DURATION_METRIC):
         key = labels.get("route", ""), labels.get("method", "")
         buckets[key].append((float(labels.get("le", "nan")), grown))
     rows = [
@@ -254,11 +259,6 @@ def _classes(now: Scrape) -> list[ClassRow]:
         )
         for name in names
     ]
-
-
-_ROUTES_MAX = 15
-_CLASSES_MAX = 12
-_BAR_WIDTH = 16
 
 
 def draw_summary(summary: Summary, where: str) -> RenderableType:
@@ -340,9 +340,6 @@ def _class_table(summary: Summary) -> Table:
     return table
 
 
-_REQUEST = PlacementRequest("GET", "/metrics", repeatable=True)
-
-
 @click.command(
     short_help="Show what a server does, live.",
     epilog="""\b
@@ -410,7 +407,7 @@ def _print(summary: Summary, where: str, *, as_json: bool) -> None:
 
 
 def _scrape(transport: Transport) -> Scrape:
-    answer = transport.send(_REQUEST)
+    answer = transport.send(_SCRAPE_REQUEST)
     if answer.status >= 500:
         raise refusal(PlacementError, "The server has no metrics now", answer)
     scrape = Scrape.of(answer.content.decode(errors="replace"), time.monotonic())

@@ -23,6 +23,8 @@ from roost.cli.terminal import echo_line, plain_line
 from roost.client.errors import PlacementError, TransportFailed
 from roost.client.transport.retrying import TOO_MANY_REQUESTS
 
+_WATCH_SECONDS = 2.0
+
 
 @contextmanager
 def single_keys() -> Iterator[None]:
@@ -49,9 +51,6 @@ def quits_within(seconds: float) -> bool:
         if ready and os.read(sys.stdin.fileno(), 1) in (b"q", b"Q", b""):
             return True
     return False
-
-
-_SECONDS = 2.0
 
 
 class _Interval(click.ParamType[float]):
@@ -81,7 +80,7 @@ watch_option = click.option(
     type=_Interval(),
     metavar="[SECONDS]",
     is_flag=False,
-    flag_value=str(_SECONDS),
+    flag_value=str(_WATCH_SECONDS),
     help="Show it again after this time, 2 seconds by default, until q or Ctrl-C.",
 )
 """Adds `--watch`; the command gets the seconds as `watch`, or `None`."""

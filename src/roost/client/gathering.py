@@ -28,6 +28,9 @@ TellProgress = Callable[[int, int], None]
 Q = TypeVar("Q")
 A = TypeVar("A")
 
+NO_PROJECT = "00000000-0000-0000-0000-000000000000"
+"""The project of consumers that clients of 1.7 and older made without one."""
+
 
 @dataclass(frozen=True)
 class GatheredProvider:
@@ -108,10 +111,6 @@ def holdings(providers: Iterable[GatheredProvider]) -> dict[str, dict[str, Amoun
         for consumer, held in provider.allocations.items():
             found.setdefault(consumer, {})[provider.uuid] = held
     return found
-
-
-NO_PROJECT = "00000000-0000-0000-0000-000000000000"
-"""The project of consumers that clients of 1.7 and older made without one."""
 
 
 @dataclass(frozen=True, slots=True)

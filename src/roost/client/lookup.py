@@ -16,6 +16,9 @@ _CONCURRENCY = 4
 _TREES_MAX = 100
 """The number of trees up to which single requests cost less than a list of all providers."""
 
+LISTED_FROM = 100
+"""From so many providers on, one list of all providers is cheaper than a request for each."""
+
 
 def names_in_trees(placement: Placement, roots: Iterable[str]) -> dict[str, str]:
     """The name of each provider in the trees of these roots, by uuid."""
@@ -24,10 +27,6 @@ def names_in_trees(placement: Placement, roots: Iterable[str]) -> dict[str, str]
         return {body["uuid"]: body["name"] for body in placement.providers()}
     trees = in_order(wanted, placement.tree, _CONCURRENCY)
     return {body["uuid"]: body["name"] for tree in trees for body in tree}
-
-
-LISTED_FROM = 100
-"""From so many providers on, one list of all providers is cheaper than a request for each."""
 
 
 class ProviderFinder:

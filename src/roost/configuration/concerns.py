@@ -19,6 +19,13 @@ from roost.configuration.settings import Settings, options_without_effect
 from roost.configuration.unknown_names import all_options, unknown_names
 from roost.model.limits import Limits
 
+# A limit this many times above or below its default protects nothing, or refuses real clients.
+_EXTREME = 100
+_KEYSTONE = "keystone_authtoken"
+# Options of libraries that are not installed everywhere, so their own marks are not at hand.
+_SECRET_NAMES = frozenset({"password", "memcache_secret_key", "admin_password", "admin_token"})
+_STATEMENTS_DEBUG = 50
+
 
 class Severity(StrEnum):
     """How much a concern matters."""
@@ -93,14 +100,6 @@ def _deprecated(settings: Settings) -> Iterator[Concern]:
             else:
                 continue
             yield Concern(ConcernKind.DEPRECATED, Severity.NOTE, text)
-
-
-# A limit this many times above or below its default protects nothing, or refuses real clients.
-_EXTREME = 100
-_KEYSTONE = "keystone_authtoken"
-# Options of libraries that are not installed everywhere, so their own marks are not at hand.
-_SECRET_NAMES = frozenset({"password", "memcache_secret_key", "admin_password", "admin_token"})
-_STATEMENTS_DEBUG = 50
 
 
 def dangers(settings: Settings, environment: Mapping[str, str] = os.environ) -> list[Concern]:

@@ -18,6 +18,8 @@ from roost.configuration.unknown_names import unknown_names
 from roost.model.errors import ConfigurationError
 from roost.model.text import own_lines, printable
 
+_LOG = logging.getLogger(__name__)
+
 # The attribute of a record with the ids, the user and the project, as the usual form prints them.
 IDENTITY = "identity"
 # The attribute of a record that oslo.log writes as the object `extra` of a line in JSON.
@@ -41,6 +43,9 @@ _MEMBERS = {
     "thread_name": "threadName",
     "process_name": "processName",
 }
+
+# The loggers of Roost, and the one whose name the lines of requests have.
+_OWN_LOGGERS = ("roost", "placement")
 
 
 class _ShortWay(logging.Formatter):
@@ -141,9 +146,6 @@ def shorten_lines(handler: logging.Handler) -> None:
         handler.setFormatter(JsonLineFormatter(datefmt=formatter.datefmt))
 
 
-_LOG = logging.getLogger(__name__)
-
-
 def set_up_logging(settings: Settings) -> None:
     """Send log lines where the configuration says; to standard error if it says nothing."""
     conf = settings.oslo
@@ -169,10 +171,6 @@ def log_unknown_names(settings: Settings) -> None:
     """Log each group and option that has no effect because of a misspelling."""
     for sentence in unknown_names(settings.config_files, os.environ):
         _LOG.warning("%s", sentence)
-
-
-# The loggers of Roost, and the one whose name the lines of requests have.
-_OWN_LOGGERS = ("roost", "placement")
 
 
 def replace_logging(before: Settings, after: Settings) -> None:

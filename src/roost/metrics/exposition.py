@@ -8,7 +8,8 @@ from itertools import accumulate
 
 from roost.metrics.catalogue import COUNTED, SMALLEST
 from roost.metrics.counting import SEPARATOR, TALLY, Histogram, Labels, Metric, MetricKind
-from roost.metrics.memory import ProcessFacts, SlotContent, open_files, process_facts
+from roost.metrics.memory import SlotContent
+from roost.metrics.processes import ProcessFacts, open_files, process_facts
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -1,4 +1,4 @@
-"""One connection of a client: bytes in, requests out, the bytes of answers back.
+"""One connection of a client: bytes in, requests out, the bytes of answers back; and their budget.
 
 A connection belongs to one thread at a time: the one that holds its lock `owner`. Only its owner
 touches it.
@@ -10,21 +10,30 @@ import logging
 import re
 import socket
 import threading
-import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from email.utils import formatdate
-from functools import lru_cache
 from http import HTTPStatus
 
 import httptools
-import orjson
 
 from roost.model.limits import Limits
 from roost.server.incoming import UPGRADE, Environ, Incoming, RequestPieces
+from roost.server.outgoing import CONTINUE
 from roost.server.states import WITHOUT_EVENTS, Refused, State, tell_failed_handshake
 from roost.server.tls_socket import HandshakeFailed, TlsSocket
+
+_LOG = logging.getLogger(__name__)
+
+_RECEIVE_BYTES = 64 * 1024
+# Bodies up to this size are always let in.
+_SMALL_BODY_BYTES = 64 * 1024
+# Complete requests that wait for their answers. The bytes of further ones wait as they came.
+_AHEAD_MAX = 64
+_VERSIONS = frozenset({"1.0", "1.1"})
+_UPGRADE = re.compile(UPGRADE, re.IGNORECASE)
+# The kernel takes no more buffers in one call; answers have two or three.
+_BUFFERS_MAX = 64
 
 
 class Budget:
@@ -47,19 +56,6 @@ class Budget:
         """Return an amount to the budget."""
         with self._lock:
             self.taken -= amount
-
-
-_LOG = logging.getLogger(__name__)
-
-_RECEIVE_BYTES = 64 * 1024
-# Bodies up to this size are always let in.
-_SMALL_BODY_BYTES = 64 * 1024
-# Complete requests that wait for their answers. The bytes of further ones wait as they came.
-_AHEAD_MAX = 64
-_VERSIONS = frozenset({"1.0", "1.1"})
-_UPGRADE = re.compile(UPGRADE, re.IGNORECASE)
-# The kernel takes no more buffers in one call; answers have two or three.
-_BUFFERS_MAX = 64
 
 
 class Connection:
@@ -441,53 +437,3 @@ class Connection:
         self.wants_lingering = True
         self.requests.append(incoming)
         self._pieces.clear()
-
-
-# The bytes of an answer.
-
-Header = tuple[str, str]
-
-CLOSE = "connection: close"
-# Only clients of HTTP/1.0 need it.
-KEEP_ALIVE = "connection: keep-alive"
-CHUNKED = "transfer-encoding: chunked"
-END_OF_CHUNKS = b"0\r\n\r\n"
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_WITHOUT_LENGTH = "204"
-
-
-def head(status: str, headers: Sequence[Header], *framing: str) -> bytes:
-    """Status line and headers; `framing` are those of the connection, such as `CLOSE`."""
-    # An answer without content has no length either.
-    has_length = not status.startswith(_WITHOUT_LENGTH)
-    lines = [f"HTTP/1.1 {status}"]
-    for name, value in headers:
-        if has_length or name != "content-length":
-            lines.append(f"{name}: {value}")
-    lines.append(f"date: {_date(int(time.time()))}")
-    lines += framing
-    text = "\r\n".join(lines)
-    if text.count("\n") != len(lines) - 1:
-        raise ValueError("A header of the answer has a line feed in it.")
-    return (text + "\r\n\r\n").encode("latin-1")
-
-
-def chunk(data: bytes) -> list[bytes]:
-    """One piece of an answer without `Content-Length`."""
-    return [b"%x\r\n" % len(data), data, b"\r\n"]
-
-
-def refusal(status: HTTPStatus, text: str) -> bytes:
-    """The whole answer to bytes that never become a request for the application."""
-    error = {"status": status.value, "title": status.phrase, "detail": text}
-    body = orjson.dumps({"errors": [error]})
-    headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
-    if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        headers.append(("retry-after", "1"))
-    line = f"{status.value} {status.phrase}"
-    return head(line, headers, CLOSE) + body
-
-
-@lru_cache(maxsize=2)
-def _date(second: int) -> str:
-    return formatdate(second, usegmt=True)

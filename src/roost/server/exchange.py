@@ -7,18 +7,18 @@ from collections.abc import Callable, Generator, Iterable
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
-from roost.server.connection import (
+from roost.server.connection import Connection
+from roost.server.incoming import Environ, Incoming
+from roost.server.outgoing import (
     CHUNKED,
     CLOSE,
     END_OF_CHUNKS,
     KEEP_ALIVE,
-    Connection,
     Header,
     chunk,
     head,
     refusal,
 )
-from roost.server.incoming import Environ, Incoming
 
 _LOG = logging.getLogger(__name__)
 

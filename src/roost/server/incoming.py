@@ -40,6 +40,22 @@ _END = b"\r\n\r\n"
 # The beginning of a header, in lower case.
 UPGRADE = b"\r\nupgrade:"
 
+Environ = dict[str, Any]
+
+_COMMON: Environ = {
+    "GATEWAY_INTERFACE": "CGI/1.1",
+    "SCRIPT_NAME": "",
+    "wsgi.version": (1, 0),
+    "wsgi.errors": sys.stderr,
+    "wsgi.input_terminated": True,
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": True,
+    "wsgi.run_once": False,
+}
+
+# The cache keeps no longer names, because a client could fill it with them.
+_NAME_LENGTH_USUAL = 64
+
 
 class RequestPieces:
     """The bytes that have come and that the parser has not read."""
@@ -147,20 +163,6 @@ def _begun_upgrade(head: bytes) -> int:
     return len(begun) if UPGRADE.startswith(begun) else 0
 
 
-Environ = dict[str, Any]
-
-_COMMON: Environ = {
-    "GATEWAY_INTERFACE": "CGI/1.1",
-    "SCRIPT_NAME": "",
-    "wsgi.version": (1, 0),
-    "wsgi.errors": sys.stderr,
-    "wsgi.input_terminated": True,
-    "wsgi.multithread": True,
-    "wsgi.multiprocess": True,
-    "wsgi.run_once": False,
-}
-
-
 class Incoming:
     """One request: what has arrived of it so far."""
 
@@ -238,8 +240,6 @@ def _key(name: bytes) -> str | None:
     return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
 
 
-# The cache keeps no longer names, because a client could fill it with them.
-_NAME_LENGTH_USUAL = 64
 _known_key = lru_cache(maxsize=512)(_key)
 
 

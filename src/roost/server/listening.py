@@ -29,6 +29,10 @@ _PATH_BYTES_MAX = 107
 # systemd hands sockets over from this descriptor on.
 _FIRST_INHERITED = 3
 
+# Connections accepted in one go. In between, the poller serves the open ones.
+ACCEPTED_MAX = 64
+_EXCLUSIVE = select.EPOLLIN | select.EPOLLEXCLUSIVE
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:
@@ -283,11 +287,6 @@ def _is_loopback(host: str) -> bool:
 def _send_at_once(listening: socket.socket) -> None:
     """Let the kernel send small answers at once. Accepted connections inherit it."""
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-# Connections accepted in one go. In between, the poller serves the open ones.
-ACCEPTED_MAX = 64
-_EXCLUSIVE = select.EPOLLIN | select.EPOLLEXCLUSIVE
 
 
 class Arrivals:

@@ -16,17 +16,18 @@ import signal
 import socket
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from roost.model.limits import Limits
-from roost.server.connection import Budget, Connection, refusal
+from roost.server.connection import Budget, Connection
 from roost.server.exchange import CutOff, WsgiApplication, answer, send_piece
 from roost.server.incoming import Environ
 from roost.server.listening import ACCEPTED_MAX, Arrivals, Listener, addresses
+from roost.server.outgoing import refusal
+from roost.server.server_state import ServerCounts, ServerState
 from roost.server.states import (
     WITHOUT_EVENTS,
     Refused,
@@ -43,6 +44,25 @@ from roost.server.tls_socket import TlsSocket
 _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_READ = select.EPOLLIN | select.EPOLLONESHOT
+_WRITE = select.EPOLLOUT | select.EPOLLONESHOT
+_SWEEP_SECONDS = 1.0
+_LINGER_SECONDS = 3.0
+_STOP_POLL_SECONDS = 0.05
+# How many connections the poller closes at most when a new one finds no room.
+_EVICTED_MAX = 16
+# Requests mostly wait for the database or for their turn, so there are many threads.
+THREADS = 128
+# These threads make the pieces of large answers, one piece of each answer in turn.
+STREAM_THREADS = 16
+# Large answers that clients read slowly. Beyond this, the poller disconnects the slowest client.
+_STREAMS_MAX = 128
+# How long a stop waits for requests in flight.
+STOP_SECONDS = 30.0
+# The kernel announces a connection again and again until the process accepts it.
+_NO_DESCRIPTOR_SECONDS = 0.01
+_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Threads(Generic[T]):
@@ -101,68 +121,6 @@ class _Idle(Generic[T]):
         self.item: T | None = None
         self.called = threading.Lock()
         self.called.acquire()
-
-
-# Also the states that no connection is in.
-_STATES = ("idle", "reading", "answering", "writing", "lingering")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerState:
-    """The state of a worker's server, and what it has done so far."""
-
-    # How many connections are in each state.
-    connections: Mapping[str, int]
-    # How many threads answer, and how many are idle.
-    threads: Mapping[str, int]
-    accepted: int
-    # Connections that were closed because new ones came.
-    evicted: int
-    # Requests that the application never saw, by status.
-    refused: Mapping[int, int]
-
-
-class ServerCounts:
-    """What a server has done so far."""
-
-    def __init__(self) -> None:
-        self.accepted = 0
-        self.evicted = 0
-        self.refused: Counter[int] = Counter()
-
-    def report(self, connections: Iterable[Connection], threads: int) -> ServerState:
-        """The counts, and the present state of the connections."""
-        states = Counter(dict.fromkeys(_STATES, 0))
-        for connection in connections:
-            states["idle" if connection.is_idle else connection.state.name.lower()] += 1
-        busy = min(states["answering"], threads)
-        return ServerState(
-            connections=states,
-            threads={"answering": busy, "idle": threads - busy},
-            accepted=self.accepted,
-            evicted=self.evicted,
-            refused=dict(self.refused),
-        )
-
-
-_READ = select.EPOLLIN | select.EPOLLONESHOT
-_WRITE = select.EPOLLOUT | select.EPOLLONESHOT
-_SWEEP_SECONDS = 1.0
-_LINGER_SECONDS = 3.0
-_STOP_POLL_SECONDS = 0.05
-# How many connections the poller closes at most when a new one finds no room.
-_EVICTED_MAX = 16
-# Requests mostly wait for the database or for their turn, so there are many threads.
-THREADS = 128
-# These threads make the pieces of large answers, one piece of each answer in turn.
-STREAM_THREADS = 16
-# Large answers that clients read slowly. Beyond this, the poller disconnects the slowest client.
-_STREAMS_MAX = 128
-# How long a stop waits for requests in flight.
-STOP_SECONDS = 30.0
-# The kernel announces a connection again and again until the process accepts it.
-_NO_DESCRIPTOR_SECONDS = 0.01
-_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Poller:

@@ -24,7 +24,20 @@ from roost.hangups import ControllingTerminal, obey_hangups
 from roost.server.poller import STOP_SECONDS
 from roost.systemd import SystemdNotifier
 
+_LOG = logging.getLogger(__name__)
+
 RELOAD_SIGNAL = signal.SIGUSR1
+_POLL_SECONDS = 1.0
+# A worker that lived for longer is replaced at once.
+_SOUND_SECONDS = 5.0
+_DELAY_SECONDS_MIN = 0.5
+_DELAY_SECONDS_MAX = 30.0
+# How long a worker may take beyond its own time to stop.
+_KILL_SECONDS = 5.0
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# After this time the supervisor calls a reload done, even if a worker has not said so.
+_RELOAD_SECONDS = 20.0
+_READY, _RELOADED = b"r", b"l"
 
 
 def hold_reload_signal() -> None:
@@ -42,21 +55,6 @@ def call_at_reload_signal(reload: Callable[[], None]) -> None:
             reload()
 
     threading.Thread(target=attend, name="reload", daemon=True).start()
-
-
-_LOG = logging.getLogger(__name__)
-
-_POLL_SECONDS = 1.0
-# A worker that lived for longer is replaced at once.
-_SOUND_SECONDS = 5.0
-_DELAY_SECONDS_MIN = 0.5
-_DELAY_SECONDS_MAX = 30.0
-# How long a worker may take beyond its own time to stop.
-_KILL_SECONDS = 5.0
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# After this time the supervisor calls a reload done, even if a worker has not said so.
-_RELOAD_SECONDS = 20.0
-_READY, _RELOADED = b"r", b"l"
 
 
 @dataclass(slots=True)

@@ -15,7 +15,8 @@ from roost.model.limits import Limits
 from roost.server.certificates import CertificateFiles, Certificates
 from roost.server.exchange import WsgiApplication
 from roost.server.listening import Place
-from roost.server.poller import Poller, ServerState
+from roost.server.poller import Poller
+from roost.server.server_state import ServerState
 
 _LOG = logging.getLogger(__name__)
 

@@ -25,6 +25,9 @@ from roost.model.text import without_user_info
 GROUP = "keystone_authtoken"
 _PASSWORD_TYPES = ("password", "v3password")
 
+# Keystone's own policy lets these roles look at tokens of other users.
+_LOOKING_ROLES = frozenset({"service", "admin"})
+
 
 def check_keystone(conf: Any) -> str:
     """The name of the service account; `ConfigurationError` says what is missing."""
@@ -133,10 +136,6 @@ def _check_cache(group: Any) -> None:
             )
 
 
-# Keystone's own policy lets these roles look at tokens of other users.
-_ROLES = frozenset({"service", "admin"})
-
-
 @dataclass(frozen=True, slots=True)
 class AccountCheck:
     """What Keystone says about the service account."""
@@ -153,7 +152,7 @@ class AccountCheck:
 
         Every account may look at its own token, so an attempt would tell nothing.
         """
-        return bool(_ROLES.intersection(self.roles)) or self.system_scope is not None
+        return bool(_LOOKING_ROLES.intersection(self.roles)) or self.system_scope is not None
 
 
 def check_account(settings: Settings) -> AccountCheck:

@@ -1,7 +1,8 @@
 """Look-ups at an identity server that may be slow, silent or away, without loss of threads.
 
 Threads of this module talk to the server. A thread with a request waits for them, for a bounded
-time. Requests with the same key share a look-up. After a silence or a refused connection, one
+time. Requests with the same key share a look-up, and
+clients get their turns one after another. After a silence or a refused connection, one
 look-up at a time finds out whether the server is back. All further requests fail at once.
 
 A look-up is overdue when its request has stopped waiting for it. It no longer counts among the
@@ -22,7 +23,17 @@ from roost.api.authentication.refusals import IdentityUnavailable
 from roost.configuration.limit_log import LIMIT_LOG
 from roost.model.text import plain_number
 
+_LOG = logging.getLogger(__name__)
+
 Entry = TypeVar("Entry")
+Found = TypeVar("Found")
+
+# As many as the connections that the session of keystoneauth keeps.
+LOOK_UPS_MAX = 10
+# With the threads of overdue look-ups.
+THREADS_MAX = 40
+# Half of the threads of a worker. The second half answers requests whose tokens are known.
+WAITING_MAX = 64
 
 
 class ClientQueue(Generic[Entry]):
@@ -60,18 +71,6 @@ class ClientQueue(Generic[Entry]):
         self._entries[client].remove(entry)
         if not self._entries[client]:
             del self._entries[client]
-
-
-_LOG = logging.getLogger(__name__)
-
-# As many as the connections that the session of keystoneauth keeps.
-LOOK_UPS_MAX = 10
-# With the threads of overdue look-ups.
-THREADS_MAX = 40
-# Half of the threads of a worker. The second half answers requests whose tokens are known.
-WAITING_MAX = 64
-
-Found = TypeVar("Found")
 
 
 class LookUps(Generic[Found]):

@@ -1,4 +1,4 @@
-"""Validation of tokens by keystonemiddleware, which runs as the operator configured it.
+"""Tokens: the cache of known ones, and validation by keystonemiddleware as it is configured.
 
 The middleware gets a request that has nothing but the tokens. So no identity that a client claims
 in a header reaches it, in any spelling. Its verdict is read from the token, not from headers.
@@ -24,6 +24,16 @@ from roost.model.text import without_user_info
 
 # A thousand bytes each. Services share a few tokens, and clients keep theirs for an hour.
 TOKENS_MAX = 10_000
+
+# Nothing answered, or not in time.
+_AWAY = (
+    keystone_errors.ConnectionError,
+    keystone_errors.DiscoveryFailure,
+    keystone_errors.RequestTimeout,
+)
+_ACCEPTED = "roost.token_accepted"
+NO_CACHE = "roost.no_cache"
+"""The value of the option `cache` with which the middleware keeps no token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +84,6 @@ class TokenCache:
             while len(self._kept) >= self._tokens_max:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = time.monotonic() + self._seconds, token
-
-
-# Nothing answered, or not in time.
-_AWAY = (
-    keystone_errors.ConnectionError,
-    keystone_errors.DiscoveryFailure,
-    keystone_errors.RequestTimeout,
-)
-_ACCEPTED = "roost.token_accepted"
-NO_CACHE = "roost.no_cache"
-"""The value of the option `cache` with which the middleware keeps no token."""
 
 
 class TokenValidation:

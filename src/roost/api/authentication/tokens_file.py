@@ -31,6 +31,16 @@ from roost.model.text import plain_number
 WAIT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.01
 
+# Scanners for leaked secrets find tokens by such a beginning.
+TOKEN_PREFIX = "roost_"
+_RANDOM_BYTES = 32
+_HASH_DIGITS = 64
+_ID_DIGITS = 12
+_FIELDS = frozenset({"sha256", "user", "project", "roles", "created", "expires"})
+_BYTES_MAX = 16 * 2**20
+
+_HEX = frozenset("0123456789abcdef")
+
 
 @contextmanager
 def file_turn(path: str, *, create: bool = False) -> Iterator[None]:
@@ -83,15 +93,6 @@ def _is_file_of(handle: int, target: Path) -> bool:
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(handle), target.stat())
     return False
-
-
-# Scanners for leaked secrets find tokens by such a beginning.
-TOKEN_PREFIX = "roost_"
-_RANDOM_BYTES = 32
-_HASH_DIGITS = 64
-_ID_DIGITS = 12
-_FIELDS = frozenset({"sha256", "user", "project", "roles", "created", "expires"})
-_BYTES_MAX = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +235,6 @@ def _parsed(line: bytes) -> StaticToken:
         created=_time(content, "created"),
         expires=_time(content, "expires"),
     )
-
-
-_HEX = frozenset("0123456789abcdef")
 
 
 def _text(content: dict[str, Any], name: str) -> str:

@@ -1,8 +1,12 @@
-"""`/allocation_candidates`."""
+"""`GET /allocation_candidates`: the query, a kept answer or a search, and the response.
+
+A kept answer that still holds is sent again. Else a search answers, and its answer is kept. An
+empty answer tells its reason to a client that asks for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -12,7 +16,7 @@ from typing import NamedTuple
 from roost.api.candidates.body import candidate_body, streamed_body
 from roost.api.candidates.kept_answers import Question, WholeAnswer
 from roost.api.candidates.query import parse_candidate_query
-from roost.api.candidates.schemas import CANDIDATES, OWN_QUERY
+from roost.api.candidates.schemas import CANDIDATES, PLACEMENT_QUERY
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request, parse_query_string
 from roost.api.http.responses import Response, now, with_cache_headers
@@ -64,22 +68,22 @@ class AskedCandidates(NamedTuple):
 def list_all(services: Services, request: Request) -> Response:
     """The candidates for a query, and the summaries of their providers."""
     text: str = request.environ.get("QUERY_STRING", "")
-    parse = _parsed_before if len(text) <= _SHORT_QUERY else _parsed
+    parse = _parse_with_memory if len(text) <= _SHORT_QUERY else _parse
     limits = services.settings.limits
     query = parse(text, request.version, limits.max_request_groups, limits.max_query_parameters)
     order = services.settings.candidate_order
     question = text, request.version
     explains = _wants_reason(request, services.settings.watch.explain_empty)
     asked = AskedCandidates(query, request.version, order, question, explains)
-    return answered(services, request, asked)
+    return answer_candidates(services, request, asked)
 
 
-def answered(services: Services, request: Request, asked: AskedCandidates) -> Response:
+def answer_candidates(services: Services, request: Request, asked: AskedCandidates) -> Response:
     """The answer: an earlier one that still holds, or that of a search."""
     forest = services.forest()
     kept = None if asked.question is None else services.answers.answer(asked.question, forest)
     if kept is None:
-        answer = _searched(services, request, forest, asked)
+        answer = _answer_by_search(services, request, forest, asked)
         if isinstance(answer, Response):
             return with_cache_headers(answer, request, now())
     else:
@@ -87,7 +91,7 @@ def answered(services: Services, request: Request, asked: AskedCandidates) -> Re
         request.candidates = _KEPT, kept.count
     response = Response(200, answer.body, [_CONTENT_TYPE, *answer.headers])
     if asked.explains and not answer.count:
-        reason = _reason(services, forest, asked, is_exact=not answer.headers)
+        reason = _reason(services, forest, asked, is_exact=not answer.truncated)
         EMPTY_ANSWERS.count((reason.stage,))
         # For the line of the request in the log.
         request.reason = reason.text
@@ -95,7 +99,7 @@ def answered(services: Services, request: Request, asked: AskedCandidates) -> Re
     return with_cache_headers(response, request, now())
 
 
-def _searched(
+def _answer_by_search(
     services: Services, request: Request, forest: Forest, asked: AskedCandidates
 ) -> WholeAnswer | Response:
     """The answer of a search, which is kept; a response that is sent in pieces if it is large."""
@@ -103,19 +107,20 @@ def _searched(
     began = perf_counter()
     with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
         request.search = SearchAsked(forest, asked.query, turn)
-        variants = _search(services, forest, asked, turn.pause)
+        variants = _find(services, forest, asked, turn.pause)
         found = variants[0]
         times.end(Stage.SEARCH, began)
         times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
-        _count(found)
+        _add_to_metrics(found)
         count = sum(part.count or 0 for part in variants)
         request.candidates = _SEARCHED, count
-        headers = _headers(variants, count)
+        truncated = any(found.truncated for found in variants)
+        headers = ((TRUNCATED_HEADER, str(count)),) if truncated else ()
         answer = None
         if not _is_large(found, count):
             began = perf_counter()
             body = candidate_body(variants, asked.version, services.summaries, turn.pause)
-            answer = WholeAnswer(body, headers, count)
+            answer = WholeAnswer(body, headers, count, truncated)
             times.end(Stage.RENDER, began)
     if question is not None and found.kept_work is not None and not found.choices:
         # The next search in random order finds other candidates.
@@ -127,13 +132,13 @@ def _searched(
     return Response(200, headers=[_CONTENT_TYPE, *headers], stream=turn.pieces(chunks))
 
 
-def _search(
+def _find(
     services: Services, forest: Forest, asked: AskedCandidates, pause: Callable[[], None]
 ) -> list[FoundCandidates]:
     """What the search finds; several results for a query with alternatives."""
     kept_work = None if asked.question is None else services.answers.work(asked.question)
     found = list_candidates(forest, asked.query, asked.order, pause, kept_work)
-    return [_counted(found[0])] if asked.explains and len(found) == 1 else found
+    return [_with_count_if_empty(found[0])] if asked.explains and len(found) == 1 else found
 
 
 def _reason(
@@ -151,7 +156,7 @@ def _reason(
     return reason
 
 
-def _count(found: FoundCandidates) -> None:
+def _add_to_metrics(found: FoundCandidates) -> None:
     """Add a search to the metrics."""
     if found.kept_work is not None:
         SEARCHED_BLOCKS.count(amount=len(found.kept_work.looked_at))
@@ -159,14 +164,14 @@ def _count(found: FoundCandidates) -> None:
         TRUNCATED.count()
 
 
-def _parsed(
+def _parse(
     text: str, version: Microversion, groups_max: int, parameters_max: int
 ) -> CandidateQuery:
     return parse_candidate_query(parse_query_string(text, parameters_max), version, groups_max)
 
 
 # Clients ask the same few questions again and again.
-_parsed_before = lru_cache(maxsize=1024)(_parsed)
+_parse_with_memory = lru_cache(maxsize=1024)(_parse)
 
 
 def _is_large(found: FoundCandidates, count: int) -> bool:
@@ -178,17 +183,12 @@ def _is_large(found: FoundCandidates, count: int) -> bool:
     )
 
 
-def _headers(parts: Sequence[FoundCandidates], count: int) -> tuple[tuple[str, str], ...]:
-    truncated = any(found.truncated for found in parts)
-    return ((TRUNCATED_HEADER, str(count)),) if truncated else ()
-
-
 def _wants_reason(request: Request, always: bool) -> bool:
     """Whether an empty answer tells its reason: always, or because the client asks for it."""
     return always or request.header(EXPLAIN_HEADER) == "1"
 
 
-def _counted(found: FoundCandidates) -> FoundCandidates:
+def _with_count_if_empty(found: FoundCandidates) -> FoundCandidates:
     """What a search found, with the count 0 if it found nothing, even if no bound made it count."""
     if found.count is not None:
         return found
@@ -237,9 +237,9 @@ ROUTES = (
         refusals={
             400: "A parameter is unknown to the version, malformed, or names an unknown thing."
         },
-        queries=(OWN_QUERY,),
+        queries=(PLACEMENT_QUERY,),
         headers=(
-            RequestParameter("X-Roost-Explain", "`1` asks for the reason of an empty answer.", "1"),
+            RequestParameter(EXPLAIN_HEADER, "`1` asks for the reason of an empty answer.", "1"),
         ),
     ),
 )

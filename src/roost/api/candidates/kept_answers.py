@@ -31,6 +31,8 @@ class WholeAnswer:
     headers: tuple[tuple[str, str], ...] = ()
     # How many candidates the body has.
     count: int = 0
+    # Whether the client may miss candidates.
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

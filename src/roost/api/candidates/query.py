@@ -26,6 +26,8 @@ _KEYS = {key.name: key for key in GROUP_KEYS}
 _EXTENDED_KEYS = {key.name: key for key in EXTENDED_GROUP_KEYS}
 # The schemas know which keys and suffixes a version has.
 _GROUP_KEY = re.compile(rf"({'|'.join(_EXTENDED_KEYS)})(.*)\Z")
+# The number of variants that the alternatives of a query may make.
+_COMBINATIONS_MAX = 32
 
 _NO_TRAITS = TraitFilter()
 
@@ -43,7 +45,7 @@ def parse_candidate_query(
     comes the query as a whole, then each value, then the conditions between groups.
     The `extended` grammar has keys that no version of the API has.
     """
-    schema = schemas.EXTENDED if extended else schemas.LIST.at(version)
+    schema = schemas.EXTENDED if extended else schemas.QUERY_SCHEMAS.at(version)
     check_query(pairs, schema)
     values: dict[str, list[str]] = {}
     for key, value in pairs:
@@ -55,16 +57,16 @@ def parse_candidate_query(
     isolated_sets = _parse_suffix_sets("isolate", values.get("isolate", ()))
     groups = _parse_groups(pairs, values, version, extended=extended)
     if extended:
-        check_alternatives(groups)
-        check_isolated(groups, isolated_sets)
+        _check_alternatives(groups)
+        _check_isolated(groups, isolated_sets)
     if version >= (1, 36):
-        check_same_subtrees(groups, same_subtrees)
+        _check_same_subtrees(groups, same_subtrees)
     else:
-        check_resources(groups)
-    check_conflicts(groups)
+        _check_resources(groups)
+    _check_conflicts(groups)
     policies = values.get("group_policy")
     if policies is None and not isolated_sets:
-        check_suffixed(groups)
+        _check_suffixed(groups)
     return CandidateQuery(
         groups=groups,
         isolate=policies is not None and policies[0] == "isolate",
@@ -124,7 +126,7 @@ def _checked_root_traits(traits: TraitFilter) -> TraitFilter:
         if forbidden.issuperset(names):
             conflicts.update(names)
     if conflicts:
-        raise bad_value(
+        raise _bad_value(
             "Conflicting required and forbidden traits found in root_required: "
             f"{', '.join(sorted(conflicts))}"
         )
@@ -136,7 +138,7 @@ def _parse_suffix_sets(key: str, values: Sequence[str]) -> tuple[frozenset[str],
     check_repetitions(key, values)
     sets = tuple(frozenset(suffix.strip() for suffix in value.split(",")) for value in values)
     if any("" in suffixes for suffixes in sets):
-        raise bad_value(f"Empty string (unsuffixed group) can not be specified in `{key}`")
+        raise _bad_value(f"Empty string (unsuffixed group) can not be specified in `{key}`")
     return sets
 
 
@@ -168,13 +170,10 @@ def _parse_groups(
     return tuple(RequestGroup(suffix, **draft) for suffix, draft in drafts.items())
 
 
-# The conditions between the request groups of a query.
-
-# The number of variants that the alternatives of a query may make.
-COMBINATIONS_MAX = 32
+# The conditions between groups.
 
 
-def check_same_subtrees(
+def _check_same_subtrees(
     groups: Sequence[RequestGroup], same_subtrees: Sequence[frozenset[str]]
 ) -> None:
     """From 1.36 on, a group without resources must be in a `same_subtree`."""
@@ -187,7 +186,7 @@ def check_same_subtrees(
     named = frozenset[str]().union(*same_subtrees)
     alone = [group.suffix for group in groups if not group.resources and group.suffix not in named]
     if alone:
-        raise bad_value(
+        raise _bad_value(
             "Resourceless suffixed group request should be specified in `same_subtree` query "
             f"param: bad group(s) - {sorted(alone)}."
         )
@@ -196,7 +195,9 @@ def check_same_subtrees(
     _check_real_suffixes("same_subtree", groups, named)
 
 
-def check_isolated(groups: Sequence[RequestGroup], isolated_sets: Sequence[frozenset[str]]) -> None:
+def _check_isolated(
+    groups: Sequence[RequestGroup], isolated_sets: Sequence[frozenset[str]]
+) -> None:
     """Refuse an `isolate` with a group that the query does not have."""
     _check_real_suffixes("isolate", groups, frozenset[str]().union(*isolated_sets))
 
@@ -204,13 +205,13 @@ def check_isolated(groups: Sequence[RequestGroup], isolated_sets: Sequence[froze
 def _check_real_suffixes(key: str, groups: Sequence[RequestGroup], named: frozenset[str]) -> None:
     suffixes = {group.suffix for group in groups}
     if not named <= suffixes:
-        raise bad_value(
+        raise _bad_value(
             f"Real suffixes should be specified in `{key}`: {sorted(named - suffixes)} "
             f"not found in {sorted(suffixes)}."
         )
 
 
-def check_alternatives(groups: Sequence[RequestGroup]) -> None:
+def _check_alternatives(groups: Sequence[RequestGroup]) -> None:
     """Refuse alternatives to nothing, and too many of them: each combination is a search."""
     for group in groups:
         if group.alternatives and not group.resources:
@@ -221,17 +222,17 @@ def check_alternatives(groups: Sequence[RequestGroup]) -> None:
                 ErrorCode.QUERY_MISSING_VALUE,
             )
     combinations = prod(1 + len(group.alternatives) for group in groups)
-    if combinations > COMBINATIONS_MAX:
+    if combinations > _COMBINATIONS_MAX:
         raise OverLimit(
             400,
             f"The alternatives of the groups make {combinations} combinations; "
-            f"{COMBINATIONS_MAX} are allowed. Leave some or_resources out.",
+            f"{_COMBINATIONS_MAX} are allowed. Leave some or_resources out.",
             "alternatives",
             ErrorCode.QUERY_BAD_VALUE,
         )
 
 
-def check_resources(groups: Sequence[RequestGroup]) -> None:
+def _check_resources(groups: Sequence[RequestGroup]) -> None:
     """Until 1.35, there is at least one group, and every group asks for resources."""
     bare = [group for group in groups if not group.resources]
     traits = [f"required{group.suffix}" for group in bare if group.traits.required]
@@ -260,7 +261,7 @@ def check_resources(groups: Sequence[RequestGroup]) -> None:
         )
 
 
-def check_conflicts(groups: Sequence[RequestGroup]) -> None:
+def _check_conflicts(groups: Sequence[RequestGroup]) -> None:
     """Refuse a group that forbids a trait it requires, or all traits of which it requires one."""
     conflicts: list[str] = []
     for group in groups:
@@ -282,7 +283,7 @@ def check_conflicts(groups: Sequence[RequestGroup]) -> None:
         )
 
 
-def check_suffixed(groups: Sequence[RequestGroup]) -> None:
+def _check_suffixed(groups: Sequence[RequestGroup]) -> None:
     """Without `group_policy`, at most one group has a suffix."""
     if sum(1 for group in groups if group.suffix) > 1:
         raise HttpError(
@@ -292,6 +293,6 @@ def check_suffixed(groups: Sequence[RequestGroup]) -> None:
         )
 
 
-def bad_value(sentence: str) -> HttpError:
+def _bad_value(sentence: str) -> HttpError:
     """400 for a value of the query."""
     return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)

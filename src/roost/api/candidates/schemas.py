@@ -49,7 +49,7 @@ def _groups(suffix: str, *keys: str, **plain: Document) -> Document:
     return record({}, _LIMIT | policy | plain) | {"patternProperties": patterns}
 
 
-LIST = Versions(
+QUERY_SCHEMAS = Versions(
     *growing(
         ("1.10", {"resources": STRING}, {}),
         ("1.16", {}, _LIMIT),
@@ -74,7 +74,7 @@ EXTENDED = Schema(
     )
 )
 
-OWN_QUERY = QueryString(
+PLACEMENT_QUERY = QueryString(
     (
         *(key.parameter for key in GROUP_KEYS),
         RequestParameter("limit", "The greatest number of candidates.", "10"),
@@ -97,7 +97,7 @@ OWN_QUERY = QueryString(
             repeated_since=Microversion(1, 36),
         ),
     ),
-    LIST,
+    QUERY_SCHEMAS,
     groups_text=(
         "Request groups: `resources`, `required`, `member_of` and `in_tree`, each with a suffix. "
         "One provider serves all of a group with a suffix. Until 1.32 a suffix is a number."
@@ -107,7 +107,7 @@ OWN_QUERY = QueryString(
 EXTENDED_QUERY = QueryString(
     (
         # Some mean more here than in the Placement API. The later of two declarations counts.
-        *OWN_QUERY.parameters,
+        *PLACEMENT_QUERY.parameters,
         *(key.parameter for key in EXTENDED_GROUP_KEYS),
         RequestParameter(
             "isolate",
@@ -134,7 +134,7 @@ EXTENDED_QUERY = QueryString(
 
 # The answer.
 
-_LIST = list_of(
+_AS_LIST = list_of(
     record({"resource_provider": record({"uuid": STRING}), "resources": HELD_AMOUNTS}), minimum=1
 )
 _BY_PROVIDER: Document = {
@@ -152,7 +152,7 @@ _MAPPINGS: Document = {
 _REQUEST = AnswerSchema(
     "AllocationRequest",
     "One candidate. Its members are those of `PUT /allocations/{consumer}` of the same version.",
-    ("1.10", record({"allocations": _LIST})),
+    ("1.10", record({"allocations": _AS_LIST})),
     *growing(("1.12", {"allocations": _BY_PROVIDER}, {}), ("1.34", {"mappings": _MAPPINGS}, {})),
 )
 

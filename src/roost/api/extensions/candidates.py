@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import getrandbits
 
-from roost.api.candidates.handler import AskedCandidates, answered
+from roost.api.candidates.handler import AskedCandidates, answer_candidates
 from roost.api.candidates.schemas import EXTENDED_CANDIDATES, EXTENDED_QUERY, FIRST, ORDERS
 from roost.api.extensions.parameters import (
     BAD_QUERY,
@@ -44,7 +44,7 @@ def list_all(services: Services, request: Request) -> Response:
     is_repeatable = not (_is_random(order) and "seed" not in parameters.own)
     # A provider may get the name of another one, so a question has the providers that are meant.
     question = request.environ.get("QUERY_STRING", ""), (request.route, *places_of(query))
-    return answered(
+    return answer_candidates(
         services,
         request,
         AskedCandidates(query, MAX_VERSION, order, question if is_repeatable else None),

@@ -6,15 +6,12 @@ from operator import attrgetter
 from typing import Any
 
 from roost.api.candidates.schemas import EXTENDED_QUERY
+from roost.api.extensions.pages import NEXT, PAGE_PARAMETERS, AskedPage, parse_page
 from roost.api.extensions.parameters import (
     BAD_QUERY,
-    NEXT,
     NO_SUCH_PROVIDER,
-    PAGE_PARAMETERS,
     QUESTIONS,
-    AskedPage,
     bad_parameter,
-    parse_page,
     read_query,
     split_parameters,
 )

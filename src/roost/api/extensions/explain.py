@@ -38,6 +38,7 @@ from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
 from roost.search.conditions.lack import Lack, LackRule
+from roost.search.conditions.stages import GroupStage, RequestStage
 from roost.search.explain.nearest import Miss
 from roost.search.forest.forest import Forest, TreeRef
 from roost.service.explain import Explanation, GroupFunnel, Reason, explain, lack_sentence, uuids_in
@@ -57,8 +58,8 @@ _OWN = QueryString.of(
     ),
 )
 
-_GROUP_STAGES = ("class", "unit", "room", "traits", "aggregates", "in_tree")
-_TREE_STAGES = ("root", "groups", "together")
+_GROUP_STAGES = tuple(stage.value for stage in GroupStage)
+_TREE_STAGES = tuple(stage.value for stage in RequestStage)
 _STAGE = described(
     choice(*_GROUP_STAGES, *_TREE_STAGES), "The stage of the search that leaves too little."
 )

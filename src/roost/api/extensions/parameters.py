@@ -5,21 +5,14 @@ Whatever microversion a client sends, a candidate query means what it means at t
 
 from __future__ import annotations
 
-import base64
-import binascii
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
-
-import orjson
 
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.http.errors import HttpError
-from roost.api.http.json_schemas import STRING, Document, or_null
+from roost.api.http.json_schemas import Document
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request, parse_query_string
-from roost.api.routing import RequestParameter
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
 from roost.service.candidates import with_resolved_places
@@ -104,80 +97,3 @@ def read_query_text(services: Services, text: str) -> CandidateQuery:
 def bad_parameter(sentence: str) -> HttpError:
     """400 for a parameter of ours."""
     return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
-
-
-# Pages of a list under `/roost/`: `page_limit` and an opaque `marker`.
-
-T = TypeVar("T")
-
-_LENGTH_DEFAULT = 1000
-_LENGTH_MAX = 10_000
-_SHOWN_AT_ONCE = 250
-
-PAGE_PARAMETERS = (
-    RequestParameter(
-        "page_limit", f"How many entries a page has, at most {_LENGTH_MAX}.", "1000", NUMBER
-    ),
-    RequestParameter("marker", "`next` of the page before.", "YQ"),
-)
-NEXT = or_null(STRING, "The `marker` of the next page; null after the last one.")
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """Some members of a list, and the marker of the next page; `None` after the last one."""
-
-    members: Sequence[T]
-    next: str | None
-
-    def json(self, show: Callable[[T], Any], pause: Callable[[], None]) -> orjson.Fragment:
-        """The members in JSON, as `show` gives them, with pauses.
-
-        Only some of these objects exist at once: Python looks for garbage among all objects, and
-        all threads wait meanwhile.
-        """
-        texts: list[bytes] = []
-        for start in range(0, len(self.members), _SHOWN_AT_ONCE):
-            members = self.members[start : start + _SHOWN_AT_ONCE]
-            texts.append(orjson.dumps([show(member) for member in members])[1:-1])
-            pause()
-        return orjson.Fragment(b"[%b]" % b",".join(texts))
-
-
-@dataclass(frozen=True, slots=True)
-class AskedPage:
-    """The page that a client asks for: its length, and the key after which it begins."""
-
-    length: int
-    after: str | None
-
-    def cut(self, members: Sequence[T], key: Callable[[T], str]) -> Page[T]:
-        """The page of these members, which are in the order of their keys.
-
-        A marker is the key of the last member sent, so members that come and go move no page.
-        """
-        begin = 0 if self.after is None else bisect_right(members, self.after, key=key)
-        end = begin + self.length
-        more = end < len(members)
-        return Page(members[begin:end], _encoded(key(members[end - 1])) if more else None)
-
-
-def parse_page(parameters: Parameters) -> AskedPage:
-    """The page in the parameters; 400 if its length or its marker is bad."""
-    length = parameters.integer("page_limit", _LENGTH_DEFAULT, least=1, most=_LENGTH_MAX)
-    marker = parameters.own.get("marker")
-    return AskedPage(length, None if marker is None else _decoded(marker))
-
-
-def _encoded(key: str) -> str:
-    return base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
-
-
-def _decoded(marker: str) -> str:
-    try:
-        padded = marker + "=" * (-len(marker) % 4)
-        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
-    except (binascii.Error, ValueError):
-        raise bad_parameter(
-            "marker is not from an answer of this server. Send its `next`."
-        ) from None

@@ -7,15 +7,8 @@ from operator import attrgetter
 from traceback import clear_frames
 from typing import Any
 
-from roost.api.extensions.parameters import (
-    NEXT,
-    PAGE_PARAMETERS,
-    QUESTIONS,
-    bad_parameter,
-    parse_page,
-    refuse_rest,
-    split_parameters,
-)
+from roost.api.extensions.pages import NEXT, PAGE_PARAMETERS, parse_page
+from roost.api.extensions.parameters import QUESTIONS, bad_parameter, refuse_rest, split_parameters
 from roost.api.extensions.question_turn import forest_aside, look_up_names, question_turn
 from roost.api.http.json_schemas import (
     COUNT,

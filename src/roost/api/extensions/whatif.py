@@ -118,6 +118,15 @@ _WHATIF = AnswerSchema.of(
     },
 )
 
+# The candidates of a question that names no limit, and the highest limit.
+_LIMIT_DEFAULT = 1000
+_LIMIT_MAX = 10_000
+# All answers of a request together.
+ANSWER_BYTES_MAX = 32 * 1024 * 1024
+
+# JSON, or an explanation, which becomes JSON when the names of its providers are known.
+Side: TypeAlias = bytes | Explanation
+
 
 def ask(services: Services, request: Request) -> Response:
     """The answers to some questions, before and after some changes."""
@@ -250,15 +259,6 @@ ROUTES = (
 # The answers to the questions of a what-if, each as the direct route gives it.
 #
 # They keep nothing in the caches of the service: those know no changes that are made nowhere.
-
-# The candidates of a question that names no limit, and the highest limit.
-_LIMIT_DEFAULT = 1000
-_LIMIT_MAX = 10_000
-# All answers of a request together.
-ANSWER_BYTES_MAX = 32 * 1024 * 1024
-
-# JSON, or an explanation, which becomes JSON when the names of its providers are known.
-Side: TypeAlias = bytes | Explanation
 
 
 class WhatIfAnswers:

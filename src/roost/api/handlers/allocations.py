@@ -36,17 +36,8 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request
-from roost.api.http.responses import (
-    AT_ONCE_MAX,
-    Response,
-    json_response,
-    no_content,
-    now,
-    pages,
-    streamed_members,
-    streamed_response,
-    with_cache_headers,
-)
+from roost.api.http.responses import Response, json_response, no_content, now, with_cache_headers
+from roost.api.http.streamed_lists import AT_ONCE_MAX, pages, streamed_members, streamed_response
 from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
 from roost.configuration.settings import Settings

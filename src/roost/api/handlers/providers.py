@@ -31,18 +31,15 @@ from roost.api.http.microversions import Microversion
 from roost.api.http.query_values import parse_member_of, parse_required, parse_resources
 from roost.api.http.requests import Request
 from roost.api.http.responses import (
-    AT_ONCE_MAX,
     Response,
     json_response,
     newest,
     no_content,
     now,
-    pages,
-    streamed_members,
-    streamed_response,
     with_cache_headers,
     with_location,
 )
+from roost.api.http.streamed_lists import AT_ONCE_MAX, pages, streamed_members, streamed_response
 from roost.api.http.validation import check_query
 from roost.api.routing import (
     CACHED,

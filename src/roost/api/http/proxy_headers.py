@@ -22,6 +22,17 @@ _PAIR = re.compile(r'\s*([A-Za-z]+)=(?:"([^"\\]*)"|([^",;\s]*))\s*\Z')
 
 Element = dict[str, str]
 
+OUTSIDE = "roost.outside"
+"""The key that marks a request whose path is not below the prefix."""
+
+_SERVED_AT = "roost.served_at"
+
+# Names with underscores are usual in networks of containers. A zone may follow an address of IPv6.
+_NAME = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+"
+_ADDRESS = r"\[(?:[0-9A-Fa-f:.]+(?:%25[A-Za-z0-9._~-]+)?|v[0-9A-Fa-f]+\.[A-Za-z0-9._~:-]+)\]"
+# A client that knows no host sends an empty header.
+_IS_HOST = re.compile(rf"(?:(?:{_NAME}|{_ADDRESS})(?::[0-9]*)?)?").fullmatch
+
 
 def apply_proxy_headers(environ: dict[str, Any], trusted: TrustedProxies) -> None:
     """Take scheme, host, mount point and address from `Forwarded` or `X-Forwarded-*`.
@@ -129,11 +140,6 @@ def _element(text: str) -> Element:
 
 # The path below which the service is, if the operator gave it one.
 
-OUTSIDE = "roost.outside"
-"""The key that marks a request whose path is not below the prefix."""
-
-_SERVED_AT = "roost.served_at"
-
 
 def mount(environ: dict[str, Any], prefix: str) -> None:
     """Move the prefix from the path to the mount point, or mark the request.
@@ -176,12 +182,6 @@ def served_at(environ: Mapping[str, Any]) -> str:
 
 
 # The host of a request, as its client or a proxy names it. It becomes a part of links.
-
-# Names with underscores are usual in networks of containers. A zone may follow an address of IPv6.
-_NAME = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+"
-_ADDRESS = r"\[(?:[0-9A-Fa-f:.]+(?:%25[A-Za-z0-9._~-]+)?|v[0-9A-Fa-f]+\.[A-Za-z0-9._~:-]+)\]"
-# A client that knows no host sends an empty header.
-_IS_HOST = re.compile(rf"(?:(?:{_NAME}|{_ADDRESS})(?::[0-9]*)?)?").fullmatch
 
 
 def is_host(text: str) -> bool:

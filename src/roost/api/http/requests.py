@@ -1,4 +1,4 @@
-"""A request and its caller, as the handlers see them."""
+"""A request and its caller, as the handlers see them, and the parser of query strings."""
 
 from __future__ import annotations
 

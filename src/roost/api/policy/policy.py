@@ -48,6 +48,10 @@ _BASE = {
 # The rule before services had roles. Without `enforce_new_defaults`, it lets callers pass as well.
 _LEGACY = "rule:admin_api"
 
+_Question: TypeAlias = tuple[str, Caller, str | None]
+"""A rule, the caller, and the project that the rule is about."""
+_UNKNOWN = object()
+
 
 class Policy:
     """Decides whether a caller may do something."""
@@ -119,11 +123,6 @@ class Policy:
             if directory:
                 found += [str(path) for path in sorted(Path(directory).iterdir())]
         return tuple(path for path in found if path)
-
-
-_Question: TypeAlias = tuple[str, Caller, str | None]
-"""A rule, the caller, and the project that the rule is about."""
-_UNKNOWN = object()
 
 
 class _Rules:

@@ -25,6 +25,11 @@ from roost.model.identifiers import is_custom
 from roost.model.inventory import Inventory
 from roost.model.text import counted, plain_number, whole_number
 
+_NAMES_MAX = 8
+"""The names that one finding lists at most."""
+
+_READINESS: JsonShape = {"version": str, "checks": {str: {"ok?": bool, "text?": str}}}
+
 
 class Grade(StrEnum):
     """How grave a finding is; a cloud with notes only is sound."""
@@ -198,10 +203,6 @@ def _smallest_amount(inventory: Inventory) -> int | None:
     return steps * inventory.step_size
 
 
-_NAMES_MAX = 8
-"""The names that one finding lists at most."""
-
-
 def sharing_findings(server: Administration, bodies: Sequence[ProviderBody]) -> Iterator[Diagnosis]:
     """Sharing providers that lend to no tree."""
     if SHARING_TRAIT not in server.known_traits([SHARING_TRAIT]):
@@ -336,9 +337,6 @@ def _namesakes(
             else f"roost provider delete {subject.argument} --with-children --dry-run",
             subject,
         )
-
-
-_READINESS: JsonShape = {"version": str, "checks": {str: {"ok?": bool, "text?": str}}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,15 @@ _AMOUNT = re.compile(r"(?P<name>[^=:]+)[=:](?P<amount>[0-9]+)\Z")
 _AMOUNT_MAX = 2**31 - 1
 _NAME = re.compile(r"[A-Z0-9_]+\Z")
 
+_GROUP_NAME = re.compile(r"[a-zA-Z0-9_-]{1,63}\Z")
+POLICIES = ("none", "isolate")
+
+# Names of resource classes are upper case, so no word begins like a parameter.
+_QUERY = re.compile(
+    r"(?:\A|[?&])(?:(?:or_)?resources|(?:root_)?required|member_of|in_tree|in_subtree|group_policy"
+    r"|same_subtree|isolate|limit)[A-Za-z0-9_-]*="
+)
+
 
 @dataclass(slots=True)
 class TypedGroup:
@@ -171,9 +180,6 @@ def _names(value: str, form: str) -> list[str]:
             )
     return names
 
-
-_GROUP_NAME = re.compile(r"[a-zA-Z0-9_-]{1,63}\Z")
-POLICIES = ("none", "isolate")
 
 # What the options of a group do with their value.
 _OF_A_GROUP = {
@@ -398,12 +404,6 @@ REQUEST_OPTIONS = {
     "--limit": TakesValue.ALWAYS,
 }
 """The options that words of a request may have."""
-
-# Names of resource classes are upper case, so no word begins like a parameter.
-_QUERY = re.compile(
-    r"(?:\A|[?&])(?:(?:or_)?resources|(?:root_)?required|member_of|in_tree|in_subtree|group_policy"
-    r"|same_subtree|isolate|limit)[A-Za-z0-9_-]*="
-)
 
 
 def read_request(text: str) -> TypedRequest:

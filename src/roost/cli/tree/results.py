@@ -29,6 +29,14 @@ from roost.model.text import counted, done_or_planned
 
 _AGAIN = "the server may have carried it out. Apply the file again to find out"
 
+_OF_FILES = {"prune": "--prune", "jobs": "--jobs"}
+_OF_DRIVERS = {
+    "driver_options": "--option",
+    "name": "--name",
+    "uuid": "--uuid",
+    "offline": "--offline",
+}
+
 
 @dataclass(slots=True)
 class ApplyResults:
@@ -124,15 +132,6 @@ def _failure_line(applied: AppliedTree) -> str:
     if applied.is_unknown:
         return f"unknown: {applied.tree.name}: {reason}; {_AGAIN}"
     return f"failed: {applied.tree.name}: {reason}"
-
-
-_OF_FILES = {"prune": "--prune", "jobs": "--jobs"}
-_OF_DRIVERS = {
-    "driver_options": "--option",
-    "name": "--name",
-    "uuid": "--uuid",
-    "offline": "--offline",
-}
 
 
 @dataclass(frozen=True, slots=True)

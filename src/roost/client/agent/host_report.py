@@ -23,6 +23,10 @@ from roost.model.text import counted
 
 LOG = logging.getLogger(__name__)
 
+_METRICS_ENDING = ".prom"
+# These do not pass by themselves. A full disk does.
+_LASTING_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM})
+
 
 class HostReport:
     """Reports a host again and again. A driver that edits the tree needs no `declarative`."""
@@ -182,11 +186,6 @@ class MeasuredReports:
         counts.kept = len(report.kept)
 
 
-_ENDING = ".prom"
-# These do not pass by themselves. A full disk does.
-_WRONG = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM})
-
-
 class MetricsFile:
     """Replaces the file after each report, in full or not at all.
 
@@ -194,10 +193,10 @@ class MetricsFile:
     """
 
     def __init__(self, path: Path, labels: Mapping[str, str]) -> None:
-        if path.suffix != _ENDING:
+        if path.suffix != _METRICS_ENDING:
             raise NotConfigured(
-                f"The metrics file {path} does not end in {_ENDING}, so the node exporter would "
-                "not read it; rename it"
+                f"The metrics file {path} does not end in {_METRICS_ENDING}, so the node exporter "
+                "would not read it; rename it"
             )
         self._path = path
         self._labels = labels
@@ -208,7 +207,7 @@ class MetricsFile:
             with tempfile.TemporaryFile(dir=self._path.parent):
                 pass
         except OSError as error:
-            if error.errno in _WRONG:
+            if error.errno in _LASTING_ERRORS:
                 raise NotConfigured(
                     f"The metrics file {self._path} cannot be written: {error.strerror}; choose "
                     "a file in a directory that exists and that this user may write to"

@@ -44,6 +44,13 @@ from roost.client.transport.retrying import TOO_MANY_REQUESTS
 RETRIES = 3
 """How often a write is tried again after the first try."""
 
+AllocationsByConsumer = Mapping[str, ConsumerState]
+
+_CONSUMER_CONFLICT = "consumer generation conflict"
+
+DONE_BEFORE = PlacementResponse(204)
+"""Stands for the answer to a write that was carried out before."""
+
 
 class Retries:
     """The numbers of the tries, from 0; sleeps a random time before each but the first."""
@@ -59,9 +66,6 @@ class Retries:
         for number in range(1, RETRIES + 1):
             self._sleep(self._random(0, 2 * number))
             yield number
-
-
-AllocationsByConsumer = Mapping[str, ConsumerState]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,6 @@ def delete_change(consumer_uuid: str) -> AllocationChange:
     """The change that deletes all allocations of a consumer, at any generation."""
     request = PlacementRequest("DELETE", allocations_path(consumer_uuid))
     return AllocationChange(request, {consumer_uuid: {"allocations": {}}})
-
-
-_CONSUMER_CONFLICT = "consumer generation conflict"
-
-DONE_BEFORE = PlacementResponse(204)
-"""Stands for the answer to a write that was carried out before."""
 
 
 class _ReadRefused(Exception):

@@ -51,6 +51,12 @@ QueryValue = str | int | Sequence[str]
 _EXPLAIN = ("X-Roost-Explain", "1")
 _REASON = "x-roost-reason"
 
+_SHORT = re.compile(r"'([A-Z0-9_, ]+)' on resource provider '([^']+)'")
+
+OLDEST_WITH_CLAIMS = ServerVersion(1, 28)
+"""Since then a claim says which generation of its consumer it replaces, so a repeat is safe."""
+_NOT_ACCEPTABLE = 406
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateAnswer:
@@ -90,9 +96,6 @@ def candidate_answer(answer: PlacementResponse, version: str) -> CandidateAnswer
     )
 
 
-_SHORT = re.compile(r"'([A-Z0-9_, ]+)' on resource provider '([^']+)'")
-
-
 def claim_refused(consumer_uuid: str, answer: PlacementResponse) -> ClaimRefused:
     """The error for a claim that the server refused."""
     message = f"The claim for consumer {consumer_uuid} was not made"
@@ -109,11 +112,6 @@ def claim_refused(consumer_uuid: str, answer: PlacementResponse) -> ClaimRefused
     )
     error.resource_class = short[1] if short else None
     return error
-
-
-OLDEST_WITH_CLAIMS = ServerVersion(1, 28)
-"""Since then a claim says which generation of its consumer it replaces, so a repeat is safe."""
-_NOT_ACCEPTABLE = 406
 
 
 class ClaimOptions(TypedDict, total=False):

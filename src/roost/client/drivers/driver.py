@@ -22,6 +22,10 @@ from roost.model.inventory import DEFAULTS
 Allocations = dict[str, dict[str, Any]]
 """Consumer -> the body of `GET /allocations/{consumer}`; a driver that reshapes edits it."""
 
+_NAME_LENGTH_MAX = 200
+
+_OWN_CODE = Path(roost.__file__).parent
+
 
 class Driver(Protocol):
     """A driver with the method that compute services call.
@@ -51,9 +55,6 @@ class DeclaringDriver(Protocol):
     def declare(self, nodename: str) -> Declaration:
         """All providers of the host, its root (named `nodename`) first."""
         ...
-
-
-_NAME_LENGTH_MAX = 200
 
 
 def checked_declaration(declared: object, nodename: str) -> Declaration:
@@ -115,9 +116,6 @@ def _kind(value: object) -> str:
 
 def _refusal(text: str) -> DeclarationRefused:
     return DeclarationRefused(f"The driver {text}")
-
-
-_OWN_CODE = Path(roost.__file__).parent
 
 
 def declared_by(driver: DeclaringDriver, nodename: str) -> Declaration:

@@ -34,6 +34,13 @@ _LISTS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
     Iterable: tuple,
 }
 
+_BY_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+NO_DEFAULT = Parameter.empty
+"""Stands for the default of an option that is required, or whose driver alone knows it."""
+
+HELP_OF_FURTHER = "option_help"
+"""The class attribute in which a driver with a `**parameter` may describe what that takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class OptionKind:
@@ -217,14 +224,6 @@ def _unusable(why: str) -> OptionKind:
 def as_text(value: object) -> str:
     """A native value as `--option` would have it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_BY_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-NO_DEFAULT = Parameter.empty
-"""Stands for the default of an option that is required, or whose driver alone knows it."""
-
-HELP_OF_FURTHER = "option_help"
-"""The class attribute in which a driver with a `**parameter` may describe what that takes."""
 
 
 @dataclass(frozen=True, slots=True)

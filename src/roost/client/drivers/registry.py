@@ -29,6 +29,8 @@ BUILT_IN = {
 ENTRY_POINTS = "roost.drivers"
 """The group of entry points under which a package registers its drivers."""
 
+_METHODS = ("update_provider_tree", "declare")
+
 
 @dataclass(frozen=True, slots=True)
 class RegisteredDriver:
@@ -89,9 +91,6 @@ def _unknown(name: str, known: list[str]) -> str:
     names = ", ".join(dict.fromkeys(known))
     text = f"There is no driver {name!r}: take {names} or package.module:Class.{meant}"
     return with_next(text, "roost driver list")
-
-
-_METHODS = ("update_provider_tree", "declare")
 
 
 def load_driver(spec: str, options: Mapping[str, object]) -> Driver | DeclaringDriver:

@@ -45,6 +45,8 @@ from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.client.versions import OLDEST_THAT_MOVES, newest_of_server
 
+_UNSAVED = "the ownership records cannot be saved"
+
 
 class TreeOwnership:
     """Loads and saves what one owner owns of one tree.
@@ -156,9 +158,6 @@ class TreeOwnership:
         return moved
 
 
-_REASON = "the ownership records cannot be saved"
-
-
 def without_additions(
     declaration: Declaration, tree: ProviderTree, record: OwnershipRecord, owner_trait: str
 ) -> tuple[Declaration, tuple[str, ...]]:
@@ -171,7 +170,7 @@ def without_additions(
         # A new tree has its root already, without a generation.
         is_new = provider.name in present and tree.data(present[provider.name]).generation is None
         if provider.name not in present or is_new:
-            waiting.append(f"{provider.name}: not created yet, {_REASON}")
+            waiting.append(f"{provider.name}: not created yet, {_UNSAVED}")
             continue
         found = tree.data(present[provider.name])
         owned = record.provider(found.uuid, found.name)
@@ -181,7 +180,7 @@ def without_additions(
         else:
             reduced = _without_additions(provider, found, owned)
             if reduced != provider:
-                waiting.append(f"{provider.name}: some of it is not added yet, {_REASON}")
+                waiting.append(f"{provider.name}: some of it is not added yet, {_UNSAVED}")
             kept[provider.name] = reduced
     unread = replace(declaration.unread, names=declaration.unread.names | held)
     return Declaration(tuple(kept.values()), unread), tuple(waiting)

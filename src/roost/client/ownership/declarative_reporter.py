@@ -35,6 +35,10 @@ from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import is_custom
 
+_LOG = logging.getLogger(__name__)
+
+IN_USE_ATTEMPTS = 3
+
 
 def without_providers_elsewhere(
     declaration: Declaration, elsewhere: Mapping[str, str]
@@ -59,11 +63,6 @@ def without_providers_elsewhere(
         left_out.add(provider.name)
     unread = replace(declaration.unread, names=declaration.unread.names | left_out)
     return Declaration(tuple(kept), unread), tuple(lines)
-
-
-IN_USE_ATTEMPTS = 3
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ DEFAULT_OWNER = "agent"
 
 OWNER_LENGTH_MAX = 100
 
+MARK = "CUSTOM_ROOST_OWNER_"
+"""Begins the traits that mark providers. Operators have traits of their own, so it names Roost."""
+
 
 def owner_name(text: str) -> str:
     """The name of an owner in its one spelling.
@@ -27,10 +30,6 @@ def owner_name(text: str) -> str:
             "and '-'"
         )
     return name
-
-
-MARK = "CUSTOM_ROOST_OWNER_"
-"""Begins the traits that mark providers. Operators have traits of their own, so it names Roost."""
 
 
 def trait_of_owner(owner: str) -> str:

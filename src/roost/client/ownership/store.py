@@ -1,4 +1,4 @@
-"""Stores of ownership records: files under a lock of their owner, or the memory of the process."""
+"""Stores of ownership records, in files or in memory; locks and records of the owners in them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,18 @@ from roost.client.whole_file import DRAFT, replace_text
 from roost.model.identifiers import is_uuid
 from roost.model.secrets import shown_words
 
+_LOG = logging.getLogger(__name__)
+
 _ATTEMPTS = 5
 _ATTEMPT_SECONDS = 0.02
 
 COMMAND_LENGTH_MAX = 100
 """How many characters of a command line a message has."""
+
+# Names of owners have no dot.
+_LOCK_ENDING = ".lock"
+_DRAFT_SECONDS = 3600
+_PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +217,6 @@ class TreeMembers:
         return frozenset() if record is None else frozenset(record.providers)
 
 
-# Names of owners have no dot.
-_LOCK = ".lock"
-_DRAFT_SECONDS = 3600
-_PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE})
-
-_LOG = logging.getLogger(__name__)
-
-
 class OwnershipStore(Protocol):
     """The records of one owner, by the uuid of the tree's root."""
 
@@ -262,12 +261,12 @@ class FileOwnershipStore:
         Two processes with the records of one owner would delete each other's providers.
         """
         self._prepare()
-        with held_lock(self._directory.with_suffix(_LOCK)):
+        with held_lock(self._directory.with_suffix(_LOCK_ENDING)):
             yield
 
     def holder(self) -> LockHolder | None:
         """The process that holds the records; `None` if none holds them."""
-        return lock_holder(self._directory.with_suffix(_LOCK))
+        return lock_holder(self._directory.with_suffix(_LOCK_ENDING))
 
     def written_at(self) -> float | None:
         """When a record was last saved, in seconds since the epoch; `None` without records."""
@@ -415,7 +414,7 @@ def default_directory() -> Path:
 
 def _may_pass(error: OSError) -> bool:
     """Whether an error of the disk may end without a change of the configuration."""
-    return error.errno in _PASSING
+    return error.errno in _PASSING_ERRORS
 
 
 def _failure(error: OSError, message: str) -> PlacementError:

@@ -29,6 +29,11 @@ MISSING_REPORTS = 3
 MISSING_SECONDS = 300.0
 _NAMES_SHOWN = 3
 
+InventoriesInUse = Mapping[str, frozenset[str]]
+"""Provider uuid -> resource classes of which there are allocations."""
+
+NOTHING_IN_USE: InventoriesInUse = {}
+
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalPolicy:
@@ -304,12 +309,6 @@ def _merged_fields(
     """An inventory with the declared fields; owned fields without declaration get their default."""
     undeclared = {name: DEFAULTS[name] for name in owned - declared.keys() if name in DEFAULTS}
     return {**present, **undeclared, **declared}
-
-
-InventoriesInUse = Mapping[str, frozenset[str]]
-"""Provider uuid -> resource classes of which there are allocations."""
-
-NOTHING_IN_USE: InventoriesInUse = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,15 @@ from roost.client.placement.answers import Inventories
 from roost.client.provider_tree import ProviderTree
 from roost.model.identifiers import is_custom, new_uuid
 
+READ_CONCURRENCY = 4
+"""The number of providers that are read at once, unless a caller gives another one."""
+
+CONSISTENT_READ_ATTEMPTS = 4
+"""Another writer may change a provider between its reads; then they are repeated."""
+
+NO_GENERATION = -1
+"""A generation that no provider has, so that a provider with it is read again."""
+
 
 class KnownNames:
     """Creates names that the server does not know, and remembers those that it knows.
@@ -60,13 +69,6 @@ class KnownNames:
         with self._lock:
             self._classes.clear()
             self._traits.clear()
-
-
-READ_CONCURRENCY = 4
-"""The number of providers that are read at once, unless a caller gives another one."""
-
-CONSISTENT_READ_ATTEMPTS = 4
-"""Another writer may change a provider between its reads; then they are repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +181,6 @@ def set_associations(tree: ProviderTree, uuid: str, associations: Associations) 
     tree.update_inventory(uuid, associations.inventory, associations.generation)
     tree.update_aggregates(uuid, associations.aggregates)
     tree.update_traits(uuid, associations.traits)
-
-
-NO_GENERATION = -1
-"""A generation that no provider has, so that a provider with it is read again."""
 
 
 @dataclass(slots=True)

@@ -44,6 +44,20 @@ ANSWER_SECONDS = 600.0
 """How long an answer may take, from the end of the request to its own end."""
 _PART_BYTES = 2**18
 
+KEPT_CONNECTIONS = 16
+
+_PLAIN_TEXT = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+"""The reasons of OpenSSL for an answer without TLS."""
+NO_TLS = "it does not speak TLS; write http:// if that is meant"
+
+IDLE_SECONDS = 1.0
+"""After how many idle seconds the transport opens a new connection.
+
+Servers close idle connections, some after two seconds. urllib3 notices a closed connection, but
+not one that closes while the request is under way. The client cannot know then whether the server
+has carried out a claim. A new connection is the lower cost.
+"""
+
 
 def answer_seconds(read_seconds: float) -> float:
     """How long an answer may take, if the client waits so long for its next bytes."""
@@ -125,21 +139,6 @@ class _UntilDeadline(io.RawIOBase):
     def close(self) -> None:
         self._raw.close()
         super().close()
-
-
-KEPT_CONNECTIONS = 16
-
-_PLAIN_TEXT = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
-"""The reasons of OpenSSL for an answer without TLS."""
-NO_TLS = "it does not speak TLS; write http:// if that is meant"
-
-IDLE_SECONDS = 1.0
-"""After how many idle seconds the transport opens a new connection.
-
-Servers close idle connections, some after two seconds. urllib3 notices a closed connection, but
-not one that closes while the request is under way. The client cannot know then whether the server
-has carried out a claim. A new connection is the lower cost.
-"""
 
 
 @dataclass(frozen=True, slots=True)

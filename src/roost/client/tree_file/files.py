@@ -1,4 +1,4 @@
-"""Reading and rendering tree files."""
+"""Tree files: how they are read and rendered, their entries, and problems of their structure."""
 
 from __future__ import annotations
 
@@ -35,6 +35,19 @@ from roost.model.text import own_lines
 
 NAMES_LOOKED_FOR = 20
 """For how many missing parents of a file there is a suggestion."""
+
+STANDARD_INPUT = "-"
+
+PROBLEMS_MAX = 100
+"""How many problems of a file an error lists."""
+
+_Children = dict[str | None, list[DeclaredProvider]]
+"""Providers by the name of their parent."""
+
+# As a declaration an empty file would remove all providers of its owner.
+_EMPTY_FILE = FileProblem(
+    1, 1, "the file is empty: write `providers: []` to declare that there are none"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,20 +211,6 @@ def _reservation_problems(entry: ProviderEntry) -> Iterator[FileProblem]:
             )
 
 
-STANDARD_INPUT = "-"
-
-PROBLEMS_MAX = 100
-"""How many problems of a file an error lists."""
-
-_Children = dict[str | None, list[DeclaredProvider]]
-"""Providers by the name of their parent."""
-
-# As a declaration an empty file would remove all providers of its owner.
-_EMPTY = FileProblem(
-    1, 1, "the file is empty: write `providers: []` to declare that there are none"
-)
-
-
 class TreeFileError(OperatorError, ValueError):
     """A tree file with problems, one per line of the text."""
 
@@ -251,7 +250,7 @@ def parse_tree_file(text: str, name: str) -> TreeFile:
     except UnreadableYaml as error:
         raise TreeFileError([error.problem.in_file(name)]) from None
     if document is None or document.value is None:
-        raise TreeFileError([_EMPTY.in_file(name)])
+        raise TreeFileError([_EMPTY_FILE.in_file(name)])
     entries = list(entries_of(document))
     refusals = _first(chain(problems, _problems(document, entries)), name)
     if refusals:

@@ -42,6 +42,17 @@ _INT, _FLOAT = f"{_TAG}int", f"{_TAG}float"
 _INTEGER = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z")
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
 
+_CONSTRUCTOR = SafeConstructor()
+
+# Tabs and odd line ends, with which the parser in C takes texts that the one in Python refuses.
+_READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
+
+_SYNTAX_ADVICE = (
+    "check the indentation and the brackets, and put quotes around text that has `: ` in it"
+    " or begins with one of {[&*!|>%@`"
+)
+_COMPOSITION_ADVICE = "keep to one document, and define each anchor once and before its aliases"
+
 
 def _int(constructor: Any, node: Any) -> int:
     if _INTEGER.match(node.value) is None:
@@ -56,7 +67,6 @@ def _float(constructor: Any, node: Any) -> float:
     return float(node.value)
 
 
-_CONSTRUCTOR = SafeConstructor()
 _SCALARS: dict[str, Callable[[Any, Any], Any]] = {
     f"{_TAG}null": SafeConstructor.construct_yaml_null,
     f"{_TAG}bool": SafeConstructor.construct_yaml_bool,
@@ -64,15 +74,6 @@ _SCALARS: dict[str, Callable[[Any, Any], Any]] = {
     _FLOAT: _float,
 }
 _KNOWN_TAGS = {*_SCALARS, _STRING, _MERGE, f"{_TAG}seq", f"{_TAG}map"}
-
-# Tabs and odd line ends, with which the parser in C takes texts that the one in Python refuses.
-_READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
-
-_SYNTAX_ADVICE = (
-    "check the indentation and the brackets, and put quotes around text that has `: ` in it"
-    " or begins with one of {[&*!|>%@`"
-)
-_COMPOSITION_ADVICE = "keep to one document, and define each anchor once and before its aliases"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -21,7 +21,7 @@ from roost.store.journal.rows import SEPARATOR, fetch_rows, row_id
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JournalAnswer:
     """What the database says of the journal as a whole, and rows of the journal by id."""
 
     epoch: str
@@ -34,7 +34,7 @@ class Answer:
     rows: dict[int, str]
 
     @classmethod
-    def of(cls, fetched: Sequence[Any]) -> Answer | None:
+    def of(cls, fetched: Sequence[Any]) -> JournalAnswer | None:
         """What texts like `epoch|server|pruned|count|row` say; the row may be empty."""
         if not fetched:
             return None
@@ -43,7 +43,7 @@ class Answer:
         return cls(epoch, server, pruned, count, {row_id(text): text for text in texts if text})
 
     @classmethod
-    def at_start(cls, connection: Connection, statement: str) -> Answer:
+    def at_start(cls, connection: Connection, statement: str) -> JournalAnswer:
         """The answer to a statement that asks for the newest row."""
         answer = cls.of(connection.exec_driver_sql(statement).fetchall())
         if answer is None:
@@ -66,7 +66,7 @@ class IdPosition(Position):
     newest: str | None
 
     @classmethod
-    def at(cls, answer: Answer, **members: Any) -> Self:
+    def at(cls, answer: JournalAnswer, **members: Any) -> Self:
         """The position of a reader that has got this answer at its start."""
         # Pruning always leaves a row. A journal without rows was emptied by hand, and its ids may
         # begin again.
@@ -90,7 +90,7 @@ class IdPosition(Position):
         """The one row of the answer as long as nothing is new."""
 
     @abstractmethod
-    def _read_on(self, connection: Connection, answer: Answer, rows_max: int) -> Reading:
+    def _read_on(self, connection: Connection, answer: JournalAnswer, rows_max: int) -> Reading:
         """What an answer says that is not `unchanged`, and the position after that."""
 
     def look(self, connection: Connection) -> Reading | None:
@@ -112,13 +112,13 @@ class IdPosition(Position):
             raise too_many(rows_max)
         return self._read_on(connection, self._checked(fetched), rows_max)
 
-    def _checked(self, fetched: Sequence[Any]) -> Answer:
-        answer = Answer.of(fetched)
+    def _checked(self, fetched: Sequence[Any]) -> JournalAnswer:
+        answer = JournalAnswer.of(fetched)
         if answer is None or answer.epoch != self.epoch:
             raise JournalLost("another database has taken the place of the one that was read")
         return answer
 
-    def _is_whole(self, answer: Answer) -> bool:
+    def _is_whole(self, answer: JournalAnswer) -> bool:
         """Whether an answer has all rows that are new."""
         return True
 

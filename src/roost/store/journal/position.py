@@ -13,6 +13,9 @@ from roost.store.connections.errors import DatabaseUnusable
 from roost.store.dialect import dialect_of
 from roost.store.journal.writing import ChangeKind
 
+# How many new rows a look reads at most.
+LOOK_ROWS_MAX = 64
+
 
 class JournalLost(Exception):
     """The reader cannot continue from its position: it has to read all tables again."""
@@ -34,9 +37,6 @@ class JournalEntry:
 
 # New rows by id, and the position after them.
 Reading: TypeAlias = tuple[tuple[JournalEntry, ...], "Position"]
-
-# How many new rows a look reads at most.
-LOOK_ROWS_MAX = 64
 
 
 class Position(ABC):

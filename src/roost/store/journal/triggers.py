@@ -45,6 +45,10 @@ PREFIX = "roost_journal_"
 # The version is a part of every name. A change of the SQL needs another version.
 _VERSION = "v2"
 
+_STAMPS = ("created_at", "updated_at")
+
+_PROVIDER_ID = "resource_provider_id"
+
 
 class TableEvent(StrEnum):
     """What happens to a row."""
@@ -75,15 +79,10 @@ class WatchedTable:
         return f"{PREFIX}{_VERSION}_{self.table.name}"
 
 
-_STAMPS = ("created_at", "updated_at")
-
-
 def _watch(table: Table, kind: ChangeKind, provider: str | None) -> WatchedTable:
     columns = (column.name for column in table.columns if column.name not in _STAMPS)
     return WatchedTable(table, kind, provider, tuple(columns))
 
-
-_PROVIDER_ID = "resource_provider_id"
 
 WATCHED = (
     # A forest has neither names nor generations, and every claim changes a generation.

@@ -12,6 +12,11 @@ from roost.store.statements import InsertRows
 from roost.store.tables import roost_changes
 from roost.store.transaction import Transaction
 
+# A longer text of usages is left out: the reader then reads the usages again.
+USAGES_LENGTH_MAX = 255
+
+_INSERT = InsertRows(roost_changes)
+
 
 class ChangeKind(StrEnum):
     """What a reader reads again after a change. Usage is the cheap case, and that of claims."""
@@ -23,12 +28,6 @@ class ChangeKind(StrEnum):
     USAGE = "usage"
     RESOURCE_CLASSES = "resource_classes"
     TRAIT_NAMES = "trait_names"
-
-
-# A longer text of usages is left out: the reader then reads the usages again.
-USAGES_LENGTH_MAX = 255
-
-_INSERT = InsertRows(roost_changes)
 
 
 def record_changes(

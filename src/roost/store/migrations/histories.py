@@ -60,7 +60,7 @@ class History:
         """The revision of a database that records these.
 
         A database records one revision. In a cluster two processes may migrate at the same time
-        (see `lock.py`), and then it may record two: the newer one is true. A revision that this
+        (see `runner.py`), and then it may record two: the newer one is true. A revision that this
         version does not know is newer than all others.
         """
         unknown = sorted(revision for revision in recorded if not self.knows(revision))

@@ -1,4 +1,4 @@
-"""The PCI functions and disks among the node devices that libvirt reports."""
+"""The XML of libvirt, and the PCI functions and disks among the node devices in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,19 @@ from roost.client.drivers.machine.values import (
     UnreadDevices,
 )
 
+_LOG = logging.getLogger(__name__)
+
 _KIB = {"b": 1 / 1024, "bytes": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
+
+_VGA = 0x0300
+_Read = TypeVar("_Read")
+
+_NAME = re.compile(r"<name>(.*?)</name>")
+_PCI_NAME = re.compile(r"pci_([0-9a-f]{4,})_([0-9a-f]{2})_([0-9a-f]{2})_([0-7])")
+# Links of udev to a disk, which the linux driver names in the same way.
+_BY_ID = re.compile(r"/dev/disk/by-id/(wwn-0x[0-9a-f]+|nvme-(?:eui|uuid|nvme)\..+)")
+_BY_PATH = re.compile(r"/dev/disk/by-path/(.+)")
+_NAMESPACE = re.compile(r"nvme\d+n(\d+)")
 
 
 def parse(text: str, what: str) -> Element:
@@ -62,19 +74,6 @@ def kibibytes(element: Element) -> int:
     if unit not in _KIB:
         raise MachineUnreadable(f"libvirt's <{element.tag}> is in {unit!r}, an unknown unit.")
     return int(number(element.text or "", f"<{element.tag}>") * _KIB[unit])
-
-
-_LOG = logging.getLogger(__name__)
-
-_VGA = 0x0300
-_Read = TypeVar("_Read")
-
-_NAME = re.compile(r"<name>(.*?)</name>")
-_PCI_NAME = re.compile(r"pci_([0-9a-f]{4,})_([0-9a-f]{2})_([0-9a-f]{2})_([0-7])")
-# Links of udev to a disk, which the linux driver names in the same way.
-_BY_ID = re.compile(r"/dev/disk/by-id/(wwn-0x[0-9a-f]+|nvme-(?:eui|uuid|nvme)\..+)")
-_BY_PATH = re.compile(r"/dev/disk/by-path/(.+)")
-_NAMESPACE = re.compile(r"nvme\d+n(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

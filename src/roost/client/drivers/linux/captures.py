@@ -32,6 +32,16 @@ _LINE = re.compile(r"(?P<path>/\S+?)(?:(?P<bare>/)| (?P<kind>=|->|!)(?: (?P<text
 _KINDS: dict[str | None, LineMark] = {"=": "=", "->": "->", "!": "!", None: "/"}
 _INDENT = "    "
 
+# What precedes an id tells the driver its kind, so it stays.
+_IDS = {
+    re.compile(r".*/wwid"): re.compile(r"(?:[a-z0-9]+\.)?"),
+    re.compile(r".*/serial"): re.compile(r""),
+    re.compile(r".*/dm/uuid"): re.compile(r"(?:part\d+-)?(?:[A-Za-z0-9]+-)?"),
+}
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SAYS = re.compile(r"[^0f-]")  # an id of zeros only is none
+_DIGEST_BYTES = 8
+
 
 @dataclass(slots=True)
 class CapturedPath:
@@ -134,17 +144,6 @@ def open_files(root: str) -> Files:
             f"Option root={root} of the linux driver is neither a directory nor a readable "
             f"capture: {error}."
         ) from error
-
-
-# What precedes an id tells the driver its kind, so it stays.
-_IDS = {
-    re.compile(r".*/wwid"): re.compile(r"(?:[a-z0-9]+\.)?"),
-    re.compile(r".*/serial"): re.compile(r""),
-    re.compile(r".*/dm/uuid"): re.compile(r"(?:part\d+-)?(?:[A-Za-z0-9]+-)?"),
-}
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_SAYS = re.compile(r"[^0f-]")  # an id of zeros only is none
-_DIGEST_BYTES = 8
 
 
 def mask_ids(capture: Capture) -> Capture:

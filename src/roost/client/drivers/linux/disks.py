@@ -1,4 +1,4 @@
-"""The whole disks that are fixed to a machine."""
+"""The whole disks that are fixed to a machine, and which of them are mounted or in use."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from roost.client.drivers.linux.files import (
 from roost.client.drivers.machine.device_names import disk_path, readable_id, world_wide_id
 from roost.client.drivers.machine.values import Disk, MachineUnreadable
 
+_LOG = logging.getLogger(__name__)
+
 # The agent's own mounts, and those of the host if the agent runs in a container as root.
 _MOUNTS = ("/proc/1/mountinfo", "/proc/self/mountinfo")
 _DEVICE_COLUMN = 2
@@ -29,6 +31,24 @@ _SWAPS = "/proc/swaps"
 _BTRFS = "/sys/fs/btrfs"
 # Only root may read the mounts of another process.
 _FORBIDDEN = frozenset(strerror(code) for code in (errno.EACCES, errno.EPERM))
+
+BLOCK = "/sys/block"
+# A multipath device, or a partition of one: another name for the same disk.
+_ALIAS = re.compile(r"(part\d+-)?mpath-.*")
+
+_SECTOR_BYTES = 512  # the kernel counts in this unit, whatever the sectors of the disk are
+
+# Partitions of an MMC for the firmware, and paths to an NVMe disk.
+_PART = re.compile(r"mmcblk\d+(boot|gp|rpmb)\d*|nvme\d+c\d+n\d+")
+_ATA = re.compile(r"/(ata\d+)/")
+_NAMESPACE = re.compile(r"nvme\d+n(\d+)")
+# The files of every disk with such a name. If one is missing, the id of the disk is not known.
+_ID_FILES = {
+    re.compile(r"mmcblk\d+"): ("device/serial",),
+    re.compile(r"nvme\d+n\d+"): ("wwid", "device/serial"),
+    re.compile(r"sd[a-z]+"): ("device/wwid",),
+    re.compile(r"vd[a-z]+"): ("serial",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +105,6 @@ def _btrfs_members(files: Files) -> set[str]:
     }
 
 
-BLOCK = "/sys/block"
-# A multipath device, or a partition of one: another name for the same disk.
-_ALIAS = re.compile(r"(part\d+-)?mpath-.*")
-
-
 def is_in_use(files: Files, disk: str, mounted: MountedDevices) -> bool | None:
     """Whether the disk, a partition or something made of them is mounted, or held by the kernel.
 
@@ -128,23 +143,6 @@ def _holders(files: Files, directory: str) -> Iterator[tuple[str, str | None]]:
             raise MachineUnreadable(f"{path} is missing.")
         uuid = read_text(files, path) or ""
         yield holder, uuid if _ALIAS.fullmatch(uuid) else None
-
-
-_LOG = logging.getLogger(__name__)
-
-_SECTOR_BYTES = 512  # the kernel counts in this unit, whatever the sectors of the disk are
-
-# Partitions of an MMC for the firmware, and paths to an NVMe disk.
-_PART = re.compile(r"mmcblk\d+(boot|gp|rpmb)\d*|nvme\d+c\d+n\d+")
-_ATA = re.compile(r"/(ata\d+)/")
-_NAMESPACE = re.compile(r"nvme\d+n(\d+)")
-# The files of every disk with such a name. If one is missing, the id of the disk is not known.
-_ID_FILES = {
-    re.compile(r"mmcblk\d+"): ("device/serial",),
-    re.compile(r"nvme\d+n\d+"): ("wwid", "device/serial"),
-    re.compile(r"sd[a-z]+"): ("device/wwid",),
-    re.compile(r"vd[a-z]+"): ("serial",),
-}
 
 
 def read_disks(files: Files) -> tuple[tuple[Disk, ...], bool]:

@@ -19,6 +19,12 @@ _KVM_SWITCHES = {
     "tdx": "/sys/module/kvm_intel/parameters/tdx",
 }
 
+_NODES = "/sys/devices/system/node"
+_MEMINFO = "/proc/meminfo"
+_MEMORY = re.compile(r".*MemTotal:\s*(\d+) kB")
+_ADVICE = "Mount all of sysfs at /sys. If CPUs just came or went, the next report finds them."
+_POOL = re.compile(r"hugepages-(\d+)kB")
+
 
 def parse_cpu_list(text: str, path: str) -> frozenset[int]:
     """The CPUs in a list of the kernel, which comes from the file at `path`.
@@ -102,13 +108,6 @@ def _guess_architecture(flags: frozenset[str]) -> str:
     if "fpu" in flags:
         return "x86_64" if "lm" in flags else "i686"
     return ""
-
-
-_NODES = "/sys/devices/system/node"
-_MEMINFO = "/proc/meminfo"
-_MEMORY = re.compile(r".*MemTotal:\s*(\d+) kB")
-_ADVICE = "Mount all of sysfs at /sys. If CPUs just came or went, the next report finds them."
-_POOL = re.compile(r"hugepages-(\d+)kB")
 
 
 def read_nodes(

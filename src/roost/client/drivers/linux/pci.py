@@ -27,7 +27,19 @@ from roost.client.drivers.machine.values import (
     UnreadDevices,
 )
 
+_LOG = logging.getLogger(__name__)
+
 _MOST = re.compile(r"\bmax_instance=(\d+)")
+
+_GPUS = "/proc/driver/nvidia/gpus"
+_CAPABILITIES = "/proc/driver/nvidia/capabilities"
+_MINOR = "Device Minor"
+
+_DEVICES = "/sys/bus/pci/devices"
+_EVERY_FUNCTION = UnreadDevices(kinds=frozenset({DeviceKind.PCI}))
+
+_Device = TypeVar("_Device")
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def read_mediated_types(files: Files, device: str) -> tuple[MediatedType, ...]:
@@ -73,11 +85,6 @@ def _sum(same: list[MediatedType]) -> MediatedType:
     )
 
 
-_GPUS = "/proc/driver/nvidia/gpus"
-_CAPABILITIES = "/proc/driver/nvidia/capabilities"
-_MINOR = "Device Minor"
-
-
 def count_mig_instances(files: Files, address: str) -> int:
     """The number of compute instances of the GPU at a PCI address.
 
@@ -95,12 +102,6 @@ def count_mig_instances(files: Files, address: str) -> int:
         len(files.names(f"{instances}/{instance}", "ci[0-9]*"))
         for instance in files.names(instances, "gi[0-9]*")
     )
-
-
-_LOG = logging.getLogger(__name__)
-
-_DEVICES = "/sys/bus/pci/devices"
-_EVERY_FUNCTION = UnreadDevices(kinds=frozenset({DeviceKind.PCI}))
 
 
 def read_pci_functions(
@@ -215,10 +216,6 @@ def _read_rdma_links(files: Files, directory: str) -> frozenset[str]:
         for port in files.names(f"{directory}/{name}/ports")
         if (layer := read_text(files, f"{directory}/{name}/ports/{port}/link_layer"))
     )
-
-
-_Device = TypeVar("_Device")
-_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def read_fpga_regions(files: Files) -> tuple[tuple[FpgaRegion, ...], bool]:

@@ -13,9 +13,21 @@ from itertools import takewhile
 from roost.client.declaration import UnreadProviders
 from roost.client.drivers.machine.values import DeviceKind, Disk, UnreadDevices
 
+_LOG = logging.getLogger(__name__)
+
 # The API allows names of 200 characters, and the name of the host comes first.
 _LENGTH_MAX = 100
 _DIGEST_LENGTH = 12
+
+# Some firmware reports one of these instead of an id.
+_NO_ID = re.compile(r"(naa|eui|uuid)\.[0f-]*", re.IGNORECASE)
+
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+# The kernel numbers these in the order in which it finds them.
+_NUMBERED = re.compile(r"(ata|host|mmc|nvme|usb|virtio)\d+|block|mmc_host|nvme")
+_NETWORK = re.compile(r"session\d+|rport-.*")
+_USB = re.compile(r"\d+-(?P<ports>[\d.]+):(?P<interface>\d+\.\d+)")
+_SCSI = re.compile(r"\d+:(?P<address>\d+:\d+:\d+)")
 
 
 def device_name(nodename: str, kind: DeviceKind, device_id: str) -> str:
@@ -62,12 +74,6 @@ def custom_name(*parts: str) -> str:
 
 def _prefix(nodename: str, kind: DeviceKind) -> str:
     return f"{nodename}_{kind}_"
-
-
-_LOG = logging.getLogger(__name__)
-
-# Some firmware reports one of these instead of an id.
-_NO_ID = re.compile(r"(naa|eui|uuid)\.[0f-]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +155,6 @@ def _path_id(disk: Disk) -> DiskId:
 
 def _kernel_id(name: str) -> DiskId:
     return DiskId(f"kernel-{name}")
-
-
-_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-# The kernel numbers these in the order in which it finds them.
-_NUMBERED = re.compile(r"(ata|host|mmc|nvme|usb|virtio)\d+|block|mmc_host|nvme")
-_NETWORK = re.compile(r"session\d+|rport-.*")
-_USB = re.compile(r"\d+-(?P<ports>[\d.]+):(?P<interface>\d+\.\d+)")
-_SCSI = re.compile(r"\d+:(?P<address>\d+:\d+:\d+)")
 
 
 def disk_path(

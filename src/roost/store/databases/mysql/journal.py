@@ -30,7 +30,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.dialect import dialect_of
-from roost.store.journal.by_id import Answer, IdPosition
+from roost.store.journal.by_id import IdPosition, JournalAnswer
 from roost.store.journal.epochs import has_triggers
 from roost.store.journal.position import JournalLost, Position, Reading, too_many
 from roost.store.journal.pruning import OldRows
@@ -217,7 +217,7 @@ class MysqlPosition(IdPosition):
 
         The ids that are missing now belong to the position: a transaction may commit them later.
         """
-        answer = Answer.at_start(connection, _START)
+        answer = JournalAnswer.at_start(connection, _START)
         runs = sorted(_id_runs(connection), key=lambda run: run.index)
         now = clock()
         gaps = gaps_in_runs(int(answer.pruned or 0), runs, now)
@@ -279,7 +279,7 @@ class MysqlPosition(IdPosition):
             kept += self._still_open(connection, old[start : start + _GAPS_PER_PROBE])
         return replace(self, gaps=tuple(sorted(kept, key=lambda gap: gap.first)))
 
-    def _read_on(self, connection: Connection, answer: Answer, rows_max: int) -> Reading:
+    def _read_on(self, connection: Connection, answer: JournalAnswer, rows_max: int) -> Reading:
         rows = self.newer(answer.rows)
         pruned = answer.pruned if self.pruning_matters else self.pruned
         self.check_pruned(pruned, self.gaps[0].first if self.gaps else self.last + 1)
@@ -301,11 +301,13 @@ class MysqlPosition(IdPosition):
             rows, server=answer.server, pruned=pruned, recent=recent, gaps=gaps
         )
 
-    def _is_whole(self, answer: Answer) -> bool:
+    def _is_whole(self, answer: JournalAnswer) -> bool:
         """Whether an answer has all rows that are new: none has appeared in a gap."""
         return not self.gaps or int(answer.count) == self.windows.known
 
-    def _late_rows(self, connection: Connection, answer: Answer, rows_max: int) -> dict[int, str]:
+    def _late_rows(
+        self, connection: Connection, answer: JournalAnswer, rows_max: int
+    ) -> dict[int, str]:
         """The rows that have appeared in gaps."""
         found = int(answer.count) - self.windows.known if self.gaps else 0
         if not found:

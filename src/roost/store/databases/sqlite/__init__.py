@@ -36,7 +36,7 @@ from roost.store.databases.sqlite.file import (
 )
 from roost.store.databases.sqlite.write_gate import WriteGate
 from roost.store.dialect import Dialect
-from roost.store.journal.by_id import Answer, IdPosition
+from roost.store.journal.by_id import IdPosition, JournalAnswer
 from roost.store.journal.position import Reading
 from roost.store.journal.pruning import OldRows
 from roost.store.journal.rows import SEPARATOR, entries_of
@@ -89,7 +89,7 @@ class SqlitePosition(IdPosition):
     @classmethod
     def start(cls, connection: Connection) -> Self:
         """The position of a reader that sees what the connection sees now."""
-        return cls.at(Answer.at_start(connection, _START))
+        return cls.at(JournalAnswer.at_start(connection, _START))
 
     @property
     def question(self) -> str:
@@ -101,7 +101,7 @@ class SqlitePosition(IdPosition):
         """The one row of the answer as long as nothing is new."""
         return SEPARATOR.join((self.epoch, "", self.pruned, "", self.newest or ""))
 
-    def _read_on(self, _connection: Connection, answer: Answer, _rows_max: int) -> Reading:
+    def _read_on(self, _connection: Connection, answer: JournalAnswer, _rows_max: int) -> Reading:
         self.check_pruned(answer.pruned, self.last + 1)
         rows = self.newer(answer.rows)
         return entries_of(rows.values()), self.moved(rows, pruned=answer.pruned)
