@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, event, select
 
 from roost.model.limits import Limits
-from roost.store import tables
+from roost.store import tables, transaction
 from roost.store.database import Database
 from roost.store.rows.providers import lock_providers
 from roost.store.transaction import Transaction
@@ -140,6 +140,8 @@ class Statements:
         self.count = 0
         if database.engine.dialect.name == "sqlite":
             event.listen(database.engine, "before_cursor_execute", self._note)
+            # Transactions hand their statements to the driver themselves.
+            monkeypatch.setattr(transaction, "log_statements", self._note_all)
             return
         # pymysql sends the rows of an UPDATE one by one, and SQLAlchemy counts one statement.
         query = pymysql.connections.Connection.query
@@ -152,6 +154,9 @@ class Statements:
 
     def _note(self, *_arguments: Any) -> None:
         self.count += 1
+
+    def _note_all(self, _connection: object, *texts: str) -> None:
+        self.count += len(texts)
 
 
 # The most statements for a thousand rows, and for a request without rows.

@@ -57,9 +57,25 @@ from roost.service import providers
 from roost.service.provider_list import ProviderSelection, list_providers, list_range, measure_list
 from roost.store.rows.provider_lists import Extent
 
+# How many resource classes a query may name.
+_CLASSES_MAX = 200
+# The parts of a provider that have links, and the first version of each link.
+_LINKS = (
+    ("inventories", Microversion(1, 0)),
+    ("usages", Microversion(1, 0)),
+    ("aggregates", Microversion(1, 1)),
+    ("traits", Microversion(1, 6)),
+    ("allocations", Microversion(1, 11)),
+)
+
+# The place of the uuid in the links of a version. No uuid and no path of this service contains it.
+_PLACE = "\0"
+
+# How many providers a piece of a long list has: about 256 KB.
+_PIECE_LENGTH = 250
+
 # The query string of `GET /resource_providers`.
 
-_CLASSES_MAX = 200
 # Queries take a uuid in its canonical form with dashes only.
 _UUID = text(pattern="^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$") | UUID
 
@@ -134,20 +150,7 @@ def _stripped(traits: TraitFilter) -> TraitFilter:
     return TraitFilter(traits.required, traits.any_of, forbidden)
 
 
-# The parts of a provider that have links, and the first version of each link.
-_LINKS = (
-    ("inventories", Microversion(1, 0)),
-    ("usages", Microversion(1, 0)),
-    ("aggregates", Microversion(1, 1)),
-    ("traits", Microversion(1, 6)),
-    ("allocations", Microversion(1, 11)),
-)
-
-# The place of the uuid in the links of a version. No uuid and no path of this service contains it.
-_PLACE = "\0"
-
-# About 256 KB.
-_PIECE_LENGTH = 250
+# The bodies and answers of the routes.
 
 _NAME = text(maximum=200)
 _NEW_EXAMPLE = {"name": "host-1", "uuid": EXAMPLE_PROVIDER}
