@@ -10,7 +10,7 @@ from support.waiting import SECONDS_MAX
 
 # A worker that is told to stop as soon as it listens, while a client has sent a request.
 _STOPPED_AT_ONCE = """
-import os, signal, socket, sys
+import os, signal, socket, sys, threading
 
 from roost.model.limits import Limits
 from roost.server.listening import InheritedPlace
@@ -22,8 +22,14 @@ def answer(environ, start_response):
     return [b"whole"]
 
 
+def load():
+    # The kernel may hand a signal to any thread, such as one of the application.
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    return answer
+
+
 run_worker(
-    lambda: answer,
+    load,
     Limits(),
     [InheritedPlace(socket.socket(fileno=int(sys.argv[1])))],
     lambda: os.kill(os.getpid(), signal.SIGTERM),

@@ -126,10 +126,8 @@ class _Idle(Generic[T]):
 class Poller:
     """Serves an application on listening sockets until it is told to stop."""
 
-    def __init__(
-        self, listeners: Sequence[Listener], application: WsgiApplication, limits: Limits
-    ) -> None:
-        self._listeners = listeners
+    def __init__(self, application: WsgiApplication, limits: Limits) -> None:
+        self._listeners: Sequence[Listener] = ()
         self._application = application
         self._limits = limits
         self._epoll = select.epoll()
@@ -144,17 +142,16 @@ class Poller:
         self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
         self._server["roost.is_stopping"] = self.is_stopping
 
-    def run(self) -> None:
-        """Serve until SIGTERM, then let requests in flight finish."""
+    def run(self, listeners: Sequence[Listener]) -> None:
+        """Serve until `stop`, then let requests in flight finish."""
+        self._listeners = listeners
         waker, wakened = socket.socketpair()
         for end in (waker, wakened):
             end.setblocking(False)
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGTERM, self._stop)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         for number in range(THREADS):
             threading.Thread(target=self._attend, name=f"answer-{number}", daemon=True).start()
-        arrivals = Arrivals(self._listeners, wakened)
+        arrivals = Arrivals(listeners, wakened)
         while not self._stopping:
             self._await_arrivals(arrivals)
         # Clients still get answers, while a proxy learns that it shall ask another server.
@@ -171,7 +168,8 @@ class Poller:
         """The state of the server now."""
         return self._counts.report(self._all(), THREADS)
 
-    def _stop(self, *_: object) -> None:
+    def stop(self, *_: object) -> None:
+        """Stop soon. A handler of a signal calls it."""
         self._stopping = True
 
     def _await_arrivals(self, arrivals: Arrivals) -> None:

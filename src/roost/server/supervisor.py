@@ -132,6 +132,9 @@ class Supervisor:
         while not self._stopping:
             self._start_missing()
             self._wait(_POLL_SECONDS)
+            if self._stopping:
+                # The signal may have ended workers that were starting. They are not missed.
+                break
             self._attend_reload()
             if not self._reap() and not self._was_ready:
                 # A failure that ends the first worker before it serves would end every worker.

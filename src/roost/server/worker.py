@@ -53,14 +53,14 @@ def run_worker(
     # Reading all providers needs more memory than keeping them.
     give_back_memory()
     certificates = None if certificate_files is None else Certificates(certificate_files)
-    # From here on clients connect. A stop waits until the poller can give them their answers.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    poller = Poller(application, _within_open_files(limits))
+    # From the next line on clients may connect. A stop gives them their answers.
+    signal.signal(signal.SIGTERM, poller.stop)
     listeners = [place.listener(certificates if place.speaks_tls else None) for place in places]
-    poller = Poller(listeners, application, _within_open_files(limits))
     if watch is not None:
         watch(poller.report)
     is_ready()
-    poller.run()
+    poller.run(listeners)
 
 
 def _within_open_files(limits: Limits) -> Limits:
