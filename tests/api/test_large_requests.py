@@ -160,8 +160,8 @@ class Statements:
         self.count += len(texts)
 
 
-# The most statements for a request without rows, and for a thousand rows more. A statement of SQLite
-# is no round trip, and has sixteen rows at most.
+# The most statements for a request without rows, and for a thousand rows more. A statement of
+# SQLite is no round trip, and has sixteen rows at most.
 PER_REQUEST = 60
 PER_THOUSAND = {"sqlite": 320, "mysql": 60}
 
