@@ -140,10 +140,15 @@ class LiveServer:
     def kill(self) -> None:
         """Kill all processes of the server at once, like a loss of power."""
         if self.process is not None:
+            workers: list[int] = []
+            with suppress(OSError):
+                workers = self.worker_ids()
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None
+            # A worker that is still dying listens on.
+            wait_until(lambda: not any(map(_has_files, workers)))
 
     def worker_ids(self) -> list[int]:
         """The ids of the processes that answer requests."""
@@ -161,6 +166,15 @@ class LiveServer:
         finally:
             for worker in self.worker_ids():
                 os.kill(worker, signal.SIGCONT)
+
+
+def _has_files(process_id: int) -> bool:
+    """Whether a process has its files and sockets still open."""
+    try:
+        status = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 class NarrowServer(LiveServer):
