@@ -169,12 +169,15 @@ class LiveServer:
 
 
 def _has_files(process_id: int) -> bool:
-    """Whether a process has its files and sockets still open."""
+    """Whether a process has its files and sockets still open: one of its threads lives."""
+    return any(map(_is_alive, Path(f"/proc/{process_id}/task").glob("*/stat")))
+
+
+def _is_alive(stat: Path) -> bool:
     try:
-        status = Path(f"/proc/{process_id}/stat").read_text()
+        return stat.read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False
-    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 class NarrowServer(LiveServer):
