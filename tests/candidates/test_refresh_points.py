@@ -282,7 +282,7 @@ def test_other_questions_about_the_older_forest_at_any_line(story: Story) -> Non
         """Explanation, capacity, list of providers, and candidates after an imagined change."""
         shown = (explain.show, capacity.show, providers.list_all)
         found = [answer(services, older, story.case.question, show) for show in shown]
-        overlay = Overlay(older, {})
+        overlay = Overlay(older)
         overlay.change_traits(provider_uuid("A"), [older.vocabulary.trait_ids["CUSTOM_T3"]], [])
         changed = answer(with_own_caches(services), overlay.forest, story.case.question)
         return [*found, changed]

@@ -284,10 +284,12 @@ def journal_length(database: Database) -> int:
 def test_a_generation_alone_writes_no_row(triggers: SharedDatabase) -> None:
     """Every claim of the reference changes generations, which a forest does not have."""
     reference = triggers.reference.client()
-    uuid = provider_uuid("renamed")
+    uuid = provider_uuid("regenerated")
     put_provider(reference, uuid)
     before = journal_length(triggers.roost)
-    assert reference.put(f"/resource_providers/{uuid}", {"name": "another name"}).status == 200
+    unchanged = {"aggregates": [], "resource_provider_generation": 1}
+    answer = reference.put(f"/resource_providers/{uuid}/aggregates", unchanged)
+    assert answer.json["resource_provider_generation"] == 2
     assert journal_length(triggers.roost) == before
     assert reference.delete(f"/resource_providers/{uuid}").status == 204
 
@@ -313,14 +315,14 @@ def test_the_commands_install_tell_and_remove(database: Database, untouched: Non
     remove_one(database)
     incomplete = run("status", "--db", url)
     assert incomplete.exit_code == 2
-    assert "roost_journal_v2_traits_insert" in incomplete.output
+    assert "roost_journal_v3_traits_insert" in incomplete.output
     assert "DROP TRIGGER" in run("remove", "--dry-run", "--db", url).output
     assert run("remove", "--db", url).exit_code == 0
     assert run("status", "--db", url).exit_code == 1
 
 
 def remove_one(database: Database) -> None:
-    name = "roost_journal_v2_traits_insert"
+    name = "roost_journal_v3_traits_insert"
     on_table = " ON traits" if database.engine.dialect.name == "postgresql" else ""
     with database.engine.begin() as connection:
         connection.exec_driver_sql(f"DROP TRIGGER {name}{on_table}")
@@ -342,9 +344,9 @@ def make_older_form(database: Database) -> None:
     """Give a trigger and its function the names and the form of the first version."""
     with database.engine.begin() as connection:
         for statement in (
-            "ALTER FUNCTION roost_journal_v2_traits() RENAME TO roost_journal_v1_traits",
+            "ALTER FUNCTION roost_journal_v3_traits() RENAME TO roost_journal_v1_traits",
             "ALTER FUNCTION roost_journal_v1_traits() RESET search_path",
-            "ALTER TRIGGER roost_journal_v2_traits_insert ON traits"
+            "ALTER TRIGGER roost_journal_v3_traits_insert ON traits"
             " RENAME TO roost_journal_v1_traits_insert",
         ):
             connection.exec_driver_sql(statement)

@@ -39,7 +39,7 @@ def trees(first_id: int, count: int, usages: UsageRows = NO_USAGE, total: int = 
     owners, class_ids = np.repeat(ids, CLASSES), np.tile(np.arange(CLASSES), count)
     ones = np.ones(len(owners), np.int64)
     return ForestRows(
-        ProviderRows(ids, uuids, parent_ids, root_ids),
+        ProviderRows(ids, uuids, uuids, parent_ids, root_ids),
         InventoryRows(
             owners, class_ids, ones * total, ones * 0, ones, ones * total, ones, ones.astype(float)
         ),

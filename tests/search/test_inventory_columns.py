@@ -56,7 +56,9 @@ def columns_of(found: list[Inventory], used: list[int]) -> InventoryColumns:
         max_unit=rows.max_unit,
         step_size=rows.step_size,
         used=column(used),
+        total=rows.total,
         reserved=rows.reserved,
+        allocation_ratio=rows.allocation_ratio,
     )
 
 

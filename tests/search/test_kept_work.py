@@ -62,7 +62,7 @@ def no_rows() -> ForestRows:
     """The rows of a database that is empty."""
     none = column([])
     return ForestRows(
-        ProviderRows(none, [], none, none),
+        ProviderRows(none, [], [], none, none),
         InventoryRows(*[none] * 8),
         UsageRows(none, none, none),
         MembershipRows(none, []),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roost.search.forest.forest import Forest
-from roost.search.forest.overlay import NotInOverlay, Overlay, Terms
+from roost.search.forest.overlay import NotInOverlay, Overlay
 from support.worlds.forests import CLASSES, Node, forest_of
 
 VCPU = CLASSES["VCPU"]
@@ -40,7 +40,7 @@ def test_the_forest_below_stays_as_it_is() -> None:
         len(forest.trait_sets),
         [block.token for block in forest.blocks],
     )
-    overlay = Overlay(forest, {})
+    overlay = Overlay(forest)
     overlay.drain(uuid(0))
     overlay.change_traits(uuid(1), [7, 8], [])
     overlay.add_trees(uuid(3), 2, empty=True)
@@ -56,7 +56,7 @@ def test_the_forest_below_stays_as_it_is() -> None:
 
 def test_claims_alone_copy_no_tables() -> None:
     forest = small_forest()
-    overlay = Overlay(forest, {})
+    overlay = Overlay(forest)
     overlay.use({uuid(0): {"VCPU": 3}, "unknown": {"VCPU": 1}})
     overlay.use({uuid(0): {"VCPU": 1, "MEMORY_MB": 1}}, sign=-1)
     assert overlay.forest.trait_sets is forest.trait_sets
@@ -65,18 +65,18 @@ def test_claims_alone_copy_no_tables() -> None:
 
 
 def test_a_change_after_a_claim_keeps_what_the_claim_holds() -> None:
-    overlay = Overlay(small_forest(), {(1, VCPU): Terms(4, 0, 2.0)})
+    overlay = Overlay(small_forest())
+    overlay.change_inventory(uuid(0), VCPU, {"allocation_ratio": 2.0})
     overlay.use({uuid(0): {"VCPU": 3}})
     overlay.change_inventory(uuid(0), VCPU, {"total": 5})
     assert overlay.inventory(uuid(0), VCPU).used == 3  # type: ignore[union-attr]  # it exists
     assert capacities(overlay.forest)[uuid(0)] == 10
-    # The terms outlive the forest, which has capacities only.
     overlay.change_inventory(uuid(0), VCPU, {"reserved": 1})
     assert capacities(overlay.forest)[uuid(0)] == 8
 
 
 def test_a_removed_subtree_is_gone_for_later_changes() -> None:
-    overlay = Overlay(small_forest(), {})
+    overlay = Overlay(small_forest())
     assert overlay.remove(uuid(1)) == 2
     with pytest.raises(NotInOverlay):
         overlay.drain(uuid(2))
@@ -90,7 +90,7 @@ def test_a_removed_subtree_is_gone_for_later_changes() -> None:
 
 
 def test_a_tree_may_be_added_and_removed() -> None:
-    overlay = Overlay(small_forest(), {})
+    overlay = Overlay(small_forest())
     (added,) = overlay.add_trees(uuid(1), 1, empty=True)
     assert len(capacities(overlay.forest)) == 8
     assert overlay.remove(added[0]) == 3

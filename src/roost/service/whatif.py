@@ -25,17 +25,16 @@ from roost.model.changes import (
 )
 from roost.model.consumers import ConsumerAllocations
 from roost.model.identifiers import canonical_uuid
-from roost.model.inventory import Inventory
 from roost.model.providers import Provider
 from roost.model.text import counted, plain_number
 from roost.search.candidates.chosen_candidate import ChosenCandidate
 from roost.search.candidates.effort import no_pause
 from roost.search.forest.forest import Forest
-from roost.search.forest.overlay import DraftInventory, NotInOverlay, Overlay, Terms
+from roost.search.forest.overlay import DraftInventory, NotInOverlay, Overlay
 from roost.service.candidates import check_names
 from roost.service.errors import ErrorCode, Invalid, NotFound, UnknownResourceClass, naming_place
 from roost.service.provider_list import resolve_provider
-from roost.store.rows import allocations, inventories
+from roost.store.rows import allocations
 
 # The providers that all changes of a request together may add. A draft takes a kilobyte each.
 ADDED_PROVIDERS_MAX = 20_000
@@ -85,7 +84,7 @@ class _Changing:
     """The changes of one request, in their order."""
 
     def __init__(self, forest: Forest, facts: ChangeFacts, choose: Choose) -> None:
-        self.overlay = Overlay(forest, _terms(forest, facts))
+        self.overlay = Overlay(forest)
         self.made_up: dict[str, str] = {}
         self._facts = facts
         self._choose = choose
@@ -241,19 +240,6 @@ def _check_capacity(subject: str, inventory: DraftInventory) -> None:
     )
 
 
-def _terms(forest: Forest, facts: ChangeFacts) -> dict[tuple[int, int], Terms]:
-    ids = {provider.uuid: provider.id for provider in facts.providers.values()}
-    class_ids = forest.vocabulary.class_ids
-    return {
-        (ids[uuid], class_ids[name]): Terms(
-            inventory.total, inventory.reserved, float(inventory.allocation_ratio)
-        )
-        for uuid, (_, stored) in facts.inventories.items()
-        for name, inventory in stored.items()
-        if name in class_ids
-    }
-
-
 def _shown(provider: Provider) -> dict[str, str]:
     return {"uuid": provider.uuid, "name": provider.name}
 
@@ -267,20 +253,17 @@ class ChangeFacts:
 
     # By the name or uuid that the client sent. The root of a tree to copy is there by its uuid.
     providers: Mapping[str, Provider]
-    # Generation and inventories by provider, where an inventory changes.
-    inventories: Mapping[str, tuple[int, Mapping[str, Inventory]]]
     # By consumer, where one releases what it holds.
     holdings: Mapping[str, ConsumerAllocations]
 
     def __or__(self, other: ChangeFacts) -> ChangeFacts:
         return ChangeFacts(
             {**self.providers, **other.providers},
-            {**self.inventories, **other.inventories},
             {**self.holdings, **other.holdings},
         )
 
 
-NO_FACTS = ChangeFacts({}, {}, {})
+NO_FACTS = ChangeFacts({}, {})
 
 
 def read_facts(connection: Connection, change: Change, known: ChangeFacts) -> ChangeFacts:
@@ -289,7 +272,6 @@ def read_facts(connection: Connection, change: Change, known: ChangeFacts) -> Ch
     `known` has the facts for earlier changes.
     """
     providers: dict[str, Provider] = {}
-    stored: dict[str, tuple[int, Mapping[str, Inventory]]] = {}
     holdings: dict[str, ConsumerAllocations] = {}
     reference = named_provider(change)
     if reference is not None:
@@ -299,12 +281,9 @@ def read_facts(connection: Connection, change: Change, known: ChangeFacts) -> Ch
     if isinstance(change, AddTrees):
         root = providers[change.like].root_uuid
         providers[root] = resolve_provider(connection, root)
-    elif isinstance(change, ChangeInventory):
-        uuid = providers[change.provider].uuid
-        stored[uuid] = inventories.provider_inventories(connection, uuid) or (0, {})
     elif isinstance(change, Release):
         holdings[change.consumer] = _holding(connection, change.consumer)
-    return ChangeFacts(providers, stored, holdings)
+    return ChangeFacts(providers, holdings)
 
 
 def _holding(connection: Connection, consumer: str) -> ConsumerAllocations:

@@ -47,6 +47,7 @@ Amounts = Mapping[str, int]
 class Seen:
     """All that the API shows of one provider."""
 
+    name: str
     parent: str | None
     root: str
     inventories: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -67,7 +68,8 @@ class ApiProviders:
 
     def make(self, parent: str | None = None, **totals: int) -> str:
         uuid = str(uuid4())
-        body = {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent}
+        # Names may have the characters that a reader gives a meaning.
+        body = {"name": f"höst,~1;~{uuid}", "uuid": uuid, "parent_provider_uuid": parent}
         assert self.api.post("/resource_providers", body).status == 200
         if totals:
             records = {name: {"total": total} for name, total in totals.items()}
@@ -121,6 +123,7 @@ class ApiProviders:
         path = f"/resource_providers/{provider['uuid']}"
         usages = self.api.get(f"{path}/usages").json["usages"]
         return Seen(
+            name=provider["name"],
             parent=provider["parent_provider_uuid"],
             root=provider["root_provider_uuid"],
             inventories=self.api.get(f"{path}/inventories").json["inventories"],
@@ -153,9 +156,13 @@ def as_shown(rows: ForestRows, vocabulary: Vocabulary) -> Forest:
     uuids = {id_: uuid.decode() for id_, uuid in zip(ids, providers.uuids, strict=True)}
     assert len(uuids) == len(ids), "a provider has two rows"
     forest = {
-        uuids[id_]: Seen(None if parent == NO_PARENT else uuids[parent], uuids[root])
-        for id_, parent, root in zip(
-            ids, providers.parent_ids.tolist(), providers.root_ids.tolist(), strict=True
+        uuids[id_]: Seen(name.decode(), None if parent == NO_PARENT else uuids[parent], uuids[root])
+        for id_, name, parent, root in zip(
+            ids,
+            providers.names,
+            providers.parent_ids.tolist(),
+            providers.root_ids.tolist(),
+            strict=True,
         )
     }
     records = zip(*(getattr(inventories, name).tolist() for name in FIELDS), strict=True)

@@ -55,6 +55,7 @@ def rows_of(trees: list[list[Node]]) -> ForestRows:
         ProviderRows(
             column(range(1, len(nodes) + 1)),
             [f"{position:036d}".encode() for position in range(len(nodes))],
+            [f"provider {position}".encode() for position in range(len(nodes))],
             column(parents),
             column(roots),
         ),

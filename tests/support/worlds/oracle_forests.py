@@ -38,6 +38,7 @@ def forest_of_world(world: World) -> Forest:
         ProviderRows(
             column(list(ids.values())),
             [uuid.encode() for uuid in ids],
+            [uuid.encode() for uuid in ids],
             column([ids[its.parent] if its.parent else NO_PARENT for _, its in providers]),
             column([ids[world.root(uuid)] for uuid in ids]),
         ),

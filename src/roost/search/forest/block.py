@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.model.capacity import is_within, keeps_units, room_of, takes_any_unit
-from roost.search.forest.rows import BoolColumn, IndexColumn, IntColumn
+from roost.search.forest.name_column import NameColumn
+from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn, IntColumn
 from roost.search.forest.uuid_column import UuidColumn
 
 # The larger the blocks, the faster a search, and the slower a change. Measured with 70,000
@@ -53,8 +54,10 @@ class InventoryColumns:
     max_unit: IntColumn
     step_size: IntColumn
     used: IntColumn
-    # No search asks it: the room takes it into account. Metrics show its sum.
+    # What the capacity is made of. No search asks it: overviews and metrics show it.
+    total: IntColumn
     reserved: IntColumn
+    allocation_ratio: FloatColumn
     # The largest amount of one more allocation; below zero where more than the capacity is used.
     room: IntColumn
     # Whether every inventory takes any unit, as is usual. Then only room decides.
@@ -75,7 +78,9 @@ class InventoryColumns:
         max_unit: IntColumn,
         step_size: IntColumn,
         used: IntColumn,
+        total: IntColumn,
         reserved: IntColumn,
+        allocation_ratio: FloatColumn,
     ) -> InventoryColumns:
         """These columns, with the room that follows from them."""
         return cls(
@@ -85,7 +90,9 @@ class InventoryColumns:
             max_unit=max_unit,
             step_size=step_size,
             used=used,
+            total=total,
             reserved=reserved,
+            allocation_ratio=allocation_ratio,
             room=_room(capacity, used, max_unit),
             plain=bool(takes_any_unit(min_unit, step_size).all()),
         )
@@ -147,7 +154,9 @@ class InventoryColumns:
             max_unit=self.max_unit[rows],
             step_size=self.step_size[rows],
             used=self.used[rows],
+            total=self.total[rows],
             reserved=self.reserved[rows],
+            allocation_ratio=self.allocation_ratio[rows],
             room=self.room[rows],
             plain=self.plain,
         )
@@ -161,7 +170,9 @@ class InventoryColumns:
             max_unit=self.max_unit[rows],
             step_size=self.step_size[rows],
             used=self.used[rows],
+            total=self.total[rows],
             reserved=self.reserved[rows],
+            allocation_ratio=self.allocation_ratio[rows],
         )
 
     def followed_by(self, other: InventoryColumns, shift: int) -> InventoryColumns:
@@ -173,7 +184,9 @@ class InventoryColumns:
             max_unit=np.concatenate((self.max_unit, other.max_unit)),
             step_size=np.concatenate((self.step_size, other.step_size)),
             used=np.concatenate((self.used, other.used)),
+            total=np.concatenate((self.total, other.total)),
             reserved=np.concatenate((self.reserved, other.reserved)),
+            allocation_ratio=np.concatenate((self.allocation_ratio, other.allocation_ratio)),
         )
 
 
@@ -185,6 +198,7 @@ class Block:
     # The lowest and the highest of the ids.
     id_range: tuple[int, int]
     uuids: UuidColumn
+    names: NameColumn
     # The index of the parent; -1 for a root.
     parents: IndexColumn
     # For each provider, the number of its tree.
@@ -324,6 +338,7 @@ class Block:
             ids=ids,
             id_range=id_range(ids),
             uuids=self.uuids.selected(np.flatnonzero(selected)),
+            names=self.names.selected(selected),
             parents=np.where(parents < 0, np.int32(-1), new_indexes[parents]),
             tree_numbers=new_tree_numbers[self.tree_numbers[selected]],
             starts=_starts(sizes),
@@ -361,6 +376,7 @@ class Block:
                 max(self.id_range[1], other.id_range[1]),
             ),
             uuids=self.uuids.followed_by(other.uuids),
+            names=self.names.followed_by(other.names),
             parents=np.concatenate((self.parents, parents)),
             tree_numbers=np.concatenate(
                 (self.tree_numbers, other.tree_numbers + np.int32(self.tree_count))

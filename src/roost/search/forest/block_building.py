@@ -16,6 +16,7 @@ from roost.search.forest.block import (
     id_range,
     new_versions,
 )
+from roost.search.forest.name_column import NameColumn
 from roost.search.forest.rows import (
     BoolColumn,
     FloatColumn,
@@ -76,6 +77,7 @@ def build_blocks(
     columns = _OrderedColumns(
         ids=order.ids,
         uuids=[rows.providers.uuids[row] for row in order.rows.tolist()],
+        names=[rows.providers.names[row] for row in order.rows.tolist()],
         parents=np.where(has_parent, places, -1),
         starts=np.append(starts, len(order.ids)),
         trait_set_numbers=_set_numbers(rows.traits, order, trait_sets, int),
@@ -101,7 +103,9 @@ class _OrderedInventories:
     max_unit: IntColumn
     step_size: IntColumn
     used: IntColumn
+    total: IntColumn
     reserved: IntColumn
+    allocation_ratio: FloatColumn
 
     @classmethod
     def of(
@@ -120,7 +124,9 @@ class _OrderedInventories:
             rows.max_unit[sequence],
             rows.step_size[sequence],
             _used(places, class_ids, usages, order),
+            rows.total[sequence],
             rows.reserved[sequence],
+            rows.allocation_ratio[sequence],
         )
 
 
@@ -130,6 +136,7 @@ class _OrderedColumns:
 
     ids: IntColumn
     uuids: list[bytes]
+    names: list[bytes]
     parents: IntColumn
     starts: IntColumn
     trait_set_numbers: IndexColumn
@@ -210,6 +217,7 @@ def _block(
         ids=ids,
         id_range=id_range(ids),
         uuids=UuidColumn(columns.uuids[begin:end]),
+        names=NameColumn.of(columns.names[begin:end]),
         parents=np.where(parents < 0, -1, parents - begin).astype(np.int32),
         tree_numbers=tree_numbers,
         starts=starts,
@@ -264,6 +272,8 @@ def _inventories_of(
             max_unit=inventories.max_unit[rows],
             step_size=inventories.step_size[rows],
             used=inventories.used[rows],
+            total=inventories.total[rows],
             reserved=inventories.reserved[rows],
+            allocation_ratio=inventories.allocation_ratio[rows],
         )
     return found

@@ -3,16 +3,14 @@
 The forest under it never changes, and neither do its tables of sets. An overlay drafts each tree
 that a change touches. It puts all drafts into a new forest when a caller asks for the forest.
 
-A draft has the providers of a tree one by one, so that each of them can be changed. A forest has
-capacities only. So a draft takes capacity and reserved together for the total, with a ratio of one:
-that makes the same capacity.
+A draft has the providers of a tree one by one, so that each of them can be changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID, uuid5
 
 import numpy as np
@@ -33,28 +31,15 @@ from roost.search.forest.rows import (
 _MADE_UP = UUID("7c5bf0f5-3d2b-4a0f-9d4f-0b6a3c1f6e52")
 
 
-class Terms(NamedTuple):
-    """What a capacity is made of, for an inventory whose fields change one by one."""
-
-    total: int
-    reserved: int
-    allocation_ratio: float
-
-
 class NotInOverlay(Exception):
     """The overlay has no provider with this uuid: it never was there, or a change removed it."""
 
 
 class Overlay:
-    """A private copy of a forest that changes. For one thread.
+    """A private copy of a forest that changes. For one thread."""
 
-    `terms` has those of all inventories of providers whose inventories will change, by the ids of
-    provider and class.
-    """
-
-    def __init__(self, forest: Forest, terms: Mapping[tuple[int, int], Terms]) -> None:
+    def __init__(self, forest: Forest) -> None:
         self._forest = forest
-        self._terms = dict(terms)
         # Drafts by the id of their root, and the drafted tree of each provider.
         self._drafts: dict[int, DraftTree] = {}
         self._drafted: dict[str, DraftTree] = {}
@@ -76,7 +61,7 @@ class Overlay:
         drained = 0
         for provider in tree.subtree(top):
             for class_id, inventory in provider.inventories.items():
-                self._put(provider, class_id, replace(inventory, reserved=inventory.total))
+                provider.inventories[class_id] = replace(inventory, reserved=inventory.total)
                 drained += 1
         return drained
 
@@ -103,7 +88,7 @@ class Overlay:
         _, provider = self._find(uuid)
         present = provider.inventories.get(class_id)
         changed = DraftInventory(**fields) if present is None else replace(present, **fields)
-        self._put(provider, class_id, changed)
+        provider.inventories[class_id] = changed
 
     def change_traits(self, uuid: str, added: Iterable[int], removed: Iterable[int]) -> None:
         """Give a provider some traits and take some away."""
@@ -159,24 +144,12 @@ class Overlay:
             # A change has removed the provider, or its whole tree.
             raise NotInOverlay(uuid)
         tree = draft_of(self._forest, ref)
-        for provider in tree.providers:
-            for class_id, inventory in provider.inventories.items():
-                terms = self._terms.get((provider.id, class_id))
-                if terms is not None:
-                    provider.inventories[class_id] = replace(inventory, **terms._asdict())
         self._keep(tree)
         return tree
 
     def _keep(self, tree: DraftTree) -> None:
         self._drafts[tree.root_id] = tree
         self._drafted |= {provider.uuid: tree for provider in tree.providers}
-
-    def _put(self, provider: DraftProvider, class_id: int, inventory: DraftInventory) -> None:
-        provider.inventories[class_id] = inventory
-        # The forest keeps no totals and no ratios, so later changes of this inventory need them.
-        self._terms[provider.id, class_id] = Terms(
-            inventory.total, inventory.reserved, inventory.allocation_ratio
-        )
 
     def _add_tree(self, like: DraftTree, *, empty: bool) -> list[str]:
         self._added += 1
@@ -192,11 +165,6 @@ class Overlay:
             )
             for provider in like.providers
         ]
-        for provider, copy in zip(like.providers, copies, strict=True):
-            for class_id in provider.inventories:
-                terms = self._terms.get((provider.id, class_id))
-                if terms is not None:
-                    self._terms[copy.id, class_id] = terms
         self._keep(DraftTree(new_ids[like.root_id], copies))
         return [provider.uuid for provider in copies]
 
@@ -220,6 +188,7 @@ class DraftProvider:
 
     id: int
     uuid: str
+    name: str
     parent_id: int
     traits: frozenset[int]
     aggregates: frozenset[str]
@@ -229,6 +198,8 @@ class DraftProvider:
         """Another provider that has the same."""
         return DraftProvider(
             id_,
+            uuid,
+            # No provider of the database has it.
             uuid,
             parent_id,
             self.traits,
@@ -270,11 +241,12 @@ def draft_of(forest: Forest, ref: TreeRef) -> DraftTree:
     block = forest.blocks[ref.block_number]
     start, end = block.starts[ref.tree_number : ref.tree_number + 2].tolist()
     ids = block.ids[start:end].tolist()
-    inventories = _inventories(block, start, end)
+    names, inventories = block.names.texts(range(start, end)), _inventories(block, start, end)
     providers = [
         DraftProvider(
             id_,
             block.uuids[start + offset].decode(),
+            names[offset],
             NO_PARENT if parent < 0 else ids[parent - start],
             forest.trait_sets[trait_set],
             forest.aggregate_sets[aggregate_set],
@@ -306,6 +278,7 @@ def rows_of(trees: Iterable[DraftTree]) -> ForestRows:
         ProviderRows(
             column([provider.id for provider in providers]),
             [provider.uuid.encode() for provider in providers],
+            [provider.name.encode() for provider in providers],
             column([provider.parent_id for provider in providers]),
             column([root_id for _, root_id in placed]),
         ),
@@ -326,13 +299,13 @@ def _inventories(block: Block, start: int, end: int) -> list[dict[int, DraftInve
     for class_id, columns in block.inventories.items():
         first, last = np.searchsorted(columns.indexes, (start, end)).tolist()
         for row in range(first, last):
-            reserved = int(columns.reserved[row])
             found[int(columns.indexes[row]) - start][class_id] = DraftInventory(
-                total=int(columns.capacity[row]) + reserved,
-                reserved=reserved,
+                total=int(columns.total[row]),
+                reserved=int(columns.reserved[row]),
                 min_unit=int(columns.min_unit[row]),
                 max_unit=int(columns.max_unit[row]),
                 step_size=int(columns.step_size[row]),
+                allocation_ratio=float(columns.allocation_ratio[row]),
                 used=int(columns.used[row]),
             )
     return found

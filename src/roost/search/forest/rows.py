@@ -38,6 +38,8 @@ class ProviderRows:
     ids: IntColumn
     # In ASCII, as JSON shows them.
     uuids: Sequence[bytes]
+    # In UTF-8.
+    names: Sequence[bytes]
     # `NO_PARENT` for a root. A root is its own root.
     parent_ids: IntColumn
     root_ids: IntColumn

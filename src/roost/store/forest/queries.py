@@ -35,6 +35,10 @@ from roost.store.tables import (
 ForestQuery: TypeAlias = Select[Any]
 
 
+# What stands in a text for a character of a name.
+_ESCAPES = (("'~'", "'~0'"), ("';'", "'~1'"))
+
+
 class IdRange(NamedTuple):
     """The ids from the first to the last: numbers, or the parameters for them."""
 
@@ -43,12 +47,32 @@ class IdRange(NamedTuple):
 
 
 def select_providers(provider_ids: Any = None) -> ForestQuery:
-    """Id, the pair of root's id and parent's id, uuid."""
+    """Id, the pair of root's id and parent's id, uuid and name as `split_name` takes them."""
     columns = resource_providers.c
     parent_id = func.coalesce(columns.parent_provider_id, literal_column(str(NO_PARENT)))
-    query = select(columns.id, _pair(columns.root_provider_id, parent_id), columns.uuid)
+    # A pack has a semicolon between two texts, so a name must have none.
+    name: ColumnElement[Any] = func.coalesce(columns.name, literal_column("''"))
+    for character, stands_for_it in _ESCAPES:
+        name = func.replace(name, literal_column(character), literal_column(stands_for_it))
+    query = select(
+        columns.id,
+        _pair(columns.root_provider_id, parent_id),
+        columns.uuid.concat(literal_column("','")).concat(name),
+    )
     # The reference shows a provider without a root in no answer.
     return _only(provider_ids, columns.id, query.where(columns.root_provider_id.is_not(None)))
+
+
+def split_name(text: str) -> tuple[bytes, bytes]:
+    """The uuid and the name of a provider.
+
+    >>> split_name("c0ffee00-0000-0000-0000-000000000001,a~1b~01")
+    (b'c0ffee00-0000-0000-0000-000000000001', b'a;b~1')
+    """
+    uuid, _, name = text.encode().partition(b",")
+    if b"~" in name:
+        name = name.replace(b"~1", b";").replace(b"~0", b"~")
+    return uuid, name
 
 
 def select_inventories(provider_ids: Any = None) -> ForestQuery:

@@ -56,7 +56,7 @@ def _canonical(members: str) -> str:
 
 # The parts of a forest: the query, and the conversion of its last column.
 _PARTS: tuple[tuple[Callable[..., queries.ForestQuery], Callable[[Any], Any]], ...] = (
-    (queries.select_providers, str.encode),
+    (queries.select_providers, queries.split_name),
     (queries.select_inventories, float),
     (queries.select_usages, int),
     (queries.select_traits, _shared),
@@ -242,7 +242,9 @@ def _forest_rows(parts: Sequence[Columns]) -> ForestRows:
 def _provider_rows(columns: Columns) -> ProviderRows:
     ids, roots_and_parents = columns.integers
     root_ids, parent_ids = queries.split_pairs(roots_and_parents)
-    return ProviderRows(ids, columns.last, parent_ids, root_ids)
+    uuids = [uuid for uuid, _ in columns.last]
+    names = [name for _, name in columns.last]
+    return ProviderRows(ids, uuids, names, parent_ids, root_ids)
 
 
 def _usage_rows(columns: Columns) -> UsageRows:

@@ -43,7 +43,7 @@ REMOVE_COMMAND = "roost db triggers remove"
 BROKEN = f"The triggers have lost their table {roost_changes.name}, so every write fails"
 PREFIX = "roost_journal_"
 # The version is a part of every name. A change of the SQL needs another version.
-_VERSION = "v2"
+_VERSION = "v3"
 
 _STAMPS = ("created_at", "updated_at")
 
@@ -85,12 +85,12 @@ def _watch(table: Table, kind: ChangeKind, provider: str | None) -> WatchedTable
 
 
 WATCHED = (
-    # A forest has neither names nor generations, and every claim changes a generation.
+    # A forest has no generations, and every claim changes one.
     WatchedTable(
         resource_providers,
         ChangeKind.PROVIDER,
         "id",
-        ("id", "uuid", "root_provider_id", "parent_provider_id"),
+        ("id", "uuid", "name", "root_provider_id", "parent_provider_id"),
     ),
     _watch(inventories, ChangeKind.INVENTORIES, _PROVIDER_ID),
     _watch(allocations, ChangeKind.USAGE, _PROVIDER_ID),
