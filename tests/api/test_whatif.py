@@ -454,7 +454,7 @@ def test_facts_that_change_during_the_look_are_read_again(
     """A claim between the look at the tables and the look of the replica counts once."""
     build_world(api, WORLD)
     consumer = claim(api, "H2", "VCPU", 1)
-    look, disturbances = Replica.current, [consumer]
+    look, disturbances = Replica.current_with_position, [consumer]
 
     def disturbed(replica: Replica) -> Any:
         if disturbances:
@@ -464,6 +464,6 @@ def test_facts_that_change_during_the_look_are_read_again(
             assert api.put(path, held).status == 204
         return look(replica)
 
-    monkeypatch.setattr(Replica, "current", disturbed)
+    monkeypatch.setattr(Replica, "current_with_position", disturbed)
     side = after(api, {"release": consumer}, ask=f"{VCPU}&in_tree={H2}")
     assert side["provider_summaries"][H2]["resources"]["VCPU"] == {"capacity": 3, "used": 0}

@@ -22,6 +22,7 @@ from roost.search.forest.forest import Forest
 from roost.search.forest.vocabulary import Vocabulary
 from roost.search.resilience.resilience import Resilience
 from roost.store.database import Database, Work, Write
+from roost.store.journal.position import Position
 from roost.turns import Rounds, Turn
 
 P = ParamSpec("P")
@@ -63,9 +64,13 @@ class Services:
 
     def forest(self) -> Forest:
         """A forest that contains everything that was committed before this call."""
+        return self.forest_with_position()[0]
+
+    def forest_with_position(self) -> tuple[Forest, Position]:
+        """The same, and the position in the journal from which later changes follow."""
         began = perf_counter()
         try:
-            return self.replica.current()
+            return self.replica.current_with_position()
         finally:
             CURRENT.times.end(Stage.FRESHNESS, began)
 

@@ -89,7 +89,13 @@ class Replica:
         self._failures = 0
 
     def current(self, patience_seconds: float | None = None) -> Forest:
-        """A forest that contains everything that was committed before this call.
+        """A forest that contains everything that was committed before this call."""
+        return self.current_with_position(patience_seconds)[0]
+
+    def current_with_position(
+        self, patience_seconds: float | None = None
+    ) -> tuple[Forest, Position]:
+        """The same, and the position in the journal from which later changes follow.
 
         A thread takes the result of another thread's look if that look began after this call.
         """
@@ -97,9 +103,9 @@ class Replica:
         with self._look_ended:
             if self._is_looking:
                 patience = self._patience_seconds if patience_seconds is None else patience_seconds
-                forest = self._shared(called, patience)
-                if forest is not None:
-                    return forest
+                state = self._shared(called, patience)
+                if state is not None:
+                    return state
             self._is_looking = True
             self._look_began = time.monotonic()
         return self._look()
@@ -129,8 +135,8 @@ class Replica:
             self._look_began = time.monotonic()
         self._look(tidies=True)
 
-    def _shared(self, called: float, patience: float) -> Forest | None:
-        """The forest of another thread's look; `None` if this thread has to look itself."""
+    def _shared(self, called: float, patience: float) -> tuple[Forest, Position] | None:
+        """The result of another thread's look; `None` if this thread has to look itself."""
         if self._failure is not None and self._following.answered_at < self._look_began:
             # One thread that waits for the database is enough.
             raise DatabaseAway(f"the last look into the journal failed: {self._failure}")
@@ -140,7 +146,7 @@ class Replica:
             while self._is_looking:
                 self._look_ended.wait(self._pause(called, patience))
                 if self._state is not None and self._seen_at > called:
-                    return self._state[0]
+                    return self._state
                 if self._failures != failures:
                     raise DatabaseAway(f"the look into the journal failed: {self._failure}")
                 if not is_counted and time.monotonic() - called >= _PAUSE_SECONDS:
@@ -168,15 +174,15 @@ class Replica:
             )
         return min(heard_rest, rest, _PAUSE_SECONDS)
 
-    def _look(self, *, tidies: bool = False) -> Forest:
+    def _look(self, *, tidies: bool = False) -> tuple[Forest, Position]:
         failure: DatabaseAway | None = None
         seen_at = self._seen_at
         try:
-            self._state = forest, position = self._refreshed()
+            self._state = state = forest, position = self._refreshed()
             if tidies:
-                self._state = forest, self._following.read(position.forget_gaps)
+                self._state = state = forest, self._following.read(position.forget_gaps)
             seen_at = self._look_began
-            return forest
+            return state
         except DatabaseAway as error:
             failure = error
             raise

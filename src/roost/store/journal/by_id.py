@@ -14,6 +14,8 @@ from roost.store.journal.position import (
     JournalLost,
     Position,
     Reading,
+    checked_id,
+    checked_text,
     no_epoch,
     too_many,
 )
@@ -78,6 +80,29 @@ class IdPosition(Position):
             newest=answer.rows.get(last),
             **members,
         )
+
+    def values(self) -> list[Any]:
+        """What the position consists of, in terms of JSON."""
+        return [self.epoch, self.pruned, self.last, self.newest]
+
+    @classmethod
+    def of_values(cls, *values: Any) -> Self:
+        """The position of such values."""
+        epoch, pruned, last, newest, *others = values
+        return cls(
+            epoch=checked_text(epoch),
+            pruned=str(checked_id(int(pruned))) if pruned else "",
+            last=checked_id(last),
+            newest=None if newest is None else checked_text(newest),
+            **cls._further_members(*others),
+        )
+
+    @classmethod
+    def _further_members(cls, *values: Any) -> dict[str, Any]:
+        """The members of a subclass, of values that follow those of every such position."""
+        if values:
+            raise ValueError(values)
+        return {}
 
     @property
     @abstractmethod

@@ -32,7 +32,15 @@ from sqlalchemy.exc import DBAPIError
 from roost.store.dialect import dialect_of
 from roost.store.journal.by_id import IdPosition, JournalAnswer
 from roost.store.journal.epochs import has_triggers
-from roost.store.journal.position import JournalLost, Position, Reading, too_many
+from roost.store.journal.position import (
+    JournalLost,
+    Position,
+    Reading,
+    checked_text,
+    ids_of,
+    steps_of,
+    too_many,
+)
 from roost.store.journal.pruning import OldRows
 from roost.store.journal.rows import (
     RECENT_MAX,
@@ -233,6 +241,30 @@ class MysqlPosition(IdPosition):
             in_cluster=in_cluster,
             clock=clock,
         )
+
+    def values(self) -> list[Any]:
+        """What the position consists of, in terms of JSON; the age of a gap is left out."""
+        bounds = (bound for gap in self.gaps for bound in (gap.first, gap.last))
+        return [
+            *super().values(),
+            self.server,
+            steps_of(self.recent),
+            steps_of(bounds),
+            self.in_cluster,
+        ]
+
+    @classmethod
+    def _further_members(cls, *values: Any) -> dict[str, Any]:
+        server, recent, bounds, in_cluster = values
+        bounds, now = ids_of(bounds), time.monotonic()
+        gaps = (Gap(*pair, noted=now) for pair in zip(bounds[::2], bounds[1::2], strict=True))
+        return {
+            "server": checked_text(server),
+            "recent": recent_ids(ids_of(recent)),
+            "gaps": tuple(gaps),
+            "in_cluster": bool(in_cluster),
+            "clock": time.monotonic,
+        }
 
     @cached_property
     def windows(self) -> Windows:

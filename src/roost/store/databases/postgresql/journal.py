@@ -29,7 +29,11 @@ from roost.store.journal.position import (
     JournalLost,
     Position,
     Reading,
+    checked_id,
+    checked_text,
+    ids_of,
     no_epoch,
+    steps_of,
     too_many,
 )
 from roost.store.journal.pruning import OldRows
@@ -139,6 +143,19 @@ class PostgresqlPosition(Position):
             newest_id=_NO_ID if newest == _NO_ROW else row_id(newest),
             recent=recent,
         )
+
+    def values(self) -> list[Any]:
+        """What the position consists of, in terms of JSON."""
+        return [self.head, self.newest, steps_of(self.recent)]
+
+    @classmethod
+    def of_values(cls, *values: Any) -> Self:
+        """The position of such values."""
+        head, newest, recent = values
+        found = cls._at(checked_text(head), checked_text(newest), recent_ids(ids_of(recent)))
+        for id_ in (found.newest_id, found.snapshot.end, *found.snapshot.running):
+            checked_id(id_)
+        return found
 
     def look(self, connection: Connection) -> Reading | None:
         """What was committed since, by id, and the position after that, in one round trip."""
