@@ -7,6 +7,7 @@ import claims
 import explain
 import explosion
 import identity
+import overview
 import resilience
 import scale
 import scrape
@@ -42,6 +43,7 @@ SCENARIOS: dict[str, Scenario] = {
     "scrape": scrape.run,
     "resilience": resilience.run,
     "capacity": capacity.run,
+    "overview": overview.run,
     "scale": scale.run,
 }
 QUICK = (

@@ -201,6 +201,8 @@ class Walk:
             self.send(operation, f"?{query}")
         self.send("show_capacity", f"?{query}&by=root")
         self.send("show_fragmentation", f"?ask={quote(query)}")
+        self.send("list_overview", f"?resource_class=VCPU&fits={quote(query)}&group_by=aggregate")
+        self.send("show_exporter")
         self.send("replace_allocations")
         self.send("show_allocations")
         self.send("list_provider_allocations")

@@ -76,6 +76,8 @@ RULES = {
     ("GET", "/roost/explain"): "explain:show",
     ("GET", "/roost/capacity"): "capacity:show",
     ("GET", "/roost/fragmentation"): "fragmentation:show",
+    ("GET", "/roost/overview"): "overview:list",
+    ("GET", "/roost/exporter"): "exporter:show",
     ("POST", "/roost/whatif"): "whatif:ask",
     ("GET", "/roost/candidates"): "candidates:list",
 }

@@ -294,6 +294,18 @@ def test_a_generation_alone_writes_no_row(triggers: SharedDatabase) -> None:
     assert reference.delete(f"/resource_providers/{uuid}").status == 204
 
 
+def test_a_name_that_the_reference_gives_reaches_the_forest(
+    triggers: SharedDatabase, make_api: MakeApi
+) -> None:
+    roost, reference = make_api(triggers.roost), triggers.reference.client()
+    uuid = provider_uuid("renamed")
+    put_provider(reference, uuid)
+    assert [row[1] for row in roost.get("/roost/overview").json["rows"]] == [uuid]
+    assert reference.put(f"/resource_providers/{uuid}", {"name": "another name"}).status == 200
+    assert [row[1] for row in roost.get("/roost/overview").json["rows"]] == ["another name"]
+    assert reference.delete(f"/resource_providers/{uuid}").status == 204
+
+
 def test_the_tables_stay_as_they_are(database: Database, untouched: None) -> None:
     before = describe(database)
     install_triggers(database)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import capacity, explain, fragmentation, resilience, server, whatif
+from roost.api.extensions import (
+    capacity,
+    explain,
+    exporter,
+    fragmentation,
+    overview,
+    resilience,
+    server,
+    whatif,
+)
 from roost.api.extensions.openapi import document_route
 from roost.api.handlers import (
     aggregates,
@@ -39,6 +48,8 @@ ROUTES: tuple[Route, ...] = (
     *explain.ROUTES,
     *capacity.ROUTES,
     *fragmentation.ROUTES,
+    *overview.ROUTES,
+    *exporter.ROUTES,
     *whatif.ROUTES,
     *extended_candidates.ROUTES,
 )

@@ -36,7 +36,7 @@ def render(families: Iterable[Family]) -> bytes:
         lines.append(f"# TYPE {family.name} {family.kind}")
         for labels, values in sorted(family.samples.items()):
             pairs = [
-                f'{name}="{_quoted(value)}"'
+                f'{name}="{quoted(value)}"'
                 for name, value in zip(family.labels, labels, strict=True)
             ]
             if family.kind is MetricKind.HISTOGRAM:
@@ -74,7 +74,8 @@ def _braced(pairs: list[str]) -> str:
     return f"{{{','.join(pairs)}}}" if pairs else ""
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
+    """The value of a label, without the quotes around it."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 

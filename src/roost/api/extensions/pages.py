@@ -21,12 +21,17 @@ _LENGTH_DEFAULT = 1000
 _LENGTH_MAX = 10_000
 _SHOWN_AT_ONCE = 250
 
-PAGE_PARAMETERS = (
-    RequestParameter(
-        "page_limit", f"How many entries a page has, at most {_LENGTH_MAX}.", "1000", NUMBER
-    ),
-    RequestParameter("marker", "`next` of the page before.", "YQ"),
-)
+
+def page_parameters(length_max: int) -> tuple[RequestParameter, ...]:
+    """The parameters of a list whose pages have so many entries at most."""
+    meaning = f"How many entries a page has, at most {length_max}."
+    return (
+        RequestParameter("page_limit", meaning, "1000", NUMBER),
+        RequestParameter("marker", "`next` of the page before.", "YQ"),
+    )
+
+
+PAGE_PARAMETERS = page_parameters(_LENGTH_MAX)
 NEXT = or_null(STRING, "The `marker` of the next page; null after the last one.")
 
 
@@ -69,9 +74,9 @@ class AskedPage:
         return Page(members[begin:end], _encoded(key(members[end - 1])) if more else None)
 
 
-def parse_page(parameters: Parameters) -> AskedPage:
+def parse_page(parameters: Parameters, length_max: int = _LENGTH_MAX) -> AskedPage:
     """The page in the parameters; 400 if its length or its marker is bad."""
-    length = parameters.integer("page_limit", _LENGTH_DEFAULT, least=1, most=_LENGTH_MAX)
+    length = parameters.integer("page_limit", _LENGTH_DEFAULT, least=1, most=length_max)
     marker = parameters.own.get("marker")
     return AskedPage(length, None if marker is None else _decoded(marker))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import overload
 
 import numpy as np
@@ -109,7 +110,7 @@ def joined_capacity(forest: Forest, variants: Sequence[Capacity]) -> Capacity:
     As long as a tree may have a candidate for one variant, claims take no later one there. So the
     first variant that may fit counts, and all variants together are the bound.
     """
-    blocks = tuple(_joined_blocks(forest, variants))
+    blocks = joined_blocks(forest, [variant.blocks for variant in variants])
     at_most = sum(variant.at_most for variant in variants)
     first = next((variant for variant in variants if variant.at_most), variants[0])
     fits = first.fits
@@ -121,10 +122,14 @@ def joined_capacity(forest: Forest, variants: Sequence[Capacity]) -> Capacity:
     return Capacity(fits, at_most, method, next(filter(None, limits), None), forest, blocks)
 
 
-def _joined_blocks(forest: Forest, variants: Sequence[Capacity]) -> Iterator[BlockCapacity]:
+def joined_blocks(
+    forest: Forest, variants: Iterable[Iterable[BlockCapacity]]
+) -> tuple[BlockCapacity, ...]:
+    """The capacities of single trees, where each consumer takes one of the variants."""
     by_number: dict[int, list[BlockCapacity]] = {}
-    for block in (block for variant in variants for block in variant.blocks):
+    for block in chain.from_iterable(variants):
         by_number.setdefault(block.block_number, []).append(block)
+    joined = []
     for block_number, blocks in sorted(by_number.items()):
         least = np.zeros(forest.blocks[block_number].tree_count, np.int64)
         most = np.zeros_like(least)
@@ -133,4 +138,5 @@ def _joined_blocks(forest: Forest, variants: Sequence[Capacity]) -> Iterator[Blo
             least[numbers] = np.where(most[numbers] == 0, block.least, least[numbers])
             most[numbers] += block.most
         kept = np.flatnonzero(most).astype(np.int32)
-        yield BlockCapacity(block_number, kept, least[kept], most[kept])
+        joined.append(BlockCapacity(block_number, kept, least[kept], most[kept]))
+    return tuple(joined)

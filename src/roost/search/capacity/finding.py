@@ -16,7 +16,13 @@ from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import eligible_trees, may_fit
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.variants import variants_of
-from roost.search.capacity.capacity import BlockCapacity, Capacity, Method, joined_capacity
+from roost.search.capacity.capacity import (
+    BlockCapacity,
+    Capacity,
+    Method,
+    joined_blocks,
+    joined_capacity,
+)
 from roost.search.capacity.limits import HoldingTrees, Limit, LimitSearch, PooledTrees, Recounts
 from roost.search.capacity.linked import CoupledTree, PartOfTree, PoolStocks, taken_in_turn
 from roost.search.capacity.part_counter import PartCounter, PartTally
@@ -35,6 +41,18 @@ def find_capacity(
     """The capacity for a query all of whose names exist. The limit of the query does not count."""
     found = [_capacity(forest, variant.query, pause) for variant in variants_of(query)]
     return found[0] if len(found) == 1 else joined_capacity(forest, found)
+
+
+def find_root_capacities(
+    forest: Forest, query: CandidateQuery, *, pause: Callable[[], None] = no_pause
+) -> tuple[BlockCapacity, ...]:
+    """How many consumers each tree holds, if no other tree takes from its pools."""
+    plans = [make_plan(forest, variant.query) for variant in variants_of(query)]
+    found = [
+        () if plan is None else _Finding.of(forest, plan, Effort(pause=pause)).alone()
+        for plan in plans
+    ]
+    return found[0] if len(found) == 1 else joined_blocks(forest, found)
 
 
 def _capacity(forest: Forest, query: CandidateQuery, pause: Callable[[], None]) -> Capacity:
@@ -94,6 +112,10 @@ class _Finding:
         )
         limited_by = self._limit(blocks, singles, shared, total) if total.fits else None
         return Capacity(total.fits, total.at_most, method, limited_by, self._forest, tuple(singles))
+
+    def alone(self) -> tuple[BlockCapacity, ...]:
+        """The capacities of single trees."""
+        return tuple(map(self._alone, self._counted_blocks(range(len(self._forest.blocks)))))
 
     def _limit(
         self,

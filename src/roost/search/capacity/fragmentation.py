@@ -66,9 +66,9 @@ def find_fragmentation(
             stock = stock_at(inventory, np.arange(len(inventory.indexes)))
             trees = block.tree_numbers[inventory.indexes]
             sums = free.setdefault(class_id, [0] * (1 + len(queries)))
-            sums[0] += _sum(stock)
+            sums[0] += exact_sum(stock)
             for position, usable in enumerate(usable_trees, 1):
-                sums[position] += _sum(stock[usable[block_number][trees]])
+                sums[position] += exact_sum(stock[usable[block_number][trees]])
     names = forest.vocabulary.class_names
     classes = {
         names[class_id]: ClassFragmentation(
@@ -160,7 +160,8 @@ def _empty_trees(block: Block) -> int:
     return int((has_inventory & ~is_used).sum())
 
 
-def _sum(column: IntColumn) -> int:
+def exact_sum(column: IntColumn) -> int:
+    """The sum of amounts, however large."""
     if column.max(initial=0) < _SMALL:
         return int(column.sum())
     return sum(column.tolist())

@@ -1,0 +1,287 @@
+"""`GET /roost/overview`: all roots as columns, with totals and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import orjson
+
+from roost.api.extensions.pages import NEXT, page_parameters, parse_page
+from roost.api.extensions.parameters import (
+    NO_SUCH_PROVIDER,
+    QUESTIONS,
+    Parameters,
+    bad_parameter,
+    read_query_text,
+    refuse_rest,
+    split_parameters,
+)
+from roost.api.extensions.question_turn import enter_if_large, question_turn
+from roost.api.extensions.whatif_body import naming
+from roost.api.http.json_schemas import (
+    CLASS_NAME,
+    COUNT,
+    EXAMPLE_AGGREGATE,
+    EXAMPLE_PROVIDER,
+    INTEGER,
+    STRING,
+    AnswerSchema,
+    choice,
+    described,
+    integer,
+    list_of,
+    mapping,
+    members,
+    or_null,
+)
+from roost.api.http.requests import Request
+from roost.api.http.responses import Response, json_response
+from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.services import Services
+from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.search.overview import ByAggregate, ClassAmounts, RootOverview, TraitPrefix
+from roost.service.overview import OverviewQuestion, overview_of
+
+# A page of so many roots has about 15 MB.
+_LENGTH_MAX = 100_000
+_ROWS_AT_ONCE = 1000
+_TRAIT = "trait:"
+_COLUMNS = ("uuid", "name", *ClassAmounts._fields, "fits", "group")
+
+_OWN = QueryString.of(
+    RequestParameter(
+        "resource_class",
+        "The class that the amounts are of. Without it, the amounts of rows and groups are null.",
+        "VCPU",
+    ),
+    RequestParameter(
+        "fits",
+        "A query string of `GET /roost/candidates`, percent-encoded: count how many consumers "
+        "each root alone holds.",
+        "resources=VCPU:4",
+    ),
+    RequestParameter(
+        "group_by",
+        "`aggregate`, or `trait:` and the beginning of trait names: group roots by what they have "
+        "themselves. A root with several of them belongs to the first in order.",
+        "trait:CUSTOM_ZONE_",
+    ),
+    RequestParameter(
+        "name", "Only roots with this name; `*` stands for any characters.", "compute-*"
+    ),
+    RequestParameter("trait", "Only trees in which a provider has the trait.", "HW_CPU_X86_VMX"),
+    RequestParameter(
+        "aggregate", "Only trees in which a provider is in the aggregate.", EXAMPLE_AGGREGATE
+    ),
+    *page_parameters(_LENGTH_MAX),
+)
+
+_AMOUNTS = {
+    "total": described(COUNT, "The sum of all totals."),
+    "reserved": described(COUNT, "The sum of what is reserved."),
+    "used": described(COUNT, "What consumers hold."),
+    "free": described(
+        COUNT,
+        "What could still be claimed: capacity less usage of each provider, added up. A provider "
+        "with more used than its capacity counts as zero.",
+    ),
+}
+_OVERVIEW = AnswerSchema.of(
+    "Overview",
+    "All roots as columns, with the sums of their trees.",
+    members(
+        {
+            "columns": described(
+                list_of(choice(*_COLUMNS)),
+                "What each row has. Amounts are sums over the tree of the root: null without "
+                "`resource_class`, 0 in a tree without such an inventory. `fits` is null without "
+                "a query. `group` is null without `group_by`, and for roots without such a value.",
+            ),
+            "rows": described(
+                list_of({"type": "array", "minItems": len(_COLUMNS), "maxItems": len(_COLUMNS)}),
+                "A page of the roots that match, by uuid.",
+            ),
+            "roots": described(COUNT, "How many roots match, on all pages."),
+            "exact": or_null(
+                {"type": "boolean"},
+                "Whether no root holds more than `fits` says; null without a query.",
+            ),
+            "totals": described(
+                mapping(
+                    CLASS_NAME,
+                    members(
+                        _AMOUNTS
+                        | {
+                            "capacity": described(
+                                INTEGER, "Total less reserved, times the ratio, of each provider."
+                            ),
+                            "providers": described(
+                                integer(1), "How many providers have such an inventory."
+                            ),
+                        }
+                    ),
+                ),
+                "The sums of each class over the trees of all roots that match.",
+            ),
+            "groups": described(
+                list_of(
+                    members(
+                        {
+                            "group": or_null(STRING, "An aggregate or a trait; null comes last."),
+                            "roots": described(integer(1), "How many roots belong to it."),
+                            **{name: or_null(amount) for name, amount in _AMOUNTS.items()},
+                            "fits": or_null(COUNT, "The sum over the roots, each by itself."),
+                        }
+                    )
+                ),
+                "The sums of each group over all roots that match; empty without `group_by`.",
+            ),
+            "cursor": described(STRING, "Where the changes begin that this answer does not have."),
+            "next": NEXT,
+        }
+    ),
+    example={
+        "columns": list(_COLUMNS),
+        "rows": [[EXAMPLE_PROVIDER, "host-1", 64, 4, 12, 48, 12, "CUSTOM_ZONE_NORTH"]],
+        "roots": 1,
+        "exact": True,
+        "totals": {
+            "VCPU": {
+                "total": 64,
+                "reserved": 4,
+                "used": 12,
+                "free": 48,
+                "capacity": 60,
+                "providers": 2,
+            }
+        },
+        "groups": [
+            {
+                "group": "CUSTOM_ZONE_NORTH",
+                "roots": 1,
+                "total": 64,
+                "reserved": 4,
+                "used": 12,
+                "free": 48,
+                "fits": 12,
+            }
+        ],
+        "cursor": "eJyLBQAA-AB8",
+        "next": None,
+    },
+)
+
+
+def show(services: Services, request: Request) -> Response:
+    """All roots that match, what they have, and the sums of it."""
+    parameters = split_parameters(request, _OWN.names)
+    refuse_rest(parameters, _OWN.names)
+    asked_page = parse_page(parameters, _LENGTH_MAX)
+    asked = _question(services, parameters)
+    forest, position = services.forest_with_position()
+    with question_turn(services, request) as turn:
+        enter_if_large(turn, forest)
+        found = overview_of(forest, asked, turn.pause)
+        page = asked_page.cut(range(len(found)), lambda at: found.uuids[at].decode())
+        return json_response(
+            {
+                "columns": _COLUMNS,
+                "rows": _rows(found, page.members, turn.pause),
+                "roots": len(found),
+                "exact": found.exact,
+                "totals": {name: total._asdict() for name, total in found.totals.items()},
+                "groups": [
+                    {
+                        "group": group.value,
+                        "roots": group.roots,
+                        **dict.fromkeys(ClassAmounts._fields),
+                        **(group.amounts._asdict() if group.amounts else {}),
+                        "fits": group.fits,
+                    }
+                    for group in found.groups()
+                ],
+                "cursor": position.to_text(),
+                "next": page.next,
+            }
+        )
+
+
+def _question(services: Services, parameters: Parameters) -> OverviewQuestion:
+    """What a client asks. A parameter without a value, as a form sends it, asks nothing."""
+    own = {name: value for name, value in parameters.own.items() if value}
+    query, aggregate = own.get("fits"), own.get("aggregate")
+    if aggregate is not None and not is_uuid(aggregate):
+        raise bad_parameter(f"aggregate is {aggregate[:40]!r}. Send the uuid of an aggregate.")
+    fits = None
+    if query is not None:
+        with naming("fits"):
+            fits = read_query_text(services, query)
+    return OverviewQuestion(
+        resource_class=own.get("resource_class"),
+        fits=fits,
+        grouping=_grouping(own.get("group_by")),
+        name=own.get("name"),
+        trait=own.get("trait"),
+        aggregate=None if aggregate is None else canonical_uuid(aggregate),
+    )
+
+
+def _grouping(text: str | None) -> TraitPrefix | ByAggregate | None:
+    if text is None:
+        return None
+    if text == "aggregate":
+        return ByAggregate()
+    if text.startswith(_TRAIT) and text != _TRAIT:
+        return TraitPrefix(text.removeprefix(_TRAIT))
+    raise bad_parameter(
+        f"group_by is {text[:40]!r}. Send `aggregate`, or `trait:` and the beginning of the names "
+        "of traits."
+    )
+
+
+def _rows(found: RootOverview, page: Iterable[int], pause: Callable[[], None]) -> orjson.Fragment:
+    """The rows of a page. Only some of these lists exist at once."""
+    assert isinstance(page, range), "a page of a range is a range"
+    texts: list[bytes] = []
+    for begin in range(page.start, page.stop, _ROWS_AT_ONCE):
+        end = min(begin + _ROWS_AT_ONCE, page.stop)
+        nothing: list[Any] = [None] * (end - begin)
+        amounts = found.amounts or (None,) * len(ClassAmounts._fields)
+        rows = zip(
+            found.uuids[begin:end].astype(str).tolist(),
+            found.names(begin, end),
+            *(
+                nothing if each is None else each[begin:end].tolist()
+                for each in (*amounts, found.fits)
+            ),
+            found.group_values(begin, end),
+            strict=True,
+        )
+        texts.append(orjson.dumps(list(rows))[1:-1])
+        pause()
+    return orjson.Fragment(b"[%b]" % b",".join(texts))
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/roost/overview",
+        show,
+        rule="roost:overview:list",
+        id="list_overview",
+        tag=QUESTIONS,
+        summary="List all roots with the sums of their trees",
+        text=(
+            "A row for each root, from memory: what its tree has of one resource class, and how "
+            "many consumers with a request it holds. Totals and groups are over all roots that "
+            "match, whatever the page. Sharing providers are trees of their own."
+        ),
+        successes={200: Success("The roots.", _OVERVIEW)},
+        refusals={
+            400: "A parameter is unknown or malformed, or names an unknown thing.",
+            404: NO_SUCH_PROVIDER,
+        },
+        queries=(_OWN,),
+    ),
+)
