@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import click
@@ -17,10 +18,12 @@ from roost.cli.output import Output, OutputForm, Table, columns_of, output_optio
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line, output_console
 from roost.cli.watching import present, watch_option
+from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.gathering import Holder, gather, read_holders, uuids_of_consumers
 from roost.client.lookup import find_uuid
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
+from roost.client.questions import Questions
 
 _TOTALS = columns_of("RESOURCE CLASS, >USED, >CAPACITY, >FREE, >RESERVED, >PROVIDERS")
 _DRAWN = columns_of("RESOURCE CLASS, , >USED, >CAPACITY, >FREE, >RESERVED?, >PROVIDERS?")
@@ -79,22 +82,43 @@ def usage(
     """Show used amounts and capacity of each resource class, of the whole cloud or of a tree.
 
     Placement has no totals and no list of projects. So this command asks each provider, and with
-    --by-project each consumer. The question for one --project is a single request.
+    --by-project each consumer. Roost tells the totals of the whole cloud in one answer. The
+    question for one --project is a single request.
     """
     if user and not project:
         raise click.UsageError("--user needs --project, as in the API.")
     if project and (by_project or in_tree):
         raise click.UsageError("--project stands alone, or with --user.")
     with connection.open() as transport:
-        server = Administration(transport)
+        server = Questions(transport)
         uuid = find_uuid(server, in_tree) if in_tree else None
         read: Callable[[], Output]
         if project:
             read = partial(_of_project, server, project, user)
+        elif not by_project and uuid is None:
+            read = partial(_of_cloud, server, silent=watch is not None)
         else:
             make = _by_project if by_project else _totals
             read = partial(_of_providers, server, make, uuid, silent=watch is not None)
         present(read, output, watch)
+
+
+def _of_cloud(server: Questions, *, silent: bool) -> Output:
+    """The totals of all providers, from one answer if the server has such an answer."""
+    try:
+        totals = server.totals()
+    except (NotOffered, QuestionRefused) as error:
+        # A policy may allow a caller every provider, but not this answer.
+        if isinstance(error, QuestionRefused) and error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return _of_providers(server, _totals, None, silent=silent)
+    fields = _ClassTotal.__dataclass_fields__
+    return _shown(
+        {
+            name: _ClassTotal(**{field: total[field] for field in fields})
+            for name, total in totals.items()
+        }
+    )
 
 
 def _of_providers(
@@ -120,6 +144,10 @@ def _totals(server: Administration, bodies: Sequence[ProviderBody], silent: bool
                     total.free += max(0, int(inventory.capacity) - used)
                     total.reserved += inventory.reserved
                     total.providers += 1
+    return _shown(totals)
+
+
+def _shown(totals: Mapping[str, _ClassTotal]) -> Output:
     rows: list[list[Any]] = [
         [name, one.used, one.capacity, one.free, one.reserved, one.providers]
         for name, one in sorted(totals.items())

@@ -106,6 +106,9 @@ FRAGMENTATION: JsonShape = {
     "resource_classes": {str: {"free": int, "usable": [int]}},
     "empty_roots?": (int, NULL),
 }
+TOTALS: JsonShape = {
+    "totals": {str: {"used": int, "capacity": int, "free": int, "reserved": int, "providers": int}}
+}
 RESILIENCE: JsonShape = {
     "survives": int,
     "of?": int,
@@ -177,6 +180,12 @@ class Questions(Administration):
         if any(len(amounts["usable"]) != len(queries) for amounts in classes):
             raise answer.unreadable()
         return content
+
+    def totals(self) -> dict[str, Any]:
+        """What all providers have of each resource class."""
+        # Totals are over all roots, whatever the page.
+        found: dict[str, Any] = self._get("/roost/overview?page_limit=1", TOTALS)["totals"]
+        return found
 
     def resilience(self, lose: int) -> dict[str, Any]:
         """The roots whose consumers would not fit on the remaining ones."""

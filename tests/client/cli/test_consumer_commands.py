@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
+from roost.cli import usage
+from roost.client.errors import NotOffered, QuestionRefused
+from roost.client.questions import Questions
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.transports.tampering import one_server
@@ -127,6 +133,46 @@ def test_usage_of_a_tree_is_summed_by_class(host: LiveProviders) -> None:
     ]
     drawn = roost("usage", "--in-tree", host.name("host")).lines
     assert drawn[1].split() == ["VCPU", "█" * 5 + "░" * 5, "8", "16", "8", "0", "1"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [NotOffered("an older server", "/roost/overview"), QuestionRefused("a policy", status=403)],
+    ids=["older", "forbidden"],
+)
+def test_usage_of_the_cloud_is_the_same_from_one_answer_and_from_all_providers(
+    host: LiveProviders, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    def refuse(_: Questions) -> dict[str, Any]:
+        raise refusal
+
+    shown = [roost("usage", *form).out for form in ([], ["--json"], ["--output", "csv"])]
+    monkeypatch.setattr(Questions, "totals", refuse)
+    assert shown == [roost("usage", *form).out for form in ([], ["--json"], ["--output", "csv"])]
+    (vgpu,) = [row for row in json.loads(shown[1]) if row["resource_class"] == "VGPU"]
+    assert vgpu["used"] >= 1
+
+
+@one_server
+def test_usage_of_the_cloud_is_one_request(
+    host: LiveProviders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise AssertionError("Roost tells totals in one answer")
+
+    monkeypatch.setattr(usage, "gather", fail)
+    assert roost("usage").status == 0
+
+
+@one_server
+def test_an_answer_that_cannot_be_read_is_no_reason_to_ask_all_providers(
+    host: LiveProviders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Questions) -> dict[str, Any]:
+        raise QuestionRefused("The server did not answer", status=400)
+
+    monkeypatch.setattr(Questions, "totals", refuse)
+    assert roost("usage").status == 1
 
 
 def test_usage_of_a_project_is_one_request(host: LiveProviders) -> None:
