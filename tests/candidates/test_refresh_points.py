@@ -178,8 +178,8 @@ class StandingReplica(Replica):
     def __init__(self, forest: Forest) -> None:
         self._forest = forest
 
-    def current(self, patience_seconds: float | None = None) -> Forest:
-        return self._forest
+    def current_with_position(self, patience_seconds: float | None = None) -> tuple[Forest, Any]:
+        return self._forest, None
 
 
 def answer(services: Services, forest: Forest, question: str, show: Show = list_all) -> Any:
