@@ -35,13 +35,13 @@ PROJECTS = ("demo-shop", "demo-telecom", "demo-research")
 # A process loads worlds and prints how many providers and consumers it loaded.
 SCRIPT = """
 import sys
-from roost.demo.drawings import DRAWINGS
+from roost.demo.drawings import drawings
 from roost.demo.load import load_demo
 from roost.store.database import Database, DatabaseOptions
 
 def work():
     database = Database(DatabaseOptions(url=sys.argv[1], sqlite_synchronous=False))
-    summary = load_demo(database, DRAWINGS if sys.argv[2] == 'drawings' else None)
+    summary = load_demo(database, list(drawings().values()) if sys.argv[2] == 'drawings' else None)
     print(summary.providers, summary.consumers)
     database.close()
 """

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from roost.demo.drawings import SHARES
-from roost.demo.world import ProviderSpec
+from roost.demo.world import SHARES, ProviderSpec
 from roost.model.inventory import Inventory
 
 T = TypeVar("T")

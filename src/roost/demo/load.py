@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import Progress
 
-from roost.demo.drawings import DRAWINGS
+from roost.demo.drawings import drawings
 from roost.demo.hosts import build_hosts
 from roost.demo.tenants import build_tenants
 from roost.demo.world import ConsumerSpec, ProviderSpec, World
@@ -65,7 +65,7 @@ def demo_worlds() -> tuple[World, ...]:
         build_tenants(hosts),
         prefixed=False,
     )
-    return (*DRAWINGS, cloud)
+    return (*drawings().values(), cloud)
 
 
 def load_worlds(

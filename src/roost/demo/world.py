@@ -18,6 +18,7 @@ NEARLY_FITS: Final = (
     "&resources_port=SRIOV_NET_VF:4&required_port=CUSTOM_PHYSNET_NORTH"
     "&group_policy=none&same_subtree=_cpu,_port"
 )
+SHARES: Final = "MISC_SHARES_VIA_AGGREGATE"
 # Fixed, so that every uuid of the demo cloud can be printed in documentation.
 NAMESPACE: Final = UUID("3c589151-986c-5f2c-869a-ebccd6a57607")
 
@@ -29,15 +30,6 @@ def demo_uuid(name: str) -> str:
     'f8111404-40bd-5e9a-b3b0-82147670b90a'
     """
     return str(uuid5(NAMESPACE, name))
-
-
-def totals(**amounts: int) -> tuple[Inventory, ...]:
-    """Inventories of which a drawing tells the total only.
-
-    >>> [inventory.total for inventory in totals(VCPU=8, MEMORY_MB=1024)]
-    [8, 1024]
-    """
-    return tuple(Inventory(name, total) for name, total in amounts.items())
 
 
 @dataclass(frozen=True, slots=True)
