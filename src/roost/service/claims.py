@@ -156,14 +156,16 @@ def settle_claims(
     held_before = amounts_of(held)
     asked = check_capacity(claims, classes, provider_ids, held_before, inventories)
     usages = usages_after(asked, held_before, inventories)
-    moved = {provider_ids[uuid]: uuid for uuid in prepared.provider_uuids if uuid in provider_ids}
+    incremented = {
+        provider_ids[uuid]: uuid for uuid in prepared.provider_uuids if uuid in provider_ids
+    }
     claim_rows.insert_missing_names(transaction, prepared.scope.names, rows.names)
     _write_consumers(transaction, prepared)
     if held:
         claim_rows.delete_allocations(transaction, held)
     _insert_allocations(transaction, prepared, provider_ids)
-    increment_generations(transaction, sorted(moved))
-    _record(transaction, _providers_of(held) | moved, held, usages)
+    increment_generations(transaction, sorted(incremented))
+    _record(transaction, _providers_of(held) | incremented, held, usages)
 
 
 def _requested_classes(claims: Sequence[Claim]) -> Iterator[str]:
@@ -196,7 +198,7 @@ def _write_consumers(transaction: Transaction, prepared: PreparedClaims) -> None
     """Insert new consumers, increment known consumers, delete emptied consumers."""
     names, known = prepared.rows.names, prepared.known
     new: list[tuple[str, ConsumerOwner]] = []
-    moved: list[int] = []
+    incremented: list[int] = []
     reassigned: list[tuple[int, ConsumerOwner]] = []
     # Another service may have written one consumer twice, in two spellings.
     kept = {row.id for row in known.values()}
@@ -210,7 +212,7 @@ def _write_consumers(transaction: Transaction, prepared: PreparedClaims) -> None
         if row is None:
             new.append((claim.consumer, owner))
             continue
-        moved.append(row.id)
+        incremented.append(row.id)
         if row.owner != owner:
             reassigned.append((row.id, owner))
     if new:
@@ -218,8 +220,8 @@ def _write_consumers(transaction: Transaction, prepared: PreparedClaims) -> None
         claim_rows.insert_consumers(transaction, sorted(new, key=itemgetter(0)))
     if reassigned:
         claim_rows.reassign_consumers(transaction, reassigned)
-    if moved:
-        claim_rows.increment_consumers(transaction, moved)
+    if incremented:
+        claim_rows.increment_consumers(transaction, incremented)
     if deleted:
         claim_rows.delete_consumers(transaction, deleted)
 

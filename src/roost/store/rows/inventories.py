@@ -51,19 +51,13 @@ _USAGES = Query(
         .scalar_subquery()
     )
 )
-_PRESENT = Statement(
-    lambda provider_ids: select(
-        inventories.c.resource_provider_id, inventories.c.resource_class_id, inventories.c.id
-    ).where(inventories.c.resource_provider_id.in_(provider_ids)),
-    lists=["provider_ids"],
+_PRESENT = Statement.among(
+    inventories.c.resource_provider_id,
+    select(inventories.c.resource_provider_id, inventories.c.resource_class_id, inventories.c.id),
 )
-_ALLOCATED = Statement(
-    lambda provider_ids: (
-        select(allocations.c.resource_provider_id, allocations.c.resource_class_id)
-        .distinct()
-        .where(allocations.c.resource_provider_id.in_(provider_ids))
-    ),
-    lists=["provider_ids"],
+_ALLOCATED = Statement.among(
+    allocations.c.resource_provider_id,
+    select(allocations.c.resource_provider_id, allocations.c.resource_class_id).distinct(),
 )
 _INSERT = InsertRows(inventories)
 _UPDATE = UpdateRows(
@@ -71,7 +65,7 @@ _UPDATE = UpdateRows(
     ["total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"],
     common=["updated_at"],
 )
-_DELETE = Statement(lambda ids: delete(inventories).where(inventories.c.id.in_(ids)), lists=["ids"])
+_DELETE = Statement.among(inventories.c.id, delete(inventories))
 
 # Provider's id and resource class's id.
 InventoryKey: TypeAlias = tuple[int, int]
