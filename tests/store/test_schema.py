@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +29,7 @@ from roost.store.migrations.schema import (
     prepare_schema,
     sync_schema,
 )
+from roost.store.migrations.steps import Revision
 from support.store.schemas import (
     add_allocation,
     add_provider,
@@ -59,10 +59,10 @@ def new_schemas() -> dict[str, Any]:
     return {}
 
 
-@pytest.mark.parametrize(("history", "package"), [(PLACEMENT, placement), (ROOST, roost)])
-def test_a_history_has_every_revision_of_its_folder(history: History, package: ModuleType) -> None:
-    found = {name for _, name, _ in iter_modules(package.__path__, f"{package.__name__}.")}
-    assert {str(vars(module)["__name__"]) for module in history.modules} == found
+@pytest.mark.parametrize(("history", "module"), [(PLACEMENT, placement), (ROOST, roost)])
+def test_a_history_has_every_revision_of_its_module(history: History, module: ModuleType) -> None:
+    found = {value for value in vars(module).values() if isinstance(value, Revision)}
+    assert set(history.revisions) == found
 
 
 def test_looking_at_a_schema_imports_no_alembic() -> None:
@@ -114,7 +114,7 @@ def test_a_second_sync_changes_nothing(database: Database) -> None:
     assert len(epoch) == 1
 
 
-@pytest.mark.parametrize("revision", PLACEMENT.revisions)
+@pytest.mark.parametrize("revision", PLACEMENT.ids)
 def test_a_revision_of_the_reference_is_upgraded(
     database: Database, kind: str, new_schemas: dict[str, Any], revision: str
 ) -> None:
@@ -232,7 +232,7 @@ def test_an_unknown_revision_is_refused(database: Database, table: str) -> None:
 
 
 # One where both histories continue, and one where only that of Roost does.
-@pytest.mark.parametrize("revision", [PLACEMENT.revisions[0], PLACEMENT.head])
+@pytest.mark.parametrize("revision", [PLACEMENT.ids[0], PLACEMENT.head])
 def test_a_start_upgrades_if_the_operator_allows_it(database: Database, revision: str) -> None:
     make_older(database, revision)
     prepare_schema(database, upgrade=True)

@@ -65,11 +65,11 @@ def migrate_to_a_newer_version(database: Database, compatible_since: str) -> Non
     database.write_at_once(write)
 
 
-@pytest.mark.parametrize("number", range(1, len(ROOST.revisions)))
+@pytest.mark.parametrize("number", range(1, len(ROOST.ids)))
 def test_a_revision_only_adds(empty: Database, number: int) -> None:
-    migrate(empty, ROOST.revisions[number - 1])
+    migrate(empty, ROOST.ids[number - 1])
     before = describe(empty)
-    migrate(empty, ROOST.revisions[number])
+    migrate(empty, ROOST.ids[number])
     assert not_additive(before, describe(empty)) == []
 
 
@@ -113,7 +113,7 @@ def test_a_change_that_breaks_older_versions_is_named(
     assert not_additive(before, after) == [complaint]
 
 
-@pytest.mark.parametrize("revision", ROOST.revisions)
+@pytest.mark.parametrize("revision", ROOST.ids)
 def test_statements_of_an_older_version_work_on_the_newest_tables(
     empty: Database, revision: str
 ) -> None:
@@ -138,14 +138,12 @@ def test_statements_of_an_older_version_work_on_the_newest_tables(
 
 
 # Every version that the newest one claims to get along with.
-@pytest.mark.parametrize(
-    "revision", ROOST.revisions[ROOST.revisions.index(ROOST_COMPATIBLE_SINCE) :]
-)
+@pytest.mark.parametrize("revision", ROOST.ids[ROOST.ids.index(ROOST_COMPATIBLE_SINCE) :])
 def test_a_version_starts_on_a_schema_that_the_newest_version_has_migrated(
     empty: Database, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sync_schema(empty)
-    known = ROOST.modules[: ROOST.revisions.index(revision) + 1]
+    known = ROOST.revisions[: ROOST.ids.index(revision) + 1]
     older = History(ROOST.name, ROOST.version_table, known)
     monkeypatch.setattr(schema, "ROOST", older)
     monkeypatch.setattr(schema, "HISTORIES", (PLACEMENT, older))
@@ -181,14 +179,14 @@ def test_a_version_refuses_a_newer_schema_that_does_not_allow_it(empty: Database
 
 
 def test_a_sync_tells_older_versions_whether_they_may_serve(empty: Database) -> None:
-    migrate(empty, ROOST.revisions[0])
+    migrate(empty, ROOST.ids[0])
     for _ in range(2):
         sync_schema(empty)
         with empty.engine.connect() as connection:
             meta = tables.roost_meta
             statement = sa.select(meta.c.value).where(meta.c.name == compatibility.NAME)
             assert list(connection.scalars(statement)) == [f"{ROOST.head} {ROOST_COMPATIBLE_SINCE}"]
-    assert ROOST_COMPATIBLE_SINCE in ROOST.revisions
+    assert ROOST_COMPATIBLE_SINCE in ROOST.ids
     assert ROOST in HISTORIES
 
 

@@ -35,7 +35,7 @@ def lets_this_version_serve(
     """Whether the newer version that wrote this revision lets this version serve on it."""
     found = _recorded(connection) if _META.name in tables else None
     written_for, _, since = (found or "").partition(" ")
-    return written_for == revision and since in ROOST.revisions
+    return written_for == revision and since in ROOST.ids
 
 
 def _recorded(connection: Connection) -> str | None:

@@ -80,9 +80,9 @@ def planned_steps(status: SchemaStatus) -> list[str]:
     """The revisions that a database misses, each with a sentence about what it does."""
     recorded = (status.placement_revision, status.roost_revision)
     return [
-        f"{module.revision}: {(module.upgrade.__doc__ or '').splitlines()[0]}"
+        f"{missing.id}: {(missing.upgrade.__doc__ or '').splitlines()[0]}"
         for history, revision in zip(HISTORIES, recorded, strict=True)
-        for module in history.missing(revision)
+        for missing in history.missing(revision)
     ]
 
 
