@@ -13,8 +13,8 @@ from roost.configuration.settings import Settings
 from roost.store.connections.driver_errors import advice, explained, shown_url
 from roost.store.connections.errors import DatabaseAway, DatabaseUnusable, OutcomeUnknown
 from roost.store.database import Database
+from roost.store.meta import ensure_identity, read_identity
 from roost.store.migrations.schema import prepare_schema
-from roost.store.rows.identity import ensure_identity, read_identity
 from roost.store.rows.vocabulary import sync_standard_names
 
 _LOG = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from roost.cli.main import cli
 from roost.model.identifiers import is_uuid
 from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database
+from roost.store.meta import renew_identity
 from roost.store.migrations.schema import sync_schema
-from roost.store.rows.identity import renew_identity
 from roost.store.tables import roost_meta
 from support.api_client import ApiClient, settings_for
 

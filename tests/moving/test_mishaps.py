@@ -17,8 +17,8 @@ from databases import Databases
 from ports import reserved_port
 from roost.moving import importing
 from roost.store.database import Database, DatabaseOptions
+from roost.store.meta import ProgressMark, set_mark
 from roost.store.migrations.schema import sync_schema
-from roost.store.transfer.progress_mark import ProgressMark, set_mark
 from support.api_client import ApiClient
 from support.moving.sample_cloud import make_sample_cloud
 from support.requirements import run as this_run

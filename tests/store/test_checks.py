@@ -14,10 +14,10 @@ from roost.store.checks.checks import Verdict, check_database, judge
 from roost.store.checks.findings import Finding, Level
 from roost.store.database import Database, DatabaseOptions
 from roost.store.journal.triggers import install_triggers, remove_triggers
+from roost.store.meta import ProgressMark, remove_mark, set_mark
 from roost.store.migrations.histories import ROOST
 from roost.store.migrations.repair import repair_online_data
 from roost.store.migrations.schema import inspect_schema, sync_schema
-from roost.store.transfer.progress_mark import ProgressMark, remove_mark, set_mark
 from support.store.schemas import make_older
 from support.store.table_cleaning import clean_tables
 

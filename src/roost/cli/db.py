@@ -21,9 +21,9 @@ from roost.store.connections.driver_errors import shown_url
 from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.database import Database
 from roost.store.journal.triggers import install_triggers, trigger_status
+from roost.store.meta import read_identity, renew_identity
 from roost.store.migrations.repair import repair_online_data
 from roost.store.migrations.schema import SchemaState, inspect_schema, planned_steps, sync_schema
-from roost.store.rows.identity import read_identity, renew_identity
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from roost.moving.advance import Advance, silent
+from roost.moving import Advance, silent
 from roost.moving.export_files import ExportedRow, ExportReader, another_export
 from roost.moving.export_format import TableDigest, line_of, new_digests
 from roost.moving.exporting import table_digest
@@ -19,20 +19,21 @@ from roost.store.connections.driver_errors import known_advice, reason, shown_ur
 from roost.store.connections.errors import Contention, DatabaseUnusable
 from roost.store.database import Database
 from roost.store.dialect import dialect_of
-from roost.store.journal.epochs import renew_epoch
-from roost.store.migrations.schema import SchemaState, inspect_schema, sync_schema
-from roost.store.tables import resource_providers
-from roost.store.transfer.layout import LAYOUT, TransferTable
-from roost.store.transfer.progress_mark import (
+from roost.store.meta import (
     ProgressMark,
     move_mark,
     read_mark,
     remove_mark,
+    renew_epoch,
     set_mark,
     stored_mark,
 )
-from roost.store.transfer.writing import (
+from roost.store.migrations.schema import SchemaState, inspect_schema, sync_schema
+from roost.store.tables import resource_providers
+from roost.store.transfer import (
+    LAYOUT,
     Ancestry,
+    TransferTable,
     delete_standard_names,
     insert_batch,
     occupied_tables,

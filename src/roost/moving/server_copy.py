@@ -16,7 +16,7 @@ from roost.client.parallel import in_order
 from roost.client.placement import ProviderBody
 from roost.client.placement.answers import PROVIDER_FIELDS
 from roost.client.survey import Survey, SurveyFailed
-from roost.moving.advance import Advance, silent
+from roost.moving import Advance, silent
 from roost.moving.survey_file import SurveyFile
 
 ROUNDS_MAX = 20

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from roost.store.journal.pruning import OldRows
     from roost.store.statements import BoundStatement
     from roost.store.transaction import Commit
-    from roost.store.transfer.layout import TransferTable
+    from roost.store.transfer import TransferTable
 
 # Executes statements on a connection of the driver, with COMMIT after the last if there is one.
 BatchRunner: TypeAlias = Callable[

@@ -8,7 +8,7 @@ from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
 from roost.api.routing import Route, Success
 from roost.api.services import Services
-from roost.store.rows.identity import read_identity
+from roost.store.meta import read_identity
 
 _SERVER = AnswerSchema.of(
     "Server",

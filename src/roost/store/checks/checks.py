@@ -17,6 +17,7 @@ from roost.store.connections.errors import REPAIR_COMMAND, SYNC_COMMAND
 from roost.store.dialect import dialect_of
 from roost.store.forest.reading import read_forest
 from roost.store.journal.triggers import BROKEN, INSTALL_COMMAND, REMOVE_COMMAND, trigger_status
+from roost.store.meta import read_mark
 from roost.store.migrations.histories import PLACEMENT
 from roost.store.migrations.placement import TYPES
 from roost.store.migrations.schema import SchemaState, SchemaStatus, read_status
@@ -27,8 +28,7 @@ from roost.store.tables import (
     resource_classes,
     resource_providers,
 )
-from roost.store.transfer.layout import LAYOUT
-from roost.store.transfer.progress_mark import read_mark
+from roost.store.transfer import LAYOUT
 
 _OWN_PREFIX = "roost_"
 _RESTORE = "Restore the tables from a backup, or export the rows that are there."

@@ -8,36 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from roost.store.meta import read_meta, set_meta
 from roost.store.migrations.histories import ROOST, ROOST_COMPATIBLE_SINCE
+from roost.store.tables import roost_meta
 
 NAME = "compatible_since"
-_META = sa.table("roost_meta", sa.column("name"), sa.column("value"))
-_IS_IT = _META.c.name == NAME
 
 
 def record_compatibility(connection: Connection) -> None:
     """Record the oldest revision whose version may serve on the tables as they are now."""
     # Only together with the revision it was written for: the row says nothing about any other.
     value = f"{ROOST.head} {ROOST_COMPATIBLE_SINCE}"
-    found = _recorded(connection)
-    if found is None:
-        connection.execute(_META.insert().values(name=NAME, value=value))
-    elif found != value:
-        connection.execute(_META.update().where(_IS_IT).values(value=value))
+    if read_meta(connection, NAME) != value:
+        set_meta(connection, NAME, value)
 
 
 def lets_this_version_serve(
     connection: Connection, revision: str | None, tables: Collection[str]
 ) -> bool:
     """Whether the newer version that wrote this revision lets this version serve on it."""
-    found = _recorded(connection) if _META.name in tables else None
+    found = read_meta(connection, NAME) if roost_meta.name in tables else None
     written_for, _, since = (found or "").partition(" ")
     return written_for == revision and since in ROOST.ids
-
-
-def _recorded(connection: Connection) -> str | None:
-    found: str | None = connection.scalar(sa.select(_META.c.value).where(_IS_IT))
-    return found

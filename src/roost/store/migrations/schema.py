@@ -15,10 +15,10 @@ from roost.store.connections.driver_errors import advice, known_advice, reason, 
 from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable, WriteRefused
 from roost.store.connections.watchdog import opening_watched
 from roost.store.database import Database
+from roost.store.meta import stored_mark
 from roost.store.migrations.compatibility import lets_this_version_serve
 from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
 from roost.store.tables import metadata
-from roost.store.transfer.progress_mark import stored_mark
 
 LOG = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from roost.store.dialect import BatchRunner, Convert, Dialect, run_one_by_one
 from roost.store.journal.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 from roost.store.statements import BoundStatement
 from roost.store.tables import metadata
-from roost.store.transfer.layout import TransferTable
+from roost.store.transfer import TransferTable
 
 if TYPE_CHECKING:
     from roost.store.database import DatabaseOptions

@@ -31,7 +31,6 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.store.dialect import dialect_of
 from roost.store.journal.by_id import IdPosition, JournalAnswer
-from roost.store.journal.epochs import has_triggers
 from roost.store.journal.position import JournalLost, Position, Reading, too_many
 from roost.store.journal.pruning import OldRows
 from roost.store.journal.rows import (
@@ -44,6 +43,7 @@ from roost.store.journal.rows import (
     row_id,
     without_usages,
 )
+from roost.store.meta import has_triggers
 
 # One more range costs a database as much as counting about this many rows.
 NEAR = 32

@@ -24,7 +24,6 @@ from typing import Any, Self
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, func
 
-from roost.store.journal.epochs import has_triggers
 from roost.store.journal.position import (
     JournalLost,
     Position,
@@ -43,6 +42,7 @@ from roost.store.journal.rows import (
     row_id,
     without_usages,
 )
+from roost.store.meta import has_triggers
 from roost.store.tables import roost_changes
 
 _ROW = (
