@@ -13,7 +13,7 @@ from roost.api.observation import readiness
 from roost.configuration.limit_log import LINES_MAX, LimitLog
 from roost.store.connections.errors import DatabaseAway
 from roost.store.database import Database
-from roost.store.migrations import compatibility
+from roost.store.migrations import histories
 from roost.store.migrations.histories import ROOST
 from roost.store.tables import roost_meta
 from support.api_client import ApiClient, application_client, settings_for
@@ -93,7 +93,7 @@ def test_an_older_schema_than_this_version_needs_is_named(
 
 def allow(connection: Connection, revision: str) -> None:
     """Record that all versions since the newest one may serve on the tables of a revision."""
-    row = roost_meta.c.name == compatibility.NAME
+    row = roost_meta.c.name == histories.COMPATIBLE_SINCE
     connection.execute(update(roost_meta).where(row).values(value=f"{revision} {ROOST.head}"))
 
 
@@ -106,7 +106,7 @@ def test_a_server_stays_ready_while_a_newer_version_migrates(
         answer = api.get("/readyz")
     finally:
         database.write_at_once(set_revision, before)
-        database.write_at_once(compatibility.record_compatibility)
+        database.write_at_once(histories.record_compatibility)
     assert (answer.status, answer.json["status"]) == (200, "ready")
 
 

@@ -352,7 +352,7 @@ class TestWaitingRequests:
             raise DatabaseAway("the server is gone")
 
         with monkeypatch.context() as outage:
-            outage.setattr("roost.store.journal.rows.fetch_directly", fail)
+            outage.setattr("roost.store.journal.position.fetch_directly", fail)
             assert client.get(CANDIDATES).status == 503
         database.write_at_once(new_epoch)
         builder.began.clear()

@@ -110,7 +110,7 @@ class Looks:
 
     def __enter__(self) -> Looks:
         self._patch = pytest.MonkeyPatch()
-        self._patch.setattr("roost.store.journal.rows.fetch_directly", self._look)
+        self._patch.setattr("roost.store.journal.position.fetch_directly", self._look)
         return self
 
     def __exit__(self, *_: object) -> None:

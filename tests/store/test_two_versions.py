@@ -17,7 +17,7 @@ from roost.store.checks.checks import check_database
 from roost.store.checks.findings import Level
 from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
-from roost.store.migrations import compatibility, schema
+from roost.store.migrations import histories, schema
 from roost.store.migrations.histories import (
     HISTORIES,
     PLACEMENT,
@@ -60,7 +60,9 @@ def migrate_to_a_newer_version(database: Database, compatible_since: str) -> Non
 
     def write(connection: Connection) -> None:
         connection.execute(sa.text("UPDATE roost_schema_version SET version_num = 'roost_9999'"))
-        connection.execute(sa.update(meta).where(meta.c.name == compatibility.NAME).values(values))
+        connection.execute(
+            sa.update(meta).where(meta.c.name == histories.COMPATIBLE_SINCE).values(values)
+        )
 
     database.write_at_once(write)
 
@@ -147,7 +149,7 @@ def test_a_version_starts_on_a_schema_that_the_newest_version_has_migrated(
     older = History(ROOST.name, ROOST.version_table, known)
     monkeypatch.setattr(schema, "ROOST", older)
     monkeypatch.setattr(schema, "HISTORIES", (PLACEMENT, older))
-    monkeypatch.setattr(compatibility, "ROOST", older)
+    monkeypatch.setattr(histories, "ROOST", older)
     prepare_schema(empty, upgrade=False)
     expected = SchemaState.CURRENT if revision == ROOST.head else SchemaState.NEWER
     status = inspect_schema(empty)
@@ -184,7 +186,7 @@ def test_a_sync_tells_older_versions_whether_they_may_serve(empty: Database) -> 
         sync_schema(empty)
         with empty.engine.connect() as connection:
             meta = tables.roost_meta
-            statement = sa.select(meta.c.value).where(meta.c.name == compatibility.NAME)
+            statement = sa.select(meta.c.value).where(meta.c.name == histories.COMPATIBLE_SINCE)
             assert list(connection.scalars(statement)) == [f"{ROOST.head} {ROOST_COMPATIBLE_SINCE}"]
     assert ROOST_COMPATIBLE_SINCE in ROOST.ids
     assert ROOST in HISTORIES

@@ -17,12 +17,12 @@ from roost.model.identifiers import is_custom
 from roost.moving.export_format import export_lines, new_digests
 from roost.moving.server_copy import CopiedServer
 from roost.moving.survey_file import SurveyFile
+from roost.store.rows.inventories import AMOUNTS
 from roost.store.rows.vocabulary import FIRST_CUSTOM_CLASS_ID
 from roost.store.tables import utc_now
 from roost.store.transfer import LAYOUT, TransferTable
 
 CopyRows = Iterator[dict[str, Any]]
-_INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
 def write_copy(copied: CopiedServer, file: SurveyFile, export: IO[bytes]) -> None:
@@ -112,7 +112,7 @@ class _CopiedRows:
                     "id": id_,
                     "resource_provider_id": provider_id,
                     "resource_class_id": self._classes[name],
-                    **{field: fields[field] for field in _INVENTORY},
+                    **{field: fields[field] for field in AMOUNTS},
                     "allocation_ratio": float(fields["allocation_ratio"]),
                 }
 

@@ -8,8 +8,7 @@ import pytest
 
 from roost.store.database import Database
 from roost.store.databases.postgresql.journal import PostgresqlPosition
-from roost.store.journal.position import JournalLost
-from roost.store.journal.rows import fetch_rows
+from roost.store.journal.position import JournalLost, fetch_rows
 from support.store.journal import (
     Reader,
     empty,

@@ -247,7 +247,7 @@ class TestLook:
             fetched.append(len(found))
             return found
 
-        monkeypatch.setattr("roost.store.journal.rows.fetch_directly", note)
+        monkeypatch.setattr("roost.store.journal.position.fetch_directly", note)
         database.write_at_once(record, *range(5000))
         assert not reader.sees_nothing_new()
         assert len(fetched) == 1

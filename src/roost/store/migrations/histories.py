@@ -13,8 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.store.connections.errors import DatabaseUnusable
+from roost.store.meta import read_meta, set_meta
 from roost.store.migrations import placement, roost
 from roost.store.migrations.steps import Revision
+from roost.store.tables import roost_meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +115,25 @@ ROOST = History(
 ROOST_COMPATIBLE_SINCE = "roost_0001"
 
 HISTORIES = (PLACEMENT, ROOST)
+
+# A row of `roost_meta` tells older versions whether they may serve on the tables. During a rolling
+# upgrade the new version migrates while the old version serves. The old version does not know the
+# new revision. This row says whether the old version may serve on, and start again.
+COMPATIBLE_SINCE = "compatible_since"
+
+
+def record_compatibility(connection: Connection) -> None:
+    """Record the oldest revision whose version may serve on the tables as they are now."""
+    # Only together with the revision it was written for: the row says nothing about any other.
+    value = f"{ROOST.head} {ROOST_COMPATIBLE_SINCE}"
+    if read_meta(connection, COMPATIBLE_SINCE) != value:
+        set_meta(connection, COMPATIBLE_SINCE, value)
+
+
+def lets_this_version_serve(
+    connection: Connection, revision: str | None, tables: Collection[str]
+) -> bool:
+    """Whether the newer version that wrote this revision lets this version serve on it."""
+    found = read_meta(connection, COMPATIBLE_SINCE) if roost_meta.name in tables else None
+    written_for, _, since = (found or "").partition(" ")
+    return written_for == revision and since in ROOST.ids

@@ -17,8 +17,7 @@ from roost.store.connections.watchdog import wait_for_ever
 from roost.store.database import Database
 from roost.store.dialect import dialect_of
 from roost.store.meta import ensure_identity
-from roost.store.migrations.compatibility import record_compatibility
-from roost.store.migrations.histories import HISTORIES, History
+from roost.store.migrations.histories import HISTORIES, History, record_compatibility
 from roost.store.migrations.placement import drop_duplicate_indexes
 from roost.store.migrations.steps import Steps
 

@@ -16,8 +16,13 @@ from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable, Write
 from roost.store.connections.watchdog import opening_watched
 from roost.store.database import Database
 from roost.store.meta import stored_mark
-from roost.store.migrations.compatibility import lets_this_version_serve
-from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
+from roost.store.migrations.histories import (
+    HISTORIES,
+    PLACEMENT,
+    ROOST,
+    History,
+    lets_this_version_serve,
+)
 from roost.store.tables import metadata
 
 LOG = logging.getLogger(__name__)

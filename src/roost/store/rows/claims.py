@@ -14,7 +14,6 @@ from sqlalchemy import (
     CompoundSelect,
     bindparam,
     delete,
-    func,
     literal_column,
     select,
     union_all,
@@ -24,6 +23,7 @@ from sqlalchemy import (
 from roost.model.identifiers import uuid_spellings
 from roost.model.inventory import Inventory
 from roost.store.connections.errors import Retry
+from roost.store.rows.inventories import AMOUNT_COLUMNS, USED
 from roost.store.rows.providers import lock_providers, locked_providers, provider_locks
 from roost.store.statements import (
     CHUNK_LENGTH,
@@ -121,18 +121,8 @@ _INVENTORIES = Statement(
             inventories.c.resource_provider_id,
             inventories.c.resource_class_id,
             resource_classes.c.name,
-            inventories.c.total,
-            inventories.c.reserved,
-            inventories.c.min_unit,
-            inventories.c.max_unit,
-            inventories.c.step_size,
-            inventories.c.allocation_ratio,
-            select(func.coalesce(func.sum(allocations.c.used), literal_column("0")))
-            .where(
-                allocations.c.resource_provider_id == inventories.c.resource_provider_id,
-                allocations.c.resource_class_id == inventories.c.resource_class_id,
-            )
-            .scalar_subquery(),
+            *AMOUNT_COLUMNS,
+            USED,
         )
         .select_from(
             inventories.join(

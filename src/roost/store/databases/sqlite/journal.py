@@ -13,10 +13,14 @@ from typing import Any, Self
 
 from sqlalchemy import Connection
 
-from roost.store.journal.by_id import IdPosition, JournalAnswer
-from roost.store.journal.position import Reading
+from roost.store.journal.position import (
+    SEPARATOR,
+    IdPosition,
+    JournalAnswer,
+    Reading,
+    entries_of,
+)
 from roost.store.journal.pruning import OldRows
-from roost.store.journal.rows import SEPARATOR, entries_of
 
 _ROW = (
     "changes.id || '|' || changes.kind || '|' || ifnull(changes.provider_id, '')"
