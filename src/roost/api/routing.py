@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from roost.api.http.errors import OverLimit
@@ -32,9 +33,6 @@ JSON = "application/json"
 CACHED = ("cached",)
 # What a 404 means on most routes below a provider.
 UNKNOWN_PROVIDER = "No provider has this uuid."
-
-# Stands for a variable part in a key. No part of a path is a slash.
-_VARIABLE = "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +212,7 @@ class Match(NamedTuple):
     # The path of the table.
     path: str
     by_method: Mapping[str, Sequence[Route]]
-    parameters: dict[str, str]
+    parameters: Mapping[str, str]
 
     @property
     def allow(self) -> str:
@@ -222,50 +220,57 @@ class Match(NamedTuple):
         return ", ".join(self.by_method)
 
 
+class _Pattern(NamedTuple):
+    """Paths with the same number of parts, and variable parts at the same places."""
+
+    variable: tuple[int, ...]
+    # Takes the fixed parts out of all parts.
+    fixed: Callable[[Sequence[str]], Any]
+    # By the fixed parts: the path of the table, its variable parts with their places, its routes.
+    paths: dict[Any, tuple[str, Sequence[tuple[str, int]], dict[str, list[Route]]]]
+
+
 class Router:
     """Finds the routes of a path.
 
     Paths with the same number of parts may have variable parts at several places. Each choice of
-    places is a pattern. The fixed parts are the key of a table, so a pattern costs one look there.
+    places is a pattern, which costs one look into its table.
     Patterns with fewer variable parts come first: `/a/state` is found before `/a/{name}`.
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        # By the number of parts: where the variable parts of each pattern are.
-        self._patterns: dict[int, list[tuple[int, ...]]] = {}
-        # By the parts, with `_VARIABLE` for each variable part: the names of these, and the routes.
-        self._found: dict[tuple[str, ...], tuple[str, tuple[str, ...], dict[str, list[Route]]]] = {}
+        # By the number of parts.
+        self._patterns: dict[int, list[_Pattern]] = {}
         for route in routes:
             parts = route.path.split("/")
-            where = tuple(index for index, part in enumerate(parts) if part.startswith("{"))
-            patterns = self._patterns.setdefault(len(parts), [])
-            if where not in patterns:
-                patterns.append(where)
-                patterns.sort(key=lambda places: (len(places), [-place for place in places]))
-            names = tuple(parts[index][1:-1] for index in where)
-            path, _, by_method = self._found.setdefault(_key(parts, where), (route.path, names, {}))
+            pattern = self._pattern(parts)
+            names = [(parts[place][1:-1], place) for place in pattern.variable]
+            fixed = pattern.fixed(parts)
+            path, _, by_method = pattern.paths.setdefault(fixed, (route.path, names, {}))
             if path != route.path:
                 raise ValueError(f"{route.path} has other names than an equal path")
             by_method.setdefault(route.method, []).append(route)
 
+    def _pattern(self, parts: list[str]) -> _Pattern:
+        variable = tuple(place for place, part in enumerate(parts) if part.startswith("{"))
+        patterns = self._patterns.setdefault(len(parts), [])
+        for pattern in patterns:
+            if pattern.variable == variable:
+                return pattern
+        fixed = itemgetter(*(place for place in range(len(parts)) if place not in variable))
+        pattern = _Pattern(variable, fixed, {})
+        patterns.append(pattern)
+        patterns.sort(key=lambda one: (len(one.variable), [-place for place in one.variable]))
+        return pattern
+
     def find(self, path: str) -> Match | None:
         """The routes of this path; `None` if there is no such path."""
         parts = path.split("/")
-        for where in self._patterns.get(len(parts), ()):
-            found = self._found.get(_key(parts, where))
-            if found is None:
-                continue
-            values = [parts[index] for index in where]
-            if "" not in values:
+        for _, fixed, paths in self._patterns.get(len(parts), ()):
+            found = paths.get(fixed(parts))
+            if found is not None:
                 template, names, by_method = found
-                return Match(template or "/", by_method, dict(zip(names, values, strict=True)))
+                parameters = {name: parts[place] for name, place in names}
+                if "" not in parameters.values():
+                    return Match(template or "/", by_method, parameters)
         return None
-
-
-def _key(parts: list[str], variable: tuple[int, ...]) -> tuple[str, ...]:
-    if not variable:
-        return tuple(parts)
-    key = parts.copy()
-    for index in variable:
-        key[index] = _VARIABLE
-    return tuple(key)
