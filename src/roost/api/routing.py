@@ -6,8 +6,9 @@ of metrics come from these declarations.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,7 +32,7 @@ Handler: TypeAlias = Callable[[Services, Request], Response]
 
 JSON = "application/json"
 CACHED = ("cached",)
-# What a 404 means on most routes below a provider.
+# What a 404 means on most routes of a provider.
 UNKNOWN_PROVIDER = "No provider has this uuid."
 
 
@@ -150,24 +151,30 @@ class JsonBody:
         return body
 
 
+def _no_handler(_services: Services, _request: Request) -> Response:
+    raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """One method of one path."""
+    """One method of one path. As a decorator, it completes itself with its handler."""
 
     method: str
     path: str
-    handler: Handler
+    handler: Handler = _no_handler
+    _: KW_ONLY
     # The policy rule; `None` if the route is open to every client, even without a token.
     rule: str | None
-    # The name that generators of clients use, the kind of route, a few words, and sentences.
-    id: str
-    tag: str
-    summary: str
-    text: str
     # The answers by status.
     successes: Mapping[int, Success]
+    # The name that generators of clients use, and sentences: name and docstring of the handler.
+    id: str = ""
+    text: str = ""
+    # A few words, unless the name has them; and the kind of route.
+    summary: str = ""
+    tag: str = ""
     # What a status means on this route, if the general sentence for the status says too little.
-    refusals: Mapping[int, str] = field(default_factory=dict)
+    refusals: dict[int, str] = field(default_factory=dict)
     # What a request has: parameters, a body, headers that only this route reads.
     queries: tuple[QueryString, ...] = ()
     body: JsonBody | None = None
@@ -190,7 +197,20 @@ class Route:
     takes_json: bool = field(init=False)
     gives_json: bool = field(init=False)
 
+    def __call__(self, handler: Handler) -> Route:
+        """The route of this handler, which has its name and its sentences."""
+        name = self.id or handler.__name__
+        return replace(
+            self,
+            handler=handler,
+            id=name,
+            text=inspect.getdoc(handler) or "",
+            summary=self.summary or name.replace("_", " ").capitalize(),
+        )
+
     def __post_init__(self) -> None:
+        if self.path.startswith("/resource_providers/{uuid}"):
+            object.__setattr__(self, "refusals", {404: UNKNOWN_PROVIDER} | self.refusals)
         object.__setattr__(self, "takes_json", self.body is not None)
         # Programs that watch the service get an answer whatever they accept.
         gives_json = self.method == "GET" and self.rule is not None and self._has_schema
@@ -204,6 +224,13 @@ class Route:
     @property
     def _has_schema(self) -> bool:
         return any(success.schema is not None for success in self.successes.values())
+
+
+def routes_of(tag: str, *routes: Route, since: Microversion = MIN_VERSION) -> tuple[Route, ...]:
+    """The routes of a noun: each has its tag, and no version before its first one."""
+    return tuple(
+        replace(route, tag=route.tag or tag, since=max(since, route.since)) for route in routes
+    )
 
 
 class Match(NamedTuple):

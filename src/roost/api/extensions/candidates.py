@@ -25,7 +25,7 @@ from roost.api.http.json_schemas import choice
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response
-from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
 
@@ -36,8 +36,23 @@ _OWN = QueryString.of(
 )
 
 
-def list_all(services: Services, request: Request) -> Response:
-    """The candidates for a query in the extended grammar."""
+@Route(
+    "GET",
+    "/roost/candidates",
+    rule="roost:candidates:list",
+    summary="Ask for candidates beyond the Placement API",
+    successes={
+        200: Success(
+            "The candidates, in the order asked for.",
+            EXTENDED_CANDIDATES,
+            ("cached", "truncated"),
+        )
+    },
+    refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
+    queries=(_OWN, EXTENDED_QUERY),
+)
+def list_extended_candidates(services: Services, request: Request) -> Response:
+    """Like `GET /allocation_candidates` of the newest version, with more parameters and orders."""
     parameters = split_parameters(request, _OWN.names)
     order = parse_order(parameters, services.settings.candidate_order)
     query = read_query(services, parameters.rest)
@@ -71,27 +86,4 @@ def _is_random(order: CandidateOrder) -> bool:
     return order.ranking is not None and order.ranking.kind is RankingKind.RANDOM
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/candidates",
-        list_all,
-        rule="roost:candidates:list",
-        id="list_extended_candidates",
-        tag=QUESTIONS,
-        summary="Ask for candidates beyond the Placement API",
-        text=(
-            "Like `GET /allocation_candidates` of the newest version, with further parameters and "
-            "orders."
-        ),
-        successes={
-            200: Success(
-                "The candidates, in the order asked for.",
-                EXTENDED_CANDIDATES,
-                ("cached", "truncated"),
-            )
-        },
-        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
-        queries=(_OWN, EXTENDED_QUERY),
-    ),
-)
+ROUTES = routes_of(QUESTIONS, list_extended_candidates)

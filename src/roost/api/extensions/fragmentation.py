@@ -17,7 +17,7 @@ from roost.api.http.json_schemas import COUNT, AnswerSchema, described, list_of,
 from roost.api.http.microversions import MIN_VERSION
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
-from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
 from roost.service.capacity_answers import fragmentation_of
@@ -53,15 +53,23 @@ _FRAGMENTATION = AnswerSchema.of(
             "empty_roots": described(COUNT, "How many roots hold nothing."),
         }
     ),
-    example={
-        "resource_classes": {"VCPU": {"free": 1000, "usable": [640, 0]}},
-        "empty_roots": 12,
-    },
 )
 
 
-def show(services: Services, request: Request) -> Response:
-    """The free amount of each resource class, and what of it each question can use."""
+@Route(
+    "GET",
+    "/roost/fragmentation",
+    rule="roost:fragmentation:show",
+    summary="Show what is free and what of it is usable",
+    successes={200: Success("What is free.", _FRAGMENTATION)},
+    refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
+    queries=(_OWN,),
+)
+def show_fragmentation(services: Services, request: Request) -> Response:
+    """The free amount of each resource class, and how much of it questions can use.
+
+    A question can use what is free in trees where it has a candidate.
+    """
     queries = _queries(services, request)
     forest = services.forest()
     with question_turn(services, request) as turn:
@@ -91,21 +99,4 @@ def _queries(services: Services, request: Request) -> list[CandidateQuery]:
     return queries
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/fragmentation",
-        show,
-        rule="roost:fragmentation:show",
-        id="show_fragmentation",
-        tag=QUESTIONS,
-        summary="Show what is free and what of it is usable",
-        text=(
-            "The free amount of each resource class, and how much of it is in trees where each "
-            "question has a candidate."
-        ),
-        successes={200: Success("What is free.", _FRAGMENTATION)},
-        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
-        queries=(_OWN,),
-    ),
-)
+ROUTES = routes_of(QUESTIONS, show_fragmentation)

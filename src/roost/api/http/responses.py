@@ -66,6 +66,13 @@ def with_cache_headers(
     return response
 
 
+def cached_json(
+    request: Request, content: Any, modified_at: datetime | None, status: int = 200
+) -> Response:
+    """An answer with a JSON body and the headers for caches."""
+    return with_cache_headers(json_response(content, status), request, modified_at)
+
+
 def newest(moments: Iterable[datetime | None]) -> datetime | None:
     """The latest of the times; `None` if there is none."""
     return max((moment for moment in moments if moment is not None), default=None)

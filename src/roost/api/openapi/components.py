@@ -7,6 +7,7 @@ from typing import Any
 from roost.api.http.json_schemas import AnswerSchema, ByVersion, Document
 from roost.api.http.microversions import HISTORY, MAX_VERSION, SERVICE_TYPE, Microversion
 from roost.api.openapi.errors import EARLY_REFUSAL, REFUSAL, UNAUTHORIZED, error_example
+from roost.api.openapi.examples import example_of
 from roost.api.openapi.spans import ALL_VERSIONS, Span, spans_of
 from roost.api.routing import JSON, JsonBody
 
@@ -96,12 +97,10 @@ class Components:
         return _reference("schemas", schema.name)
 
     def answer_content(self, schema: AnswerSchema) -> Document:
-        """The schema of an answer with its example, if this version gives it."""
-        content: Document = {"schema": self.answer(schema)}
-        if schema.example is not None:
-            example = schema.example.find(self._version or MAX_VERSION)
-            content |= {} if example is None else {"example": example}
-        return content
+        """The schema of an answer with an example: its own, or one that fits the schema."""
+        version = self._version or MAX_VERSION
+        example = schema.example and schema.example.find(version)
+        return {"schema": self.answer(schema), "example": example or example_of(schema, version)}
 
     def request_body(self, body: JsonBody, span: Span, *, required: bool) -> Document:
         """The body that a route takes in these versions, with an example."""
@@ -152,7 +151,8 @@ class Components:
             plain = {"schema": {"type": "string"}}
             content = self.answer_content(schema)
             # A service that refuses a token has a form of its own.
-            content.setdefault("example", error_example(status, general))
+            if schema is not UNAUTHORIZED:
+                content["example"] = error_example(status, general)
             self.responses[name] = {
                 "description": general,
                 "headers": self.header_references(_OF_ERRORS.get(status, {})),
