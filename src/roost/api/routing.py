@@ -13,14 +13,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from roost.api.http.errors import OverLimit
-from roost.api.http.json_schemas import (
-    STRING,
-    AnswerSchema,
-    ByVersion,
-    Document,
-    Versions,
-    record,
-)
+from roost.api.http.json_schemas import STRING, AnswerSchema, ByVersion, Document, Versions, record
 from roost.api.http.microversions import MAX_VERSION, MIN_VERSION, Microversion
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response
@@ -77,6 +70,10 @@ class QueryString:
     shared_name: str = ""
     # The version that counts, whatever version a client sends; `None` for that of the client.
     fixed: Microversion | None = None
+    # What a status means on routes with these parameters.
+    refusals: Mapping[int, str] = field(
+        default_factory=lambda: {400: "A parameter is unknown or malformed."}
+    )
 
     @classmethod
     def of(cls, *parameters: RequestParameter) -> QueryString:
@@ -133,15 +130,16 @@ class JsonBody:
         self,
         name: str,
         text: str,
-        *versions: tuple[str, Document, Any],
+        *versions: tuple[str, Document],
         limits: tuple[BodyLimit, ...] = (),
+        example: Any = None,
     ) -> None:
-        """A version has its number, its schema, and a valid body."""
+        """A version has its number and its schema. The example is valid in all versions."""
         self.name = name
         self.text = text
         self.limits = limits
-        self.schemas = Versions(*((since, document) for since, document, _ in versions))
-        self.examples = ByVersion(*((since, example) for since, _, example in versions))
+        self.schemas = Versions(*versions)
+        self.example = example
 
     def parse(self, request: Request) -> Any:
         """The body of a request; 400 with the reason if it is no JSON, not valid or too much."""
@@ -174,6 +172,7 @@ class Route:
     summary: str = ""
     tag: str = ""
     # What a status means on this route, if the general sentence for the status says too little.
+    # A provider in the path and a query string add theirs.
     refusals: dict[int, str] = field(default_factory=dict)
     # What a request has: parameters, a body, headers that only this route reads.
     queries: tuple[QueryString, ...] = ()
@@ -209,8 +208,10 @@ class Route:
         )
 
     def __post_init__(self) -> None:
-        if self.path.startswith("/resource_providers/{uuid}"):
-            object.__setattr__(self, "refusals", {404: UNKNOWN_PROVIDER} | self.refusals)
+        shared = {404: UNKNOWN_PROVIDER} if "/{uuid}" in self.path else {}
+        for query in self.queries:
+            shared |= query.refusals
+        object.__setattr__(self, "refusals", shared | self.refusals)
         object.__setattr__(self, "takes_json", self.body is not None)
         # Programs that watch the service get an answer whatever they accept.
         gives_json = self.method == "GET" and self.rule is not None and self._has_schema

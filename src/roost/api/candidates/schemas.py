@@ -103,6 +103,9 @@ PLACEMENT_QUERY = QueryString(
     ),
 )
 
+BAD_QUERY = "The query is malformed, or names an unknown thing."
+NO_SUCH_PROVIDER = "No provider has this uuid or name."
+
 EXTENDED_QUERY = QueryString(
     (
         # Some mean more here than in the Placement API. The later of two declarations counts.
@@ -129,6 +132,7 @@ EXTENDED_QUERY = QueryString(
     ),
     shared_name="extended",
     fixed=MAX_VERSION,
+    refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
 )
 
 # The answer.

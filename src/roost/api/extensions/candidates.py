@@ -11,16 +11,14 @@ from random import getrandbits
 from roost.api.candidates.handler import AskedCandidates, answer_candidates
 from roost.api.candidates.schemas import EXTENDED_CANDIDATES, EXTENDED_QUERY, FIRST, ORDERS
 from roost.api.extensions.parameters import (
-    BAD_QUERY,
-    NO_SUCH_PROVIDER,
     NUMBER,
     QUESTIONS,
     Parameters,
-    bad_parameter,
     places_of,
     read_query,
     split_parameters,
 )
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import choice
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request
@@ -48,7 +46,6 @@ _OWN = QueryString.of(
             ("cached", "truncated"),
         )
     },
-    refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
     queries=(_OWN, EXTENDED_QUERY),
 )
 def list_extended_candidates(services: Services, request: Request) -> Response:
@@ -71,9 +68,9 @@ def parse_order(parameters: Parameters, configured: CandidateOrder) -> Candidate
     name = parameters.own.get("order")
     if name is not None and name not in ORDERS:
         names = ", ".join(ORDERS)
-        raise bad_parameter(f"order is {name[:40]!r}. Send one of these: {names}.")
+        raise bad_value(f"order is {name[:40]!r}. Send one of these: {names}.")
     if "seed" in parameters.own and name != RankingKind.RANDOM:
-        raise bad_parameter("seed belongs to order=random. Leave seed out, or send this order.")
+        raise bad_value("seed belongs to order=random. Leave seed out, or send this order.")
     if name is None:
         return configured
     if name == FIRST:

@@ -7,19 +7,9 @@ from typing import Any
 
 from roost.api.candidates.schemas import EXTENDED_QUERY
 from roost.api.extensions.pages import NEXT, PAGE_PARAMETERS, AskedPage, parse_page
-from roost.api.extensions.parameters import (
-    BAD_QUERY,
-    NO_SUCH_PROVIDER,
-    QUESTIONS,
-    bad_parameter,
-    read_query,
-    split_parameters,
-)
-from roost.api.extensions.question_turn import (
-    enter_if_large,
-    look_up_names,
-    question_turn,
-)
+from roost.api.extensions.parameters import QUESTIONS, read_query, split_parameters
+from roost.api.extensions.question_turn import enter_if_large, look_up_names, question_turn
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import (
     COUNT,
     PROVIDER_REFERENCE,
@@ -91,7 +81,6 @@ CAPACITY = AnswerSchema.of(
     rule="roost:capacity:show",
     summary="Count how many more consumers fit",
     successes={200: Success("The capacity.", CAPACITY)},
-    refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
     queries=(_OWN, EXTENDED_QUERY),
 )
 def show_capacity(services: Services, request: Request) -> Response:
@@ -102,7 +91,7 @@ def show_capacity(services: Services, request: Request) -> Response:
     parameters = split_parameters(request, _OWN.names)
     by = parameters.own.get("by")
     if by not in (None, "root"):
-        raise bad_parameter(f"by is {by[:40]!r}. Send `by=root`, or leave it out.")
+        raise bad_value(f"by is {by[:40]!r}. Send `by=root`, or leave it out.")
     asked_page = parse_page(parameters)
     query = read_query(services, parameters.rest)
     forest = services.forest()

@@ -7,19 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from roost.api.candidates.schemas import EXTENDED_QUERY
-from roost.api.extensions.parameters import (
-    BAD_QUERY,
-    NO_SUCH_PROVIDER,
-    NUMBER,
-    QUESTIONS,
-    read_query,
-    split_parameters,
-)
-from roost.api.extensions.question_turn import (
-    enter_if_large,
-    look_up_names,
-    question_turn,
-)
+from roost.api.extensions.parameters import NUMBER, QUESTIONS, read_query, split_parameters
+from roost.api.extensions.question_turn import enter_if_large, look_up_names, question_turn
 from roost.api.http.json_schemas import (
     COUNT,
     PROVIDER_REFERENCE,
@@ -178,7 +167,6 @@ EXPLANATION = AnswerSchema.of(
     rule="roost:explain:show",
     summary="Explain why a query has candidates or none",
     successes={200: Success("The explanation.", EXPLANATION)},
-    refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
     queries=(_OWN, EXTENDED_QUERY),
 )
 def show_explanation(services: Services, request: Request) -> Response:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from roost.api.extensions.parameters import (
-    BAD_QUERY,
-    NO_SUCH_PROVIDER,
-    QUESTIONS,
-    bad_parameter,
-    read_query_text,
-)
+from roost.api.candidates.schemas import BAD_QUERY, NO_SUCH_PROVIDER
+from roost.api.extensions.parameters import QUESTIONS, read_query_text
 from roost.api.extensions.question_turn import enter_if_large, question_turn
 from roost.api.extensions.whatif_body import naming
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import COUNT, AnswerSchema, described, list_of, members
 from roost.api.http.microversions import MIN_VERSION
 from roost.api.http.requests import Request
@@ -88,12 +84,12 @@ def _queries(services: Services, request: Request) -> list[CandidateQuery]:
     queries: list[CandidateQuery] = []
     for name, value in request.query():
         if name != "ask":
-            raise bad_parameter(
+            raise bad_value(
                 f"{name[:40]!r} is no parameter of this route. Send each question as `ask`, with "
                 "`&` and `=` in it percent-encoded."
             )
         if len(queries) == _ASKS_MAX:
-            raise bad_parameter(f"A request takes {_ASKS_MAX} questions. Send the rest later.")
+            raise bad_value(f"A request takes {_ASKS_MAX} questions. Send the rest later.")
         with naming(f"ask[{len(queries)}]"):
             queries.append(read_query_text(services, value))
     return queries

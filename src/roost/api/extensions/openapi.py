@@ -8,7 +8,8 @@ from hashlib import sha256
 
 import orjson
 
-from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
+from roost.api.extensions.parameters import refuse_rest, split_parameters
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import AnswerSchema, members, text
 from roost.api.http.microversions import (
     MAX_VERSION,
@@ -95,7 +96,7 @@ def _version(name: str | None) -> Microversion | None:
             raise InvalidVersion(name)
         return negotiate(f"{SERVICE_TYPE} {name}")
     except (InvalidVersion, UnacceptableVersion):
-        raise bad_parameter(
+        raise bad_value(
             f"version is {name[:40]!r}. Send one from {MIN_VERSION} to {MAX_VERSION}, or `latest`."
         ) from None
 

@@ -8,8 +8,9 @@ from traceback import clear_frames
 from typing import Any
 
 from roost.api.extensions.pages import NEXT, PAGE_PARAMETERS, parse_page
-from roost.api.extensions.parameters import QUESTIONS, bad_parameter, refuse_rest, split_parameters
+from roost.api.extensions.parameters import QUESTIONS, refuse_rest, split_parameters
 from roost.api.extensions.question_turn import forest_aside, look_up_names, question_turn
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import (
     COUNT,
     PROVIDER_REFERENCE,
@@ -70,7 +71,6 @@ _RESILIENCE = AnswerSchema.of(
     rule="roost:resilience:show",
     summary="Look which roots may be lost",
     successes={200: Success("The roots that may not be lost.", _RESILIENCE)},
-    refusals={400: "A parameter is unknown or has a bad value."},
     queries=(_OWN,),
 )
 def show_resilience(services: Services, request: Request) -> Response:
@@ -82,7 +82,7 @@ def show_resilience(services: Services, request: Request) -> Response:
     refuse_rest(parameters, _OWN.names)
     lose = parameters.own.get("lose", "1")
     if lose != "1":
-        raise bad_parameter(
+        raise bad_value(
             f"lose is {lose[:40]!r}. Only the loss of one root at a time is worked out: send 1."
         )
     asked_page = parse_page(parameters)

@@ -22,7 +22,7 @@ from roost.api.extensions.question_turn import (
     question_turn,
 )
 from roost.api.extensions.whatif_body import BODY, AskedQuestion, WhatIf, naming, parse_whatif
-from roost.api.http.errors import HttpError, OverLimit
+from roost.api.http.errors import HttpError, OverLimit, bad_value
 from roost.api.http.json_schemas import (
     PROVIDER_REFERENCE,
     SENTENCE,
@@ -255,10 +255,8 @@ class WhatIfAnswers:
     def _candidates(self, question: AskedQuestion, forest: Forest) -> bytes:
         limit = question.query.limit or _LIMIT_DEFAULT
         if limit > _LIMIT_MAX:
-            raise HttpError(
-                400,
-                f"a limit of {limit} is too high here. Send a limit of at most {_LIMIT_MAX}.",
-                ErrorCode.QUERY_BAD_VALUE,
+            raise bad_value(
+                f"a limit of {limit} is too high here. Send a limit of at most {_LIMIT_MAX}."
             )
         query = replace(question.query, limit=limit)
         found, *further = list_candidates(forest, query, self._order, self._pause)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.api.http.json_schemas import (
-    EXAMPLE_AGGREGATE,
     GENERATION,
     INTEGER,
     STRING,
@@ -19,14 +18,7 @@ from roost.api.http.json_schemas import (
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, cached_json, now
-from roost.api.routing import (
-    CACHED,
-    BodyLimit,
-    JsonBody,
-    Route,
-    Success,
-    routes_of,
-)
+from roost.api.routing import CACHED, BodyLimit, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
 from roost.service import aggregates, providers
 
@@ -37,17 +29,11 @@ def _sent(body: Any) -> list[str]:
 
 
 _UUIDS = list_of(UUID, unique=True)
-_EXAMPLE = [EXAMPLE_AGGREGATE]
-
 _NEW = JsonBody(
     "NewAggregates",
     "The uuids of the aggregates; from 1.19 on also the generation of the provider.",
-    ("1.1", _UUIDS, _EXAMPLE),
-    (
-        "1.19",
-        record({"aggregates": _UUIDS, "resource_provider_generation": INTEGER}),
-        {"aggregates": _EXAMPLE, "resource_provider_generation": 3},
-    ),
+    ("1.1", _UUIDS),
+    ("1.19", record({"aggregates": _UUIDS, "resource_provider_generation": INTEGER})),
     limits=(BodyLimit("max_provider_members", "aggregates", lambda body: len(_sent(body))),),
 )
 _ANSWER = AnswerSchema(

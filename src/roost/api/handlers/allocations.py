@@ -13,7 +13,6 @@ from roost.api.http.errors import HttpError
 from roost.api.http.json_schemas import (
     CLASS_NAME,
     COUNT,
-    EXAMPLE_CONSUMER,
     EXAMPLE_PROJECT,
     EXAMPLE_PROVIDER,
     EXAMPLE_USER,
@@ -38,23 +37,11 @@ from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, cached_json, no_content, now, with_cache_headers
 from roost.api.http.streamed_lists import AT_ONCE_MAX, pages, streamed_members, streamed_response
-from roost.api.routing import (
-    CACHED,
-    BodyLimit,
-    JsonBody,
-    Route,
-    Success,
-    routes_of,
-)
+from roost.api.routing import CACHED, BodyLimit, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import CLAIMS, CONFLICTS
-from roost.model.consumers import (
-    ANY_GENERATION,
-    UNKNOWN_CONSUMER_TYPE,
-    Claim,
-    ProviderConsumer,
-)
+from roost.model.consumers import ANY_GENERATION, UNKNOWN_CONSUMER_TYPE, Claim, ProviderConsumer
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.service import allocations, claims
 from roost.service.allocations import ProviderAllocations
@@ -82,15 +69,6 @@ _MAPPINGS: Document = {
     "minProperties": 1,
     "patternProperties": {"[a-zA-Z0-9_-]": list_of(UUID, minimum=1)},
 }
-_HELD_EXAMPLE = {"resources": {"VCPU": 2, "MEMORY_MB": 4096}}
-_OWNER_EXAMPLE = {"project_id": EXAMPLE_PROJECT, "user_id": EXAMPLE_USER}
-_LIST_EXAMPLE = {
-    "allocations": [{"resource_provider": {"uuid": EXAMPLE_PROVIDER}, **_HELD_EXAMPLE}]
-}
-_EXAMPLE_1_12: Document = {"allocations": {EXAMPLE_PROVIDER: _HELD_EXAMPLE}, **_OWNER_EXAMPLE}
-_EXAMPLE_1_28 = _EXAMPLE_1_12 | {"consumer_generation": None}
-_EXAMPLE_1_34 = _EXAMPLE_1_28 | {"mappings": {"": [EXAMPLE_PROVIDER]}}
-_EXAMPLE_1_38 = _EXAMPLE_1_34 | {"consumer_type": "INSTANCE"}
 
 
 def _by_provider(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -117,31 +95,20 @@ def _count_inventories(body: Mapping[str, Any]) -> int:
     return sum(len(new["inventories"]) or 1 for new in body["inventories"].values())
 
 
-# The allocations of one consumer, by provider: version, schema, example.
-_FIRST_FORM, *_NEWER_FORMS = (
-    (since, document, example)
-    for (since, document), example in zip(
-        growing(
-            ("1.13", {"allocations": _BY_PROVIDER} | _OWNER, {}),
-            ("1.28", {"consumer_generation": {"type": ["integer", "null"]}}, {}),
-            ("1.34", {}, {"mappings": _MAPPINGS}),
-            ("1.38", {"consumer_type": text(CLASS_NAME, minimum=1, maximum=255)}, {}),
-        ),
-        (_EXAMPLE_1_12, _EXAMPLE_1_28, _EXAMPLE_1_34, _EXAMPLE_1_38),
-        strict=True,
-    )
+# The allocations of one consumer, by provider.
+_FIRST_FORM, *_NEWER_FORMS = growing(
+    ("1.13", {"allocations": _BY_PROVIDER} | _OWNER, {}),
+    ("1.28", {"consumer_generation": {"type": ["integer", "null"]}}, {}),
+    ("1.34", {}, {"mappings": _MAPPINGS}),
+    ("1.38", {"consumer_type": text(CLASS_NAME, minimum=1, maximum=255)}, {}),
 )
 
 _ONE = JsonBody(
     "Allocations",
     "The new allocations of the consumer.",
-    ("1.0", record({"allocations": _LIST}), _LIST_EXAMPLE),
-    ("1.8", record({"allocations": _LIST} | _OWNER), _LIST_EXAMPLE | _OWNER_EXAMPLE),
-    (
-        "1.12",
-        record({"allocations": _BY_PROVIDER | {"minProperties": 1}} | _OWNER),
-        _EXAMPLE_1_12,
-    ),
+    ("1.0", record({"allocations": _LIST})),
+    ("1.8", record({"allocations": _LIST} | _OWNER)),
+    ("1.12", record({"allocations": _BY_PROVIDER | {"minProperties": 1}} | _OWNER)),
     *_NEWER_FORMS,
     limits=(BodyLimit("max_allocations", "allocations", _count_one),),
 )
@@ -149,17 +116,11 @@ _SEVERAL = JsonBody(
     "AllocationsOfSeveral",
     "The new allocations, by the uuid of the consumer.",
     *(
-        (since, mapping(UUID_KEY, document, minimum=1), {EXAMPLE_CONSUMER: example})
-        for since, document, example in (_FIRST_FORM, *_NEWER_FORMS)
+        (since, mapping(UUID_KEY, document, minimum=1))
+        for since, document in (_FIRST_FORM, *_NEWER_FORMS)
     ),
     limits=(BodyLimit("max_allocations", "allocations", _count_several),),
 )
-_INVENTORIES_EXAMPLE = {
-    EXAMPLE_PROVIDER: {
-        "resource_provider_generation": 3,
-        "inventories": {"VCPU": {"total": 16}},
-    }
-}
 _RESHAPE = JsonBody(
     "Reshape",
     "The inventories of providers and the allocations of consumers.",
@@ -172,9 +133,8 @@ _RESHAPE = JsonBody(
                     "allocations": mapping(UUID_KEY, document),
                 }
             ),
-            {"inventories": _INVENTORIES_EXAMPLE, "allocations": {EXAMPLE_CONSUMER: example}},
         )
-        for since, document, example in _NEWER_FORMS
+        for since, document in _NEWER_FORMS
     ),
     limits=(
         BodyLimit("max_provider_members", "inventories", _count_inventories),
@@ -222,8 +182,11 @@ _CONSUMER = AnswerSchema(
     example=(
         "1.38",
         {
-            "allocations": {EXAMPLE_PROVIDER: {"generation": 3, **_HELD_EXAMPLE}},
-            **_OWNER_EXAMPLE,
+            "allocations": {
+                EXAMPLE_PROVIDER: {"generation": 3, "resources": {"VCPU": 2, "MEMORY_MB": 4096}}
+            },
+            "project_id": EXAMPLE_PROJECT,
+            "user_id": EXAMPLE_USER,
             "consumer_generation": 1,
             "consumer_type": "INSTANCE",
         },

@@ -21,14 +21,7 @@ from roost.api.http.json_schemas import (
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, cached_json, newest, no_content, now, with_location
-from roost.api.routing import (
-    CACHED,
-    BodyLimit,
-    JsonBody,
-    Route,
-    Success,
-    routes_of,
-)
+from roost.api.routing import CACHED, BodyLimit, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.inventory import INTEGER_MAX, RATIO_MAX, Inventory
 from roost.service import inventories, providers
@@ -52,21 +45,16 @@ ALL_INVENTORIES = record(
     _SENT_GENERATION
     | {"inventories": mapping(CLASS_NAME, record(_TOTAL, _OTHERS | _SENT_GENERATION))}
 )
-_SENT = {"total": 16, "reserved": 2, "max_unit": 16, "allocation_ratio": 4.0}
 
 _NEW = JsonBody(
     "NewInventory",
     "The new inventory. Fields that are left out get their defaults.",
-    (
-        "1.0",
-        record({"resource_class": text(CLASS_NAME)} | _TOTAL, _OTHERS | _SENT_GENERATION),
-        {"resource_class": "VCPU", **_SENT},
-    ),
+    ("1.0", record({"resource_class": text(CLASS_NAME)} | _TOTAL, _OTHERS | _SENT_GENERATION)),
 )
 _NEW_ONES = JsonBody(
     "NewInventories",
     "All inventories, by resource class, and the generation of the provider.",
-    ("1.0", ALL_INVENTORIES, {"resource_provider_generation": 3, "inventories": {"VCPU": _SENT}}),
+    ("1.0", ALL_INVENTORIES),
     limits=(
         BodyLimit("max_provider_members", "inventories", lambda body: len(body["inventories"])),
     ),
@@ -74,11 +62,7 @@ _NEW_ONES = JsonBody(
 _CHANGED = JsonBody(
     "ChangedInventory",
     "The inventory, and the generation of the provider.",
-    (
-        "1.0",
-        record(_SENT_GENERATION | _TOTAL, _OTHERS),
-        {"resource_provider_generation": 3, **_SENT},
-    ),
+    ("1.0", record(_SENT_GENERATION | _TOTAL, _OTHERS)),
 )
 
 _MEANINGS = {

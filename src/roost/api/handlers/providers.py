@@ -153,26 +153,19 @@ def _stripped(traits: TraitFilter) -> TraitFilter:
 # The bodies and answers of the routes.
 
 _NAME = text(maximum=200)
-_NEW_EXAMPLE = {"name": "host-1", "uuid": EXAMPLE_PROVIDER}
-_NEW_SCHEMAS = growing(
-    ("1.0", {"name": _NAME}, {"uuid": UUID}),
-    ("1.14", {}, {"parent_provider_uuid": UUID_OR_NULL}),
-)
 _NEW = JsonBody(
     "NewResourceProvider",
     "The new provider. Without a uuid the service makes one up.",
-    (*_NEW_SCHEMAS[0], _NEW_EXAMPLE),
-    (*_NEW_SCHEMAS[1], _NEW_EXAMPLE | {"parent_provider_uuid": None}),
+    *growing(
+        ("1.0", {"name": _NAME}, {"uuid": UUID}),
+        ("1.14", {}, {"parent_provider_uuid": UUID_OR_NULL}),
+    ),
+    example={"name": "host-1", "uuid": EXAMPLE_PROVIDER},
 )
 _CHANGED = JsonBody(
     "ChangedResourceProvider",
     "The name and, from 1.14 on, the parent of the provider.",
-    ("1.0", record({"name": _NAME}), {"name": "host-1"}),
-    (
-        "1.14",
-        record({"name": _NAME}, {"parent_provider_uuid": UUID_OR_NULL}),
-        {"name": "host-1", "parent_provider_uuid": None},
-    ),
+    *growing(("1.0", {"name": _NAME}, {}), ("1.14", {}, {"parent_provider_uuid": UUID_OR_NULL})),
 )
 
 

@@ -32,7 +32,7 @@ from roost.service import resource_classes
 _NAME = text(CUSTOM_CLASS_NAME, maximum=255)
 # From 1.7 on the name is in the path, and this schema checks it there.
 NAME_IN_PATH = Schema(_NAME)
-_NAMED = "1.2", record({"name": _NAME}), {"name": "CUSTOM_GOLD"}
+_NAMED = "1.2", record({"name": _NAME})
 _NEW = JsonBody("NewResourceClass", "The name of the new class.", _NAMED)
 _RENAMED = JsonBody("ResourceClassName", "The new name of the class.", _NAMED)
 

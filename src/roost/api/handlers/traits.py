@@ -68,7 +68,6 @@ _NEW = JsonBody(
                 "resource_provider_generation": INTEGER,
             }
         ),
-        {"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 3},
     ),
     limits=(BodyLimit("max_provider_members", "traits", lambda body: len(body["traits"])),),
 )
@@ -85,7 +84,6 @@ _UNKNOWN = "No trait has this name."
     "/traits",
     rule="placement:traits:list",
     successes={200: Success("The traits.", _TRAITS, CACHED)},
-    refusals={400: "A parameter is unknown or malformed."},
     queries=(_LIST,),
 )
 def list_traits(services: Services, request: Request) -> Response:
