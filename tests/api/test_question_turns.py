@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 from roost import turns
 from roost.api.extensions import resilience
 from roost.api.http.microversions import MAX_VERSION
+from roost.api.openapi.examples import body_example
 from roost.api.routes import ROUTES
 from roost.replica.replica import Replica
 from roost.search.forest.forest import Forest
@@ -66,7 +67,7 @@ def ask(api: ApiClient, path: str) -> Answer:
     if path in SEARCHES:
         return SEARCHES[path](api)
     body = OURS[path].body
-    return api.request(OURS[path].method, path, body and body.examples.at(MAX_VERSION))
+    return api.request(OURS[path].method, path, body and body_example(body, MAX_VERSION))
 
 
 def provider_ids(connection: Connection) -> list[int]:

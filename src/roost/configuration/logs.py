@@ -34,16 +34,6 @@ _USUAL_IDENTITY = (
 )
 
 
-# The members of a line in JSON that oslo.log takes from the record, and their attributes.
-_MEMBERS = {
-    **dict.fromkeys(("name", "msg", "args", "levelname", "levelno", "pathname", "filename")),
-    **dict.fromkeys(("module", "lineno", "created", "msecs", "thread", "process")),
-    "funcname": "funcName",
-    "relative_created": "relativeCreated",
-    "thread_name": "threadName",
-    "process_name": "processName",
-}
-
 # The loggers of Roost, and the one whose name the lines of requests have.
 _OWN_LOGGERS = ("roost", "placement")
 
@@ -81,7 +71,23 @@ class JsonLineFormatter(_ShortWay, JSONFormatter):
             {
                 "message": record.getMessage(),
                 "asctime": self._time(record),
-                **{key: values[name or key] for key, name in _MEMBERS.items()},
+                "name": record.name,
+                "msg": record.msg,
+                "args": record.args,
+                "levelname": record.levelname,
+                "levelno": record.levelno,
+                "pathname": record.pathname,
+                "filename": record.filename,
+                "module": record.module,
+                "lineno": record.lineno,
+                "funcname": record.funcName,
+                "created": record.created,
+                "msecs": record.msecs,
+                "relative_created": record.relativeCreated,
+                "thread": record.thread,
+                "thread_name": record.threadName,
+                "process_name": record.processName,
+                "process": record.process,
                 "traceback": None,
                 "hostname": self.hostname,
                 "error_summary": "",

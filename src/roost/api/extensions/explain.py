@@ -7,19 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from roost.api.candidates.schemas import EXTENDED_QUERY
-from roost.api.extensions.parameters import (
-    BAD_QUERY,
-    NO_SUCH_PROVIDER,
-    NUMBER,
-    QUESTIONS,
-    read_query,
-    split_parameters,
-)
-from roost.api.extensions.question_turn import (
-    enter_if_large,
-    look_up_names,
-    question_turn,
-)
+from roost.api.extensions.parameters import NUMBER, QUESTIONS, read_query, split_parameters
+from roost.api.extensions.question_turn import enter_if_large, look_up_names, question_turn
 from roost.api.http.json_schemas import (
     COUNT,
     PROVIDER_REFERENCE,
@@ -35,7 +24,7 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
-from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.stages import GroupStage, RequestStage
@@ -168,41 +157,23 @@ EXPLANATION = AnswerSchema.of(
             },
         }
     ),
-    example={
-        "feasible": False,
-        "reason": {
-            "stage": "room",
-            "group": "",
-            "resource_class": "VCPU",
-            "text": "No provider has 64 VCPU left.",
-        },
-        "groups": [
-            {
-                "group": "",
-                "funnel": [
-                    {
-                        "stage": stage,
-                        "providers": count,
-                        "trees": count,
-                        "text": f"{count} trees are left.",
-                    }
-                    for stage, count in zip(_GROUP_STAGES, (12, 12, 0, 0, 0, 0), strict=True)
-                ],
-            }
-        ],
-        "trees": [
-            {"stage": stage, "trees": count, "text": f"{count} trees are left."}
-            for stage, count in zip(_TREE_STAGES, (12, 0, 0), strict=True)
-        ],
-        "misses": [],
-        "hints": [{"text": "Ask for 48 VCPU.", "query": "resources=VCPU:48"}],
-        "exact": True,
-    },
 )
 
 
-def show(services: Services, request: Request) -> Response:
-    """What each stage leaves of a query, the dominant reason, the nearest misses and hints."""
+@Route(
+    "GET",
+    "/roost/explain",
+    id="explain",
+    rule="roost:explain:show",
+    summary="Explain why a query has candidates or none",
+    successes={200: Success("The explanation.", EXPLANATION)},
+    queries=(_OWN, EXTENDED_QUERY),
+)
+def show_explanation(services: Services, request: Request) -> Response:
+    """What each stage of the search leaves, the dominant reason, the nearest misses, and hints.
+
+    The numbers are those of the search itself.
+    """
     parameters = split_parameters(request, _OWN.names)
     misses = parameters.integer("misses", _MISSES_DEFAULT, least=0, most=_MISSES_MAX)
     query = read_query(services, parameters.rest)
@@ -290,21 +261,4 @@ def _tree_of(forest: Forest, uuid: str) -> TreeRef:
     return found
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/explain",
-        show,
-        rule="roost:explain:show",
-        id="explain",
-        tag=QUESTIONS,
-        summary="Explain why a query has candidates or none",
-        text=(
-            "What each stage of the search leaves, the dominant reason, the nearest misses, and "
-            "hints. The numbers are those of the search itself."
-        ),
-        successes={200: Success("The explanation.", EXPLANATION)},
-        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
-        queries=(_OWN, EXTENDED_QUERY),
-    ),
-)
+ROUTES = routes_of(QUESTIONS, show_explanation)

@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from roost.api.extensions.parameters import NUMBER, Parameters, bad_parameter
+from roost.api.extensions.parameters import NUMBER, Parameters
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import STRING, or_null
 from roost.api.routing import RequestParameter
 
@@ -85,6 +86,4 @@ def _decoded(marker: str) -> str:
         padded = marker + "=" * (-len(marker) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise bad_parameter(
-            "marker is not from an answer of this server. Send its `next`."
-        ) from None
+        raise bad_value("marker is not from an answer of this server. Send its `next`.") from None

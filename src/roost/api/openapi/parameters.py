@@ -15,8 +15,7 @@ from roost.api.http.json_schemas import (
     text,
 )
 from roost.api.http.microversions import MAX_VERSION, Microversion
-from roost.api.openapi.components import Components
-from roost.api.openapi.spans import Span, spans_of
+from roost.api.openapi.components import Components, Span, spans_of
 from roost.api.routing import QueryString, Route
 
 GROUPS_NAME = "request_groups"
