@@ -36,9 +36,8 @@ class ChosenCandidate:
             for name, amount in slot.resources.items():
                 amounts = allocations.setdefault(uuid, {})
                 amounts[name] = amounts.get(name, 0) + amount
-        block = found.forest.blocks[tree.block_number]
-        root = ProviderRef(tree.block_number, int(block.starts[tree.tree_number]))
-        return cls(_uuid(found.forest, root), allocations, mappings)
+        root_uuid = found.forest.blocks[tree.block_number].root_uuid(tree.tree_number)
+        return cls(root_uuid, allocations, mappings)
 
 
 def choose_candidate(

@@ -55,10 +55,8 @@ class Rules:
         )
         # Which requirements the unsuffixed group has, in the order of `Problem.met_trait_choices`.
         # Empty if the group requires no traits.
-        self.unsuffixed_requirement_indexes = tuple(
-            dict.fromkeys(plan.slots[slot].requirement_index for slot in plan.unsuffixed_slots)
-            if plan.trait_choices
-            else ()
+        self.unsuffixed_requirement_indexes = (
+            plan.requirement_indexes_of("") if plan.trait_choices else ()
         )
         # The masks of the trait choices, as many together as fit into one integer.
         self.trait_choice_words = [

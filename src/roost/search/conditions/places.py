@@ -223,7 +223,7 @@ class OnlyAnchor(RootCondition):
 
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         if tree != self.tree:
-            uuid = block.uuids[int(block.starts[tree.tree_number])].decode()
+            uuid = block.root_uuid(tree.tree_number)
             yield Lack(RequestStage.ROOT, self.bound_by.rule, provider=uuid, condition=self)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:

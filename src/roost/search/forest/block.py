@@ -221,6 +221,10 @@ class Block:
         """The index of each tree's root."""
         return self.starts[:-1]
 
+    def root_uuid(self, tree_number: int) -> str:
+        """The uuid of a tree's root."""
+        return self.uuids[int(self.starts[tree_number])].decode()
+
     def indexes_of(self, ids: Sequence[int]) -> IndexColumn:
         """The indexes of those providers of the block that have one of a few sorted ids."""
         low, high = self.id_range
