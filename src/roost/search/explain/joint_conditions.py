@@ -19,10 +19,11 @@ from roost.model.candidates import CandidateQuery
 from roost.model.query_change import DROP_RULE, QueryChange, change_amount, trait_changes, unlike
 from roost.model.text import listed
 from roost.search.candidates.effort import Effort
+from roost.search.candidates.flow import can_flow
 from roost.search.candidates.problem import LocalProvider, Problem
 from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.scan import alike_trees, eligible_trees, problem_in
-from roost.search.candidates.solving import can_flow, solve
+from roost.search.candidates.solving import solve
 from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.stages import RequestStage
 from roost.search.forest.forest import Forest, TreeRef
