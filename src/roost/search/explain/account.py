@@ -191,6 +191,9 @@ class _AccountTaker:
         for its in left:
             alive = alive & its[-1].trees
         self._left[RequestStage.GROUPS][block_number] = alive
+        if rules.slots_are_independent:
+            self._left[RequestStage.TOGETHER][block_number] = alive.copy()
+            return
         self._left[RequestStage.TOGETHER][block_number] = np.zeros_like(alive)
         eligible = [its[-1].indexes for its in left]
         for alike in scan_trees(self._forest, block_number, rules, eligible, alive):
