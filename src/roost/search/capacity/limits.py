@@ -35,6 +35,22 @@ class Limit:
     # more of each one does so by itself.
     together: bool
 
+    @property
+    def text(self) -> str:
+        """The sentence that tells people what limits a capacity.
+
+        >>> Limit(("VCPU", "DISK_GB"), together=False).text
+        'More VCPU or more DISK_GB lets more in, each by itself.'
+        >>> Limit(("VCPU", "DISK_GB"), together=True).text
+        'More VCPU and DISK_GB together let more in.'
+        """
+        *first, last = self.resource_classes
+        if not first:
+            return f"More {last} lets more in."
+        if self.together:
+            return f"More {', '.join(first)} and {last} together let more in."
+        return f"More {', more '.join(first)} or more {last} lets more in, each by itself."
+
 
 @dataclass(frozen=True, slots=True)
 class HoldingTrees:

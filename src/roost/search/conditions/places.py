@@ -67,8 +67,7 @@ class _AtPlace(Condition):
 
     stages = (GroupStage.IN_TREE,)
     not_asked = "the query asks no in_tree"
-    # Its value is the key in a query string, and the field of a request group.
-    rule: ClassVar[LackRule]
+    # The value of its rule is the key in a query string, and the field of a request group.
     # What a provider at the place is, and what the root of its tree is; `{}` is what a query names.
     phrase: ClassVar[str]
     root_phrase: ClassVar[str]
@@ -106,15 +105,6 @@ class _AtPlace(Condition):
 
     def excluding_stage(self, view: BlockView) -> GroupStage | None:
         return GroupStage.IN_TREE if self.place.block_number != view.block_number else None
-
-    def gaps(self, view: BlockView) -> FloatColumn:
-        failed = np.ones(len(view.block), np.bool_)
-        failed[self.passing(view, np.arange(len(view.block), dtype=np.int32))] = False
-        return whole_gaps(failed)
-
-    def lacks(self, near: NearProvider) -> Iterator[Lack]:
-        if not len(self.passing(near.view, np.asarray([near.ref.provider_index], np.int32))):
-            yield near.lack(self, GroupStage.IN_TREE, self.rule)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         return f"{provider} is {self.lack_phrase}"

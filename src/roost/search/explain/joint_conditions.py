@@ -277,10 +277,7 @@ class _TraitsTogether(JointCondition):
     rules: Rules
     rule = LackRule.REQUIRED_TOGETHER
     suffixes = ("",)
-
-    @property
-    def name(self) -> str:
-        return "required"
+    name = "required"
 
     @property
     def phrase(self) -> str:
@@ -323,13 +320,8 @@ class _OneProvider(JointCondition):
     rule = LackRule.ONE_PROVIDER
     suffixes = ()
 
-    @property
-    def name(self) -> str:
-        return "one provider of a tree, as versions before 1.29 ask"
-
-    @property
-    def phrase(self) -> str:
-        return "lets one provider of a tree serve all groups, as versions before 1.29 ask"
+    name = "one provider of a tree, as versions before 1.29 ask"
+    phrase = "lets one provider of a tree serve all groups, as versions before 1.29 ask"
 
     def add_to(self, rules: Rules) -> None:
         rules.one_provider_per_tree = True
