@@ -20,15 +20,15 @@ from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.variants import variants_of
 from roost.search.conditions.lack import Lack
 from roost.search.conditions.stages import STAGES, GroupStage, RequestStage
-from roost.search.explain.account import Account, take_account
-from roost.search.explain.empty_stage import (
+from roost.search.explain.account import (
+    Account,
     EmptyStage,
     empty_stage_of,
     find_empty_stage,
     largest_free,
+    take_account,
 )
-from roost.search.explain.misses import FoundMisses, find_misses
-from roost.search.explain.nearest import Miss
+from roost.search.explain.misses import FoundMisses, Miss, find_misses
 from roost.search.forest.forest import Forest, TreeRef
 from roost.search.forest.rows import BoolColumn
 from roost.service.candidates import check_names

@@ -15,13 +15,12 @@ from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.query_change import QueryChange, drop_group, unlike
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.ranking import CandidateOrder
-from roost.search.candidates.search import find_candidates
+from roost.search.candidates.search import find_candidates, has_candidate
 from roost.search.candidates.variants import Variant, variants_of, with_alternatives
 from roost.search.conditions import asks_nothing
-from roost.search.conditions.lack import Lack
-from roost.search.conditions.places import drop_in_subtree, drop_in_tree
-from roost.search.explain.lone_trees import LoneTrees
-from roost.search.explain.nearest import Miss
+from roost.search.conditions.lack import Lack, LackRule
+from roost.search.conditions.places import drop_place
+from roost.search.explain.misses import Miss
 from roost.search.forest.forest import Forest, TreeRef
 from roost.service.candidate_query_text import write_candidate_query
 
@@ -118,7 +117,6 @@ class _Check:
 
     def __init__(self, forest: Forest, query: CandidateQuery, pause: Callable[[], None]) -> None:
         self._forest = forest
-        self._lone_trees = LoneTrees(forest)
         self._query = query
         self._effort = Effort(units=_UNITS_MAX, pause=pause)
         self._left = _CHECKS_MAX
@@ -148,7 +146,7 @@ class _Check:
     def _works(self, query: CandidateQuery, tree: TreeRef | None) -> bool:
         self._left -= 1
         if tree is not None:
-            return self._lone_trees.has_candidate(tree, query, self._effort)
+            return has_candidate(self._forest, tree, query, self._effort)
         one = replace(query, limit=1)
         found = find_candidates(self._forest, one, CandidateOrder(), pause=self._effort.pause)
         return bool(found.count)
@@ -173,13 +171,15 @@ def _ways_to_mend(
         return [(drop_group(query, group.suffix),)]
     tree = group.in_tree and forest.find_tree(group.in_tree)
     top_tree = group.in_subtree and forest.find_tree(group.in_subtree)
+    drop_tree = drop_place(LackRule.IN_TREE, group.suffix)
+    drop_subtree = drop_place(LackRule.IN_SUBTREE, group.suffix)
     drops = (
-        *((drop_in_tree(group.suffix),) if group.in_tree and not tree else ()),
-        *((drop_in_subtree(group.suffix),) if group.in_subtree and not top_tree else ()),
+        *((drop_tree,) if group.in_tree and not tree else ()),
+        *((drop_subtree,) if group.in_subtree and not top_tree else ()),
     )
     if not drops and tree and top_tree and tree != top_tree and group.resources:
         # in_subtree names a provider of another tree.
-        return [(drop_in_subtree(group.suffix),), (drop_in_tree(group.suffix),)]
+        return [(drop_subtree,), (drop_tree,)]
     return [drops]
 
 

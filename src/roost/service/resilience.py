@@ -8,9 +8,8 @@ from sqlalchemy import Connection
 
 from roost.search.forest.rows import AllocationRows
 from roost.search.forest.vocabulary import Vocabulary
-from roost.search.resilience.evacuation import LossOutcome
 from roost.search.resilience.holdings import HoldingKind
-from roost.search.resilience.resilience import LostRoot
+from roost.search.resilience.resilience import LossOutcome, LostRoot
 from roost.store.forest.reading import read_allocations
 
 _TIES = {

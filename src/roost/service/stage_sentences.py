@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.text import listed
+from roost.model.text import counted, listed
 from roost.search.conditions import GROUP_CONDITIONS
 from roost.search.conditions.amounts import takes_several
 from roost.search.conditions.stages import RESOURCE_STAGES, GroupStage, RequestStage
@@ -27,16 +27,16 @@ def row_sentence(group: RequestGroup, stage: GroupStage, count: StageCount) -> s
     >>> row_sentence(group, GroupStage.CLASS, StageCount(600, 300))
     'Group _a: 600 providers in 300 trees have inventory of PCPU.'
     """
-    providers = _counted(count.providers, "provider")
-    trees = _counted(count.trees, "tree")
-    phrase = _phrase(group, stage, _is_one(count.providers))
+    providers = counted(count.providers, "provider")
+    trees = counted(count.trees, "tree")
+    phrase = _phrase(group, stage, count.providers == 1)
     if phrase is None:
-        remain = "remains" if _is_one(count.providers) else "remain"
+        remain = "remains" if count.providers == 1 else "remain"
         why = next(kind.not_asked for kind in GROUP_CONDITIONS if stage in kind.stages)
         return _of_group(group, f"{providers} in {trees} {remain}: {why}")
     if not takes_several(group):
         return _of_group(group, f"{providers} in {trees} {phrase}")
-    have = "has" if _is_one(count.trees) else "have"
+    have = "has" if count.trees == 1 else "have"
     return _of_group(group, f"{providers} {phrase}, and {trees} {have} one for each class")
 
 
@@ -72,8 +72,8 @@ def group_reason(
 
 def tree_sentence(query: CandidateQuery, stage: RequestStage, tree_count: int) -> str:
     """What a stage of the request left."""
-    trees = _counted(tree_count, "tree")
-    is_one = _is_one(tree_count)
+    trees = counted(tree_count, "tree")
+    is_one = tree_count == 1
     have = "has" if is_one else "have"
     if stage is RequestStage.GROUPS:
         return _sentence(f"{trees} {have} a provider for each group by itself")
@@ -142,11 +142,3 @@ def _of_group(group: RequestGroup, text: str) -> str:
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if _is_one(count) else f"{count} {noun}s"
-
-
-def _is_one(count: int) -> bool:
-    return count == 1

@@ -28,8 +28,8 @@ from roost.model.identifiers import canonical_uuid
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
 from roost.model.text import counted, plain_number
-from roost.search.candidates.chosen_candidate import ChosenCandidate
 from roost.search.candidates.effort import no_pause
+from roost.search.candidates.variants import ChosenCandidate
 from roost.search.forest.forest import Forest
 from roost.search.forest.overlay import DraftInventory, NotInOverlay, Overlay, Terms
 from roost.service.candidates import check_names

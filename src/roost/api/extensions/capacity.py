@@ -29,7 +29,7 @@ from roost.api.routing import QueryString, RequestParameter, Route, Success, rou
 from roost.api.services import Services
 from roost.search.capacity.capacity import Capacity, Method, RootCapacity
 from roost.search.capacity.limits import Limit
-from roost.service.capacity_answers import capacity_of, limit_text
+from roost.service.candidates import capacity_of
 from roost.turns import Turn
 
 _OWN = QueryString.of(
@@ -122,7 +122,7 @@ def _limit_content(limit: Limit) -> dict[str, Any]:
         "resource_class": limit.resource_classes[0],
         "resource_classes": limit.resource_classes,
         "together": limit.together,
-        "text": limit_text(limit),
+        "text": limit.text,
     }
 
 

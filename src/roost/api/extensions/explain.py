@@ -28,7 +28,7 @@ from roost.api.routing import QueryString, RequestParameter, Route, Success, rou
 from roost.api.services import Services
 from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.stages import GroupStage, RequestStage
-from roost.search.explain.nearest import Miss
+from roost.search.explain.misses import Miss
 from roost.search.forest.forest import Forest, TreeRef
 from roost.service.explain import Explanation, GroupFunnel, Reason, explain, lack_sentence, uuids_in
 from roost.service.provider_list import no_such_provider, resolve_provider

@@ -28,8 +28,7 @@ from roost.api.routing import QueryString, RequestParameter, Route, Success, rou
 from roost.api.services import FoundResilience, Services
 from roost.freed_memory import give_back_memory
 from roost.search.forest.vocabulary import Vocabulary
-from roost.search.resilience.evacuation import LossOutcome
-from roost.search.resilience.resilience import LostRoot, find_resilience
+from roost.search.resilience.resilience import LossOutcome, LostRoot, find_resilience
 from roost.service.resilience import list_all_allocations, loss_sentence
 from roost.turns import Turn
 

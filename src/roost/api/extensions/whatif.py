@@ -39,11 +39,10 @@ from roost.api.http.responses import Response, json_bytes
 from roost.api.routing import Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.changes import Change, ClaimCandidate
-from roost.search.candidates.chosen_candidate import ChosenCandidate, choose_candidate
 from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
+from roost.search.candidates.variants import ChosenCandidate, choose_candidate
 from roost.search.forest.forest import Forest
-from roost.service.candidates import list_candidates
-from roost.service.capacity_answers import capacity_of
+from roost.service.candidates import capacity_of, list_candidates
 from roost.service.errors import ErrorCode, naming_place
 from roost.service.explain import Explanation, explain, uuids_in
 from roost.service.whatif import (

@@ -281,7 +281,7 @@ class _Finding:
         for number in pooled_parts:
             counter = self._counters[number]
             eligible = self._of_part(counter, block.eligible)
-            for trees in counter.linked_trees(block.block_number, eligible, numbers):
+            for trees in counter.packer.trees(block.block_number, eligible, numbers):
                 for tree_number, stock in zip(
                     trees.tree_numbers, map(tuple, trees.stocks.tolist()), strict=True
                 ):

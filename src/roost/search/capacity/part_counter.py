@@ -11,7 +11,7 @@ from roost.search.candidates.effort import Effort
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.capacity.counting import SharedLinks, count_part, held
-from roost.search.capacity.linked import LinkedTrees, Packer, sharing_stock
+from roost.search.capacity.linked import Packer, sharing_stock
 from roost.search.capacity.parts import UNITS_MAX, PlanPart, Units, units_of
 from roost.search.capacity.pools import PoolSet
 from roost.search.forest.block import Block
@@ -139,12 +139,6 @@ class PartCounter:
                 for requirement_index in self.commodities
             },
         )
-
-    def linked_trees(
-        self, block_number: int, eligible: list[IndexColumn], tree_numbers: IndexColumn
-    ) -> Iterator[LinkedTrees]:
-        """These trees with their patterns."""
-        return self.packer.trees(block_number, eligible, tree_numbers)
 
     def _commodities(self) -> Iterator[int]:
         masks = self.rules.sharing_providers.reach_masks
