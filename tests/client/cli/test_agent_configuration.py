@@ -268,7 +268,10 @@ def test_what_is_shown_is_a_file_that_says_the_same() -> None:
         ("driver: linux\nuuid: x", "agent.yaml:2: x: that is no UUID"),
         ("driver: linux\noutput: csv\n", "agent.yaml:2"),
         ("driver: linuks", "agent.yaml:1: There is no driver 'linuks'"),
-        ("driver: linux\noptions: {reserved_cpus: x}", "agent.yaml:2: Option reserved_cpus=x"),
+        (
+            "driver: linux\noptions: {reserved_cpus: x}",
+            "agent.yaml:2: Driver linux: option reserved_cpus is 'x'",
+        ),
         ("driver: linux\nurl: ftp://x", "agent.yaml:2: the URL 'ftp://x'"),
         ("driver: linux\nmetrics-file: m.txt\nonce: true", "agent.yaml:2: The metrics file m.txt"),
     ],
