@@ -14,7 +14,7 @@ import yaml
 
 from roost.cli import agent_configuration
 from roost.cli.agent import agent
-from roost.cli.configured_command import key_of
+from roost.cli.agent_configuration import key_of
 from roost.cli.main import cli
 from roost.client.ownership.store import default_directory
 from support.roost_command import Outcome, roost
@@ -29,7 +29,6 @@ def no_file_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """The default file is one of the test, which does not exist yet."""
     path = tmp_path / "etc" / "agent.yaml"
     monkeypatch.setattr(agent_configuration, "DEFAULT_FILE", path)
-    monkeypatch.setattr("roost.cli.agent.DEFAULT_FILE", path)
     return path
 
 
