@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from roost.configuration.options import GROUPS
+from roost.configuration.settings import load_settings
 from roost.configuration.unknown_names import unknown_names
 from support.roost_command import Outcome, roost
 from support.stubs.identity_stub import IdentityStub
@@ -339,7 +340,7 @@ def test_the_sample_has_every_option_and_can_be_used_as_it_is(tmp_path: Path) ->
     text = re.sub(r"^#(\w+ = (?!<).*)$", r"\1", said.out, flags=re.MULTILINE)
     file = tmp_path / "placement.conf"
     file.write_text(text)
-    assert unknown_names([str(file)], {}) == []
+    assert unknown_names(load_settings([str(file)]), {}) == []
     assert json.loads(check(tmp_path, text, "--json").out)["options"]
 
 

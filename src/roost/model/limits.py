@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from roost.model.declared_options import option
 
 
 def _limit(default: int, meaning: str, minimum: int = 1) -> int:
     """A limit with its default, what its option says of it, and its smallest value."""
-    limit: int = field(default=default, metadata={"meaning": meaning, "minimum": minimum})
+    limit: int = option(default, meaning, minimum=minimum)
     return limit
 
 
