@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,8 +24,8 @@ from roost.configuration.logs import log_unknown_names, set_up_logging
 from roost.configuration.settings import (
     CONFIG_FILES_VARIABLE,
     ConfigurationError,
+    NetworkSettings,
     Settings,
-    checked_prefix,
     load_settings,
 )
 from roost.demo.load import DemoSummary, load_demo
@@ -33,6 +33,7 @@ from roost.demo.world import NEARLY_FITS
 from roost.hangups import keeping_hangups
 from roost.metrics.counting import TALLY
 from roost.metrics.sampling import watch_server
+from roost.model.declared_options import declared_options
 from roost.model.text import own_lines
 from roost.reloading import Reloader, check_policy
 from roost.server.certificates import CertificateFiles, certificate_files, make_context
@@ -60,19 +61,24 @@ def _places(
     return places
 
 
-def _with_network(settings: Settings, prefix: str | None, **files: str | None) -> Settings:
-    """The settings with what the command line gives; an empty name of a file means none."""
-    given: dict[str, Any] = {name: file or None for name, file in files.items() if file is not None}
-    if prefix is not None:
-        given["prefix"] = checked_prefix(prefix)
-    return replace(settings, network=replace(settings.network, **given))
-
-
 def _file_mode(_context: click.Context, _option: click.Parameter, value: str) -> int:
     """The mode of a file as a number, from its octal digits."""
     if not (value.isdigit() and set(value) <= set("01234567") and int(value, 8) <= 0o777):
         raise click.BadParameter(f"{value} is no mode of a file; give octal digits such as 660.")
     return int(value, 8)
+
+
+# These stand in the configuration, too; the command line takes precedence.
+_CONFIGURED = declared_options(NetworkSettings)
+_METAVARS = {"tls_cert": "FILE", "tls_key": "FILE", "tls_client_ca": "FILE", "prefix": "PATH"}
+
+
+def _with_network(settings: Settings, given: Mapping[str, str | None]) -> Settings:
+    """The settings with what the command line gives; an empty name of a file means none."""
+    values = {
+        name: _CONFIGURED[name].read(text) for name, text in given.items() if text is not None
+    }
+    return replace(settings, network=replace(settings.network, **values))
 
 
 _network_options = adding(
@@ -93,26 +99,13 @@ _network_options = adding(
         show_default=True,
         help="The mode of its file.",
     ),
-    click.option(
-        "--tls-cert",
-        metavar="FILE",
-        help="Speak HTTPS with the certificate in this file (PEM). [default: [roost]tls_cert]",
-    ),
-    click.option(
-        "--tls-key",
-        metavar="FILE",
-        help="The key of the certificate, if it is in another file. [default: [roost]tls_key]",
-    ),
-    click.option(
-        "--tls-client-ca",
-        metavar="FILE",
-        help="Take only clients with a certificate of this authority. "
-        "[default: [roost]tls_client_ca]",
-    ),
-    click.option(
-        "--prefix",
-        metavar="PATH",
-        help="Serve below a path such as /placement. [default: [roost]prefix]",
+    *(
+        click.option(
+            f"--{name.replace('_', '-')}",
+            metavar=metavar,
+            help=f"{_CONFIGURED[name].meaning} [default: [roost]{name}]",
+        )
+        for name, metavar in _METAVARS.items()
     ),
 )
 
@@ -169,7 +162,7 @@ def serve(
     SIGHUP reads the policy and the options of the log again.
     """
     with keeping_hangups():
-        settings = _with_network(read_settings(config_files, database_url), **network)
+        settings = _with_network(read_settings(config_files, database_url), network)
         set_up_logging(settings)
         settings = replace(settings, auth_strategy=settings.auth_strategy or "noauth2")
         places = _places(host, port, unix_socket, socket_mode)

@@ -9,7 +9,6 @@ from oslo_config import cfg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from roost.configuration import options
 from roost.configuration.config_file import ConfigFile, read_config_file
 from roost.configuration.keystone_options import registered_keystone_options
 from roost.configuration.settings import Settings
@@ -47,8 +46,7 @@ def options_in_force(settings: Settings, *, url_is_given: bool) -> list[OptionIn
     for known in all_options(settings.oslo):
         group, option = known.group, known.option
         value = known.value(settings.oslo)
-        without_effect = option in options.WITHOUT_EFFECT.get(group, ())
-        if not known.is_in(settings.oslo) or (without_effect and value is None):
+        if not known.is_in(settings.oslo) or (value is None and not known.has_effect):
             continue
         origin = _origin(settings.oslo, known, files)
         if str(known) == _CONNECTION:

@@ -33,10 +33,10 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+\Z")
 # -- values that text can miss
 
 
-def checked_prefix(given: str) -> str:
+def _checked_prefix(given: str) -> str:
     """The prefix without a slash at its end; `ConfigurationError` if it is no path.
 
-    >>> checked_prefix("/placement/"), checked_prefix("/")
+    >>> _checked_prefix("/placement/"), _checked_prefix("/")
     ('/placement', '')
     """
     prefix = given.rstrip("/")
@@ -136,11 +136,11 @@ class NetworkSettings:
     """What the network sees of the service."""
 
     tls_cert: str | None = _file("File of the certificate; `roost serve` then speaks HTTPS.")
-    tls_key: str | None = _file("File of its key. Default: the file of the certificate.")
+    tls_key: str | None = _file("File of its key, if that is another file.")
     tls_client_ca: str | None = _file("Clients need a certificate of the authority in this file.")
     # Empty, or a path without a slash at its end.
     prefix: str = option(
-        "", "The path below which the service is: /placement.", read=checked_prefix
+        "", "The path below which the service is: /placement.", read=_checked_prefix
     )
     trusted_proxies: TrustedProxies = option(  # noqa: RUF009  # it is a field
         ["127.0.0.0/8", "::1", UNIX],

@@ -23,7 +23,6 @@ from roost.configuration.options import (
     NetworkSettings,
     Settings,
     WatchSettings,
-    checked_prefix,
     values_in_force,
 )
 from roost.configuration.unknown_names import KnownOption, all_options
@@ -44,7 +43,6 @@ __all__ = [
     "NetworkSettings",
     "Settings",
     "WatchSettings",
-    "checked_prefix",
     "default_database_url",
     "load_settings",
     "options_without_effect",
@@ -94,11 +92,7 @@ def default_database_url() -> str:
 
 def options_without_effect(settings: Settings) -> list[str]:
     """The options in the configuration that Roost knows but has no use for."""
-    known = [
-        KnownOption(group, option)
-        for group, members in options.WITHOUT_EFFECT.items()
-        for option in members
-    ]
+    known = [option for option in all_options() if not option.has_effect]
     return [str(option) for option in known if option.value(settings.oslo) is not None]
 
 

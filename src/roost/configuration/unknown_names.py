@@ -67,6 +67,11 @@ class KnownOption:
         ]
         return [(self.group, self.option.dest), *old]
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether the option changes anything in Roost."""
+        return self.option not in options.WITHOUT_EFFECT.get(self.group, ())
+
     def is_in(self, conf: Any) -> bool:
         """Whether this configuration has the option."""
         if self.group == _DEFAULT:
