@@ -177,6 +177,9 @@ def test_a_file_with_a_password_that_all_users_can_read_is_named(tmp_path: Path)
     assert [one for one in readable if "chmod o=" in one and "connection" in one]
     private = [one[2] for one in concerns(check(tmp_path, text, "--json", mode=0o640))]
     assert not [one for one in private if "chmod" in one]
+    text = f"[something_else]\npassword = geheim\n{GOOD}"
+    elsewhere = [one[2] for one in concerns(check(tmp_path, text, "--json", mode=0o644))]
+    assert [one for one in elsewhere if "chmod o=" in one and "[something_else]password" in one]
     harmless = [one[2] for one in concerns(check(tmp_path, GOOD, "--json", mode=0o644))]
     assert not [one for one in harmless if "chmod" in one]
 

@@ -22,7 +22,6 @@ from roost.model.limits import Limits
 _EXTREME = 100
 # Options of libraries that are not installed everywhere, so their own marks are not at hand.
 _SECRET_NAMES = frozenset({"password", "memcache_secret_key", "admin_password", "admin_token"})
-_STATEMENTS_DEBUG = 50
 
 
 class Severity(StrEnum):
@@ -98,11 +97,9 @@ def dangers(settings: Settings) -> list[Concern]:
     files = [read_config_file(path) for path in settings.config_files]
     texts = [
         *_identity(settings),
-        *_keystone(settings),
         *_database(settings),
         *_files(settings, files),
-        *_log(settings),
-        *_web(settings),
+        *_requests(settings),
         *_limits(settings),
     ]
     return [Concern(ConcernKind.DANGEROUS, Severity.WARNING, text) for text in texts]
@@ -114,9 +111,6 @@ def _identity(settings: Settings) -> Iterator[str]:
             "[api]auth_strategy = noauth2 believes every client. `roost serve` offers it on "
             "loopback only; behind uwsgi or gunicorn, no check helps. Set keystone."
         )
-
-
-def _keystone(settings: Settings) -> Iterator[str]:
     if GROUP not in settings.oslo:
         return
     group = settings.oslo[GROUP]
@@ -152,7 +146,7 @@ def _database(settings: Settings) -> Iterator[str]:
             )
     if options.echo:
         yield (
-            f"[placement_database]connection_debug = {_STATEMENTS_DEBUG} or more logs every "
+            "[placement_database]connection_debug = 50 or more logs every "
             "statement, which slows all requests and fills the log. Set 0."
         )
 
@@ -163,10 +157,7 @@ def _files(settings: Settings, files: list[ConfigFile]) -> Iterator[str]:
         secrets = [
             f"[{group}]{name}"
             for (group, name), value in file.values.items()
-            if value
-            and (
-                name in _SECRET_NAMES or (name in known[group] and known[group][name].option.secret)
-            )
+            if value and _is_secret(name, known.get(group, {}).get(name))
             if name != "connection" or _has_password(value)
         ]
         if secrets and _others_can_read(file.path):
@@ -174,7 +165,7 @@ def _files(settings: Settings, files: list[ConfigFile]) -> Iterator[str]:
                 f"{file.path} has {', '.join(secrets)}, and every user of this machine can read "
                 f"it. Say: chmod o= {file.path}"
             )
-    tokens_file = getattr(settings, "tokens_file", None)
+    tokens_file = settings.tokens_file
     if tokens_file and _others_can_read(tokens_file):
         yield (
             f"[roost]tokens_file = {tokens_file} can be read by every user of this machine. Say: "
@@ -200,12 +191,9 @@ def _others_can_read(path: str) -> bool:
         return False
 
 
-def _log(settings: Settings) -> Iterator[str]:
+def _requests(settings: Settings) -> Iterator[str]:
     if settings.oslo.debug:
         yield "[DEFAULT]debug = true writes many lines for each request. Remove it."
-
-
-def _web(settings: Settings) -> Iterator[str]:
     if settings.parse_proxy_headers:
         trusted = ", ".join(settings.oslo.roost.trusted_proxies)
         yield (

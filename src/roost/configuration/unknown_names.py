@@ -1,4 +1,4 @@
-"""Misspelt groups and options: each is named, with the known name that is nearest."""
+"""The known options, and misspelt ones: each is named, with the known name that is nearest."""
 
 from __future__ import annotations
 
