@@ -135,7 +135,7 @@ _file = partial(option, None, read=lambda name: name or None)
 class NetworkSettings:
     """What the network sees of the service."""
 
-    tls_cert: str | None = _file("File of the certificate; `roost serve` then speaks HTTPS.")
+    tls_cert: str | None = _file("File of the certificate (PEM); `roost serve` then speaks HTTPS.")
     tls_key: str | None = _file("File of its key, if that is another file.")
     tls_client_ca: str | None = _file("Clients need a certificate of the authority in this file.")
     # Empty, or a path without a slash at its end.
