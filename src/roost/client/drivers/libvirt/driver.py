@@ -20,7 +20,8 @@ from roost.model.text import without_user_info
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(kw_only=True)
+# The URI may have a password, so `repr` does not show the fields.
+@dataclass(kw_only=True, repr=False)
 class LibvirtDriver(MachineOptions, DeclaringDriver):
     """Describes the host of a libvirt daemon.
 
