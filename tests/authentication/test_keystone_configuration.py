@@ -197,7 +197,7 @@ def test_a_reload_without_a_change_needs_no_restart(reload_log: ReloadLog) -> No
 def names(tmp_path: Path, text: str, **environment: str) -> list[str]:
     path = tmp_path / "placement.conf"
     path.write_text(text)
-    return unknown_names([str(path)], environment)
+    return unknown_names(load_settings([str(path)]), environment)
 
 
 def test_names_of_the_middleware_and_of_each_way_to_log_in_are_known(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -175,7 +174,7 @@ def set_up_logging(settings: Settings) -> None:
 
 def log_unknown_names(settings: Settings) -> None:
     """Log each group and option that has no effect because of a misspelling."""
-    for sentence in unknown_names(settings.config_files, os.environ):
+    for sentence in unknown_names(settings):
         _LOG.warning("%s", sentence)
 
 

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from roost.metrics.catalogue import RETRIES
+from roost.model.declared_options import option
 from roost.store.connections.availability import Availability
 from roost.store.connections.errors import (
     ConnectionLost,
@@ -44,12 +46,8 @@ Write: TypeAlias = Callable[Concatenate[Transaction, P], Finished[T]]
 # Every worker has a pool of this size for readers and one for writers. Four workers stay below the
 # 100 connections that PostgreSQL allows by default. Further threads wait for a connection.
 POOL_SIZE = 5
-POOL_OVERFLOW = 5
-POOL_TIMEOUT_SECONDS = 30
-WAIT_SECONDS = 5
 # libpq has no shorter timeout.
 _PROBE_SECONDS = 2
-SILENCE_SECONDS = 30
 
 _BACKOFF_SECONDS_MAX = 0.25
 # The bound for a write with all its attempts. Without it, writes that wait for each other could
@@ -57,26 +55,60 @@ _BACKOFF_SECONDS_MAX = 0.25
 WRITE_SECONDS_MAX = 30
 
 
+_option = partial(option, group="placement_database")
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseOptions:
     """How to connect; the names and meanings of `[placement_database]`."""
 
     url: str
-    connection_parameters: str = ""
-    sqlite_synchronous: bool = True
+    connection_parameters: str = _option("", "Appended to the URL: a=b&c=d.")
+    sqlite_synchronous: bool = _option(True, "False: faster, loses data on a crash.")
     # Leave the file of a database in the mode that it has, for commands that change nothing.
     keeps_file_mode: bool = False
-    mysql_sql_mode: str = "TRADITIONAL"
-    recycle_seconds: int = 3600
-    pool_size: int = POOL_SIZE
-    pool_overflow: int = POOL_OVERFLOW
-    pool_timeout_seconds: int = POOL_TIMEOUT_SECONDS
-    attempts: int = 10
-    echo: bool = False
-    # The limit for opening a connection, and for a look into the journal.
-    wait_seconds: int = WAIT_SECONDS
-    # The limit for any other statement.
-    silence_seconds: int = SILENCE_SECONDS
+    mysql_sql_mode: str = _option("TRADITIONAL", "The session's SQL mode on MySQL.")
+    recycle_seconds: int = _option(
+        3600,
+        "Seconds a connection is kept; -1: for ever.",
+        name="connection_recycle_time",
+        minimum=-1,
+    )
+    pool_size: int = _option(
+        POOL_SIZE, "Connections kept by each worker; 0: no limit.", name="max_pool_size", minimum=0
+    )
+    pool_overflow: int = _option(
+        5, "Connections on top of these under load; -1: no limit.", name="max_overflow", minimum=-1
+    )
+    pool_timeout_seconds: int = _option(
+        30, "Seconds to wait for a free connection.", name="pool_timeout", minimum=0
+    )
+    attempts: int = option(
+        10,
+        "How often a write is attempted.",
+        group="placement",
+        name="allocation_conflict_retry_count",
+        # Only a second attempt finds the row that a write conflicts with, and words the error.
+        read=lambda count: max(3, count),
+    )
+    echo: bool = _option(
+        0,
+        "50 and more: log every statement, without values.",
+        name="connection_debug",
+        read=lambda level: level >= 50,
+    )
+    wait_seconds: int = option(
+        5,
+        "Seconds to wait for a new connection and for the change journal; then 503.",
+        name="database_wait_seconds",
+        minimum=1,
+    )
+    silence_seconds: int = option(
+        30,
+        "Seconds to wait for the answer to any other statement; then 503.",
+        name="database_silence_seconds",
+        minimum=15,
+    )
 
 
 class Database:
