@@ -78,11 +78,11 @@ class TreeOwnership:
         """The record of a host's tree: stored, else recovered from it and from other records."""
         uuids = tree.get_provider_uuids_in_tree(host_uuid)
         self._root_uuid, members = uuids[0], frozenset(uuids)
-        self._moved = {}
-        self._stored = self._with_former_roots(members, self._recorded(self._root_uuid))
+        self._stored = self._recorded(self._root_uuid)
+        record = self._with_moved(members)
         recovered = recovered_record(tree, self._root_uuid, declaration, self.owner_trait)
-        if self._stored is None:
-            record = recovered.united(self._moved_record(members))
+        if self._stored is None and members.isdisjoint(self._moved):
+            record = recovered.united(record)
         else:
             # Declared children that the record lacks were in another tree. Their uuids follow from
             # the host and the owner, so no other writer created them.
@@ -91,7 +91,7 @@ class TreeOwnership:
                 for provider in declaration.providers
                 if provider.parent is not None
             }
-            record = self._stored.united(recovered.only(children - self._stored.providers.keys()))
+            record = record.united(recovered.only(children - record.providers.keys()))
         if self._adopt:
             record = adopted_record(tree, self._root_uuid, declaration, self._marks, record)
         return record
@@ -101,7 +101,7 @@ class TreeOwnership:
         if self._read_only:
             return
         record = self._bound(record)
-        if record == (self._stored or OwnershipRecord()):
+        if record == (self._stored or OwnershipRecord()) and not self._moved:
             return
         self._store.save(self._root_uuid, record)
         self._stored = record
@@ -128,40 +128,26 @@ class TreeOwnership:
             return OwnershipRecord()
         return self._server.taken(record, self._stored.server if self._stored else None)
 
-    def _with_former_roots(
-        self, members: Set[str], stored: OwnershipRecord | None
-    ) -> OwnershipRecord | None:
-        """The record, and those of members of the tree that were roots when they were stored."""
-        former = {
-            uuid: record
-            for uuid in members
-            if uuid != self._root_uuid and (record := self._recorded(uuid)) is not None
-        }
-        if not former:
-            return stored
-        merged = stored or OwnershipRecord()
-        for record in former.values():
-            merged = merged.united(record)
-        merged = self._server.taken(merged, merged.server)
-        if not self._read_only:
-            try:
-                self._store.save(self._root_uuid, merged)
-                for uuid in former:
-                    self._store.save(uuid, OwnershipRecord())
-            except RecordsUnavailable:
-                # The next report finds the former records again.
-                self._store.keep(self._root_uuid, merged)
-        return merged
+    def _with_moved(self, members: Set[str]) -> OwnershipRecord:
+        """The stored record, and what other records have of providers that an operator has moved.
 
-    def _moved_record(self, members: Set[str]) -> OwnershipRecord:
-        """What the records of other trees have of these providers, which have become a tree."""
-        moved = OwnershipRecord()
-        for former_uuid in self._store.trees_with(members):
+        A member of the tree that was a root has moved with all of its record. Without both, the
+        tree is new: its providers may be in the record of any other tree.
+        """
+        self._moved = {}
+        record = self._stored or OwnershipRecord()
+        for former_uuid in members - {self._root_uuid}:
             former = self._recorded(former_uuid)
             if former is not None:
-                moved = moved.united(former.only(members))
-                self._moved[former_uuid] = former.without(members)
-        return moved
+                record = record.united(former)
+                self._moved[former_uuid] = OwnershipRecord()
+        if self._stored is None and not self._moved:
+            for former_uuid in self._store.trees_with(members):
+                former = self._recorded(former_uuid)
+                if former is not None:
+                    record = record.united(former.only(members))
+                    self._moved[former_uuid] = former.without(members)
+        return record
 
 
 def without_additions(

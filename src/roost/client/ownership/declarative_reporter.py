@@ -123,7 +123,6 @@ class DeclarativeReporter:
         self._missing_seconds = missing_seconds
         self._clock = clock
         self._adopted: set[str] = set()
-        self._known_traits: set[str] = set()
 
     # -- what a driver finds
 
@@ -283,15 +282,9 @@ class DeclarativeReporter:
 
         A host may be newer than its server, and is reported all the same.
         """
-        asked = {
-            trait
-            for provider in declaration.providers
-            for trait in provider.traits
-            if not is_custom(trait)
-        } - self._known_traits
-        known = self.reporter.placement.known_traits(asked)
-        self._known_traits |= known
-        unknown = asked - known
+        traits = frozenset[str]().union(*(provider.traits for provider in declaration.providers))
+        standard = {trait for trait in traits if not is_custom(trait)}
+        unknown = self.reporter.known_names.unknown_traits(standard)
         if not unknown:
             return declaration, ()
         providers = (
