@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -126,8 +125,7 @@ def _usual_applications(
             settings = settings_for(database, tmp_path_factory.mktemp("settings"))
             known[url] = settings, Policy(settings.oslo)
         settings, policy = known[url]
-        with patch("roost.api.application.Policy", new=lambda _: policy):
-            return Application(settings, database)
+        return Application(settings, database, policy)
 
     return make
 

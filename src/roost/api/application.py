@@ -58,9 +58,11 @@ _REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPSt
 
 
 class Application:
-    """The service as a WSGI callable."""
+    """The service as a WSGI callable. Several in one process may share a policy."""
 
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(
+        self, settings: Settings, database: Database, policy: Policy | None = None
+    ) -> None:
         self._settings = settings
         self._services = Services.on(settings, database)
         self._observation = self._services.observation
@@ -68,7 +70,7 @@ class Application:
         TALLY.open()
         self._housekeeping: Housekeeping | None = None
         self._authenticate = make_strategy(settings)
-        self._policy = Policy(settings.oslo)
+        self._policy = Policy(settings.oslo) if policy is None else policy
         self._cors = Cors(settings.cors) if settings.cors else None
         self._router = Router(ROUTES)
         self._prefix = settings.network.prefix

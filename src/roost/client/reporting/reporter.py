@@ -87,7 +87,8 @@ class Reporter:
     ) -> None:
         self.placement = Placement(transport)
         reader = TreeReader(self.placement, concurrency)
-        self._writer = writer or StepwiseWriter(self.placement, reader, known_names)
+        self.known_names = known_names or KnownNames(self.placement)
+        self._writer = writer or StepwiseWriter(self.placement, reader, self.known_names)
         self._cache = HostCache(
             reader, refresh_seconds=refresh_seconds, reread_seconds=reread_seconds, clock=clock
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -56,13 +56,19 @@ class KnownNames:
     def ensure_traits(self, names: Iterable[str]) -> None:
         """Create the traits among these that the server does not know."""
         with self._lock:
-            missing = set(names) - self._traits
-            if not missing:
-                return
-            self._traits |= self._placement.known_traits(missing)
-            for name in sorted(missing - self._traits):
+            for name in sorted(self._unknown(set(names))):
                 self._placement.create_trait(name)
                 self._traits.add(name)
+
+    def unknown_traits(self, names: Set[str]) -> Set[str]:
+        """The traits among these that the server does not know."""
+        with self._lock:
+            return self._unknown(names)
+
+    def _unknown(self, traits: Set[str]) -> Set[str]:
+        missing = traits - self._traits
+        self._traits |= self._placement.known_traits(missing)
+        return missing - self._traits
 
     def forget(self) -> None:
         """Ask for all names again: another client may have deleted one."""

@@ -58,12 +58,10 @@ class StepwiseWriter:
     and makes a new plan.
     """
 
-    def __init__(
-        self, placement: Placement, reader: TreeReader, known_names: KnownNames | None = None
-    ) -> None:
+    def __init__(self, placement: Placement, reader: TreeReader, known_names: KnownNames) -> None:
         self._placement = placement
         self._reader = reader
-        self._known_names = known_names or KnownNames(placement)
+        self._known_names = known_names
         self._replace: dict[AssociationKind, Callable[[ProviderTree, ProviderChange], None]] = {
             AssociationKind.INVENTORY: self._replace_inventory,
             AssociationKind.AGGREGATES: self._replace_aggregates,

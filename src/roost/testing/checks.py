@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from roost.client.drivers.driver import DeclaringDriver, Driver
@@ -12,9 +12,9 @@ from roost.client.ownership.owner_names import DEFAULT_OWNER
 from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
-from roost.client.testing.drawings import drawing
-from roost.client.testing.fake_placement import FakePlacement
-from roost.client.testing.faults import Faults
+from roost.testing.drawings import drawing
+from roost.testing.fake_placement import FakePlacement
+from roost.testing.faults import Faults
 
 _WITH_GENERATION = "PUT /resource_providers/*/*"
 _ANY_WRITE = "P*"
@@ -118,10 +118,9 @@ def _report(driver: AnyDriver, nodename: str, server: FakePlacement) -> Differen
 
 def _amounts(server: FakePlacement) -> dict[str, Counter[str]]:
     """What each consumer holds of each class, on all providers together."""
-    found = {}
-    for consumer in server.cloud.consumers.values():
-        total: Counter[str] = Counter()
-        for amounts in consumer.holds.values():
-            total.update(amounts)
-        found[consumer.uuid] = total
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for uuid in server.uuids().values():
+        held = server.ask("GET", f"/resource_providers/{uuid}/allocations").json["allocations"]
+        for consumer, amounts in held.items():
+            found[consumer].update(amounts["resources"])
     return found

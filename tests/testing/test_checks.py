@@ -10,7 +10,7 @@ import pytest
 
 from roost.client import Declaration, DeclaredProvider, ProviderTree, ReshapeNeeded
 from roost.client.drivers.driver import Allocations
-from roost.client.testing import (
+from roost.testing import (
     FakePlacement,
     assert_moves_allocations,
     assert_settles,

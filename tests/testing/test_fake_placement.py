@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -14,10 +17,12 @@ from roost.client.errors import (
     ResourceProviderRetrievalFailed,
     WriteLost,
 )
-from roost.client.testing import FakePlacement, Faults, drawing, json_answer, on_loopback
+from roost.client.transport import PlacementRequest
 from roost.client.versions import newest_common
+from roost.testing import FakePlacement, Faults, drawing, json_answer, on_loopback
 from support.roost_command import roost
 from support.stubs.scripted_drivers import EditingDriver
+from support.waiting import SECONDS_MAX
 
 CONSUMER = str(uuid4())
 
@@ -108,15 +113,66 @@ def test_claims_hold_amounts_and_are_refused_beyond_the_capacity(server: FakePla
         claims.claim_resources(str(uuid4()), request, "project", "user", version="1.36")
 
 
-def test_candidates_are_answered_by_the_test(server: FakePlacement) -> None:
+def test_candidates_are_those_of_the_prepared_providers(server: FakePlacement) -> None:
+    claims = Claims(server)
+    found, *_ = claims.allocation_candidates({"resources": "VCPU:2"})
+    assert [set(each["allocations"]) for each in found or ()] == [{server.uuid("host")}]
     body: dict[str, object] = {"allocation_requests": [], "provider_summaries": {}}
     server.faults.answer("GET /allocation_candidates*", json_answer(body))
-    found = Claims(server).allocation_candidates({"resources": "VCPU:1"})
-    assert found[:2] == ([], {})
+    assert claims.allocation_candidates({"resources": "VCPU:2"})[:2] == ([], {})
 
 
 def test_an_older_server_can_be_faked() -> None:
-    assert str(newest_common(FakePlacement(newest="1.30"))) == "1.30"
+    server = FakePlacement(newest="1.30")
+    assert str(newest_common(server)) == "1.30"
+    answers = {
+        version: server.send(PlacementRequest("GET", "/traits", version=version))
+        for version in ("1.30", "1.31", "1.99", "latest")
+    }
+    assert {version: answer.status for version, answer in answers.items()} == {
+        "1.30": 200,
+        "1.31": 406,
+        "1.99": 406,
+        "latest": 200,
+    }
+    assert answers["latest"].headers["openstack-api-version"] == "placement 1.30"
+
+
+def test_two_servers_share_nothing(server: FakePlacement) -> None:
+    other = FakePlacement()
+    assert other.uuids() == {}
+    question = "GET", "/roost/server"
+    assert server.ask(*question).json["identity"] != other.ask(*question).json["identity"]
+
+
+def test_a_closed_server_keeps_what_it_has(server: FakePlacement) -> None:
+    server.close()
+    assert set(server.uuids()) == {"host", "host_disk"}
+
+
+def test_a_server_goes_with_its_files_and_threads(tmp_path: Path) -> None:
+    program = """
+import os, sys, threading
+from roost.testing import FakePlacement
+kept, gone = FakePlacement(), FakePlacement()
+for server in (kept, gone):
+    server.add_provider("host")
+(directory,) = os.scandir(sys.argv[1])
+servers = lambda: sum(entry.is_dir() for entry in os.scandir(directory))
+print(servers())
+del gone, server
+print(servers(), threading.active_count())
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, str(tmp_path)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert (ended.stdout, ended.stderr) == ("2\n1 1\n", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_agent_reports_to_a_fake_on_a_loopback_port(
