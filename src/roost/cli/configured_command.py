@@ -24,8 +24,8 @@ from roost.cli.connection import ConnectionSettings
 from roost.cli.parameters import ServiceCommand
 from roost.client.errors import NotConfigured
 from roost.client.transport.connecting import names_a_server
-from roost.client.tree_file.schema import JsonSchema, WordedSchema
-from roost.client.tree_file.yaml_lines import FileProblem, Located, UnreadableYaml, decoded, locate
+from roost.client.tree_file.schema import JsonSchema, schema_problems
+from roost.client.tree_file.yaml_lines import FileProblem, Located, locate
 from roost.model.errors import ConfigurationError
 from roost.model.secrets import is_secret_name, shown_words
 from roost.model.text import nearest, own_lines
@@ -97,22 +97,21 @@ def key_of(option: click.Option) -> str:
 def read_option_file(path: Path, options: Sequence[click.Option]) -> OptionFile:
     """The values of a file; an error lists the place of each key or value that is wrong."""
     try:
-        document, problems = locate(decoded(path.read_bytes()))
+        document, problems = locate(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(
             f"The configuration {path} cannot be read: {error.strerror}. Check its name and its "
             "rights, or choose another file with --config (/dev/null for none)."
         ) from error
-    except UnreadableYaml as error:
-        raise ConfigurationError(error.problem.in_file(str(path))) from None
-    if document is None or document.value is None:
-        return OptionFile(str(path))
     by_key = {key_of(option): option for option in options}
-    found = [*problems, *_problems(document, by_key)]
-    if found:
+    if document is not None:
+        problems += _problems(document, by_key)
+    if problems:
         raise ConfigurationError(
-            own_lines(*(problem.in_file(str(path)) for problem in sorted(found)))
+            own_lines(*(problem.in_file(str(path)) for problem in sorted(problems)))
         )
+    if document is None:
+        return OptionFile(str(path))
     return OptionFile(
         str(path),
         {
@@ -124,14 +123,12 @@ def read_option_file(path: Path, options: Sequence[click.Option]) -> OptionFile:
 
 
 def _problems(document: Located, by_key: Mapping[str, click.Option]) -> Iterator[FileProblem]:
-    schema = WordedSchema(
-        {
-            "type": "object",
-            "properties": {key: _schema(option) for key, option in by_key.items()},
-            "propertyNames": {"enum": list(by_key)},
-        }
-    )
-    yield from schema.problems(document)
+    schema = {
+        "type": "object",
+        "properties": {key: _schema(option) for key, option in by_key.items()},
+        "propertyNames": {"enum": list(by_key)},
+    }
+    yield from schema_problems(schema, document)
     for key, option in by_key.items():
         if option.type is KEY_VALUE and key in document.items:
             yield from _comma_problems(document.items[key])
