@@ -27,7 +27,7 @@ from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import echo_line, plain_line
 from roost.cli.watching import present, watch_option
-from roost.client.lookup import names_in_trees
+from roost.client.cloud_reader import CloudReader, ProviderChoice
 from roost.client.questions import Json, candidates_address, ranked_candidates_address
 
 _COLUMNS = columns_of(">CANDIDATE, PROVIDER, GROUPS, RESOURCE CLASS, >AMOUNT, >FREE, ROOT?, UUID?")
@@ -165,7 +165,9 @@ def candidates(
                 answer = answered(server, pairs, ask)
                 listed = CandidateList(answer)
                 if output in (OutputForm.TABLE, OutputForm.CSV):
-                    listed = CandidateList(answer, names_in_trees(server, listed.roots()))
+                    trees = ProviderChoice(in_trees=listed.roots())
+                    known = {one.uuid: one.name for one in CloudReader(server).providers(trees)}
+                    listed = CandidateList(answer, known)
             found = len(answer["allocation_requests"])
             nothing = None if found else plain_line("There are no candidates.", "bold red")
             return Output(listed.table(), answer, nothing)
