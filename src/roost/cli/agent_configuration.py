@@ -28,8 +28,8 @@ from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 from roost.client.transport.connecting import names_a_server
-from roost.client.tree_file.schema import JsonSchema, TextFormat, WordedSchema
-from roost.client.tree_file.yaml_lines import Located, UnreadableYaml, decoded, locate
+from roost.client.tree_file.schema import JsonSchema, schema_problems
+from roost.client.tree_file.yaml_lines import Located, locate
 from roost.model.errors import ConfigurationError
 from roost.model.secrets import HIDDEN, is_secret_name, shown_value
 from roost.model.text import nearest, own_lines, plain_number
@@ -82,36 +82,30 @@ class OptionFile:
 def read_option_file(path: Path, options: Mapping[str, click.Option]) -> OptionFile:
     """The values of a file; an error lists the place of each key or value that is wrong."""
     try:
-        document, problems = locate(decoded(path.read_bytes()))
+        document, problems = locate(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(
             f"The configuration {path} cannot be read: {error.strerror}. Check its name and its "
             "rights, or choose another file with --config (/dev/null for none)."
         ) from error
-    except UnreadableYaml as error:
-        raise ConfigurationError(error.problem.in_file(str(path))) from None
-    if document is None or document.value is None:
-        return OptionFile(str(path))
     schema = {
         "type": "object",
         "properties": {key: _schema(key, option) for key, option in options.items()},
         "propertyNames": {"enum": list(options)},
     }
-    found = sorted([*problems, *WordedSchema(schema, _FORMATS).problems(document)])
-    if found:
-        raise ConfigurationError(own_lines(*(problem.in_file(str(path)) for problem in found)))
+    if document is not None:
+        problems += schema_problems(schema, document)
+    if problems:
+        raise ConfigurationError(
+            own_lines(*(problem.in_file(str(path)) for problem in sorted(problems)))
+        )
+    if document is None:
+        return OptionFile(str(path))
     return OptionFile(
         str(path),
         {str(key): _value(str(key), held) for key, held in document.items.items()},
         {key: held.line for key, held in document.keys.items()},
     )
-
-
-_FORMATS = {
-    "item": TextFormat(
-        lambda text: "," not in text, lambda _: "an item of a list has no comma: write two items"
-    )
-}
 
 
 def _schema(key: str, option: click.Option) -> JsonSchema:

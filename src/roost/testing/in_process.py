@@ -19,7 +19,7 @@ from roost.bootstrap import open_database
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.configuration.settings import Settings, load_settings
 from roost.store.database import Database
-from roost.store.rows.identity import renew_identity
+from roost.store.meta import renew_identity
 
 _CONFIGURATION = """\
 [api]
@@ -44,7 +44,7 @@ class PrivateRoost:
         file = shutil.copy(template.file, directory)
         options = replace(template.settings.database, url=f"sqlite:///{file}")
         database = Database(options)
-        database.write(renew_identity)
+        database.write_at_once(renew_identity)
         self._application = Application(template.settings, database, template.policy)
         weakref.finalize(self, _remove, self._application, directory)
 

@@ -39,6 +39,7 @@ from roost.client.placement.answers import (
     INVENTORY_IN_USE,
     NAME_TAKEN,
     UNKNOWN_TRAIT_ADVICE,
+    AmountsByClass,
     Inventories,
     ProviderBody,
     is_concurrent_update,
@@ -74,6 +75,11 @@ class Placement:
     def __init__(self, transport: Transport, aggregates_per_request: int = 200) -> None:
         self._transport = transport
         self._aggregates_per_request = aggregates_per_request
+
+    @cached_property
+    def version(self) -> ServerVersion:
+        """The newest version that the client and the server both speak."""
+        return newest_common(self._transport)
 
     # -- providers
 
@@ -266,14 +272,14 @@ class Placement:
 
     # -- allocations
 
-    def consumers_of(self, uuid: str) -> list[str]:
-        """The consumers that have allocations of a provider."""
+    def allocations(self, uuid: str) -> dict[str, AmountsByClass]:
+        """What each consumer holds of a provider."""
         answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
-        return list(answers.holdings(answer))
+        return answers.holdings(answer)
 
-    def allocations_of(self, consumer: str) -> dict[str, Any]:
+    def allocations_of(self, consumer: str, version: str = "1.28") -> dict[str, Any]:
         """All allocations of a consumer, of any provider, with project, user and generation."""
-        answer = self._read(allocations_path(consumer), "1.28", None)
+        answer = self._read(allocations_path(consumer), version, None)
         return dict(answer.shaped(CONSUMER))
 
     def reshape(
@@ -349,16 +355,8 @@ def _chunks(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
         yield items[start : start + size]
 
 
-AmountsByClass = Mapping[str, int]
-
-
 class Administration(Placement):
     """A placement server as an operator sees it."""
-
-    @cached_property
-    def version(self) -> ServerVersion:
-        """The newest version that the client and the server both speak."""
-        return newest_common(self._transport)
 
     # -- providers
 
@@ -375,11 +373,6 @@ class Administration(Placement):
         if answer.status == 409:
             raise refusal(ResourceProviderUpdateConflict, message, answer, uuid)
         require_ok(answer, ResourceProviderUpdateFailed, message, uuid)
-
-    def allocations_on(self, uuid: str) -> dict[str, AmountsByClass]:
-        """What each consumer holds of a provider."""
-        answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
-        return answers.holdings(answer)
 
     # -- traits and resource classes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from roost.client.cloud_reader import ASSOCIATIONS, CloudReader, demanding_existence
 from roost.client.drivers.driver import Allocations
 from roost.client.errors import (
     ProviderExists,
@@ -24,7 +25,7 @@ from roost.client.reporting.difference import (
     ProviderMove,
     has_changed,
 )
-from roost.client.reporting.tree_reader import KnownNames, TreeReader, set_associations
+from roost.client.reporting.host_cache import KnownNames
 
 
 class TreeWriter(Protocol):
@@ -58,7 +59,7 @@ class StepwiseWriter:
     and makes a new plan.
     """
 
-    def __init__(self, placement: Placement, reader: TreeReader, known_names: KnownNames) -> None:
+    def __init__(self, placement: Placement, reader: CloudReader, known_names: KnownNames) -> None:
         self._placement = placement
         self._reader = reader
         self._known_names = known_names
@@ -111,9 +112,13 @@ class StepwiseWriter:
         else:
             known.new_child(name, parent_uuid, uuid, body["generation"])
         if not created:
-            set_associations(known, uuid, self._reader.associations(uuid))
+            self._read_again(known, uuid)
         wanted.update_inventory(uuid, wanted.data(uuid).inventory, known.data(uuid).generation)
         return created
+
+    def _read_again(self, known: ProviderTree, uuid: str) -> None:
+        with demanding_existence(uuid):
+            self._reader.provider({"uuid": uuid}, ASSOCIATIONS).put_into(known)
 
     def _existing(self, creation: ProviderCreation, error: ProviderExists) -> ProviderBody:
         """The existing provider with the uuid of a creation, if its parent is the wanted one."""
@@ -179,7 +184,7 @@ class StepwiseWriter:
             change for change in plan.changes if change.kind is not AssociationKind.INVENTORY
         )
         for uuid in dict.fromkeys(change.uuid for change in rest):
-            set_associations(known, uuid, self._reader.associations(uuid))
+            self._read_again(known, uuid)
             if uuid in wanted and known.has_inventory_changed(uuid, wanted[uuid]):
                 raise _conflict(uuid)
         return rest
