@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import capacity, explain, fragmentation, resilience, server, whatif
+from roost.api.extensions import (
+    capacity,
+    consumers,
+    explain,
+    fragmentation,
+    resilience,
+    server,
+    whatif,
+)
 from roost.api.extensions.openapi import document_route
 from roost.api.handlers import (
     aggregates,
@@ -41,4 +49,5 @@ ROUTES: tuple[Route, ...] = (
     *fragmentation.ROUTES,
     *whatif.ROUTES,
     *extended_candidates.ROUTES,
+    *consumers.ROUTES,
 )
