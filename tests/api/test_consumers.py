@@ -1,4 +1,4 @@
-"""`/roost/consumers`: who holds what, and since when."""
+"""`/roost/consumers`: what each consumer holds, and since when."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TestList:
         assert listed(cloud) == listed(cloud, "order=age") == [4, 3, 2, 1]
 
     def test_the_largest_share_comes_first(self, cloud: ApiClient) -> None:
-        # 90 of 200 MEMORY_MB, 5 of 20 VCPU, 1 of 4 VGPU, 2 of 20 VCPU. The older of equals is first.
+        # 90 of 200 MEMORY_MB, 5 of 20 VCPU, 1 of 4 VGPU, 2 of 20 VCPU; equals by age.
         assert listed(cloud, "order=size") == [3, 2, 1, 4]
 
     @pytest.mark.parametrize("order", ["age", "size"])

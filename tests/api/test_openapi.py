@@ -203,6 +203,8 @@ class Walk:
         self.send("show_fragmentation", f"?ask={quote(query)}")
         self.send("replace_allocations")
         self.send("show_allocations")
+        self.send("show_consumer")
+        self.send("run_audit")
         self.send("list_provider_allocations")
         self.send("show_provider_usages")
         project = self._api.get(f"/allocations/{CONSUMER}").json.get("project_id", "nowhere")

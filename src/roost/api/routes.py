@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
-from roost.api.extensions import candidates as extended_candidates
 from roost.api.extensions import (
+    audit,
     capacity,
     consumers,
     explain,
@@ -13,6 +13,7 @@ from roost.api.extensions import (
     server,
     whatif,
 )
+from roost.api.extensions import candidates as extended_candidates
 from roost.api.extensions.openapi import document_route
 from roost.api.handlers import (
     aggregates,
@@ -50,4 +51,5 @@ ROUTES: tuple[Route, ...] = (
     *whatif.ROUTES,
     *extended_candidates.ROUTES,
     *consumers.ROUTES,
+    *audit.ROUTES,
 )

@@ -1,4 +1,4 @@
-"""`/roost/consumers`: who holds what, and since when."""
+"""`/roost/consumers`: what each consumer holds, and since when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumers as a list: who owns them, how old they are, and what they hold."""
+"""Consumers as a list: their owners, their age, and what they hold."""
 
 from __future__ import annotations
 
@@ -158,11 +158,6 @@ def holdings_of(
         new = ConsumerHolding(uuid, name, root_uuid, root_name, {})
         found[consumer].setdefault(uuid, new).resources[resource_class] = used
     return {consumer: tuple(by_provider.values()) for consumer, by_provider in found.items()}
-
-
-def count_consumers(connection: Connection) -> int:
-    """How many consumers there are."""
-    return connection.execute(select(func.count()).select_from(consumers)).scalar_one()
 
 
 def audited_pages(connection: Connection) -> Iterator[Sequence[AuditedConsumer]]:

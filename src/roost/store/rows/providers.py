@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, literal_column, select, update
 
 from roost.model.providers import Provider
 from roost.store.connections.errors import Retry
@@ -20,6 +20,9 @@ from roost.store.tables import (
     stored_time,
 )
 from roost.store.transaction import Transaction
+
+# How many providers an audit reads at once.
+_NAMED_AT_ONCE = 4096
 
 _root = resource_providers.alias("root")
 _parent = resource_providers.alias("parent")
@@ -50,6 +53,24 @@ _NAMES = Query(
         resource_providers.c.uuid.in_(uuids)
     ),
     lists=["uuids"],
+)
+
+_NAMED = Query(
+    select(
+        resource_providers.c.id,
+        resource_providers.c.uuid,
+        resource_providers.c.name,
+        resource_providers.c.root_provider_id,
+        resource_providers.c.parent_provider_id,
+    )
+    .where(
+        resource_providers.c.id > bindparam("after"),
+        resource_providers.c.root_provider_id.is_not(None),
+    )
+    .order_by(resource_providers.c.id)
+    .limit(literal_column(str(_NAMED_AT_ONCE)))
+    # SQLite's form of a limit has an offset, which would be a parameter.
+    .offset(literal_column("0"))
 )
 
 # NO KEY UPDATE on PostgreSQL: rows that refer to the provider (children, traits) may still come.
@@ -152,6 +173,25 @@ def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
 def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
     """The names of those of the providers that exist, by uuid."""
     return dict(_NAMES.fetch_members(connection, uuids))
+
+
+class NamedProvider(NamedTuple):
+    """A provider with its name and its place in the tree."""
+
+    id: int
+    uuid: str
+    name: str
+    root_id: int
+    parent_id: int | None
+
+
+def named_pages(connection: Connection) -> Iterator[list[NamedProvider]]:
+    """All providers, page by page, in the order of their ids."""
+    after = 0
+    while rows := _NAMED.fetch(connection, {"after": after}):
+        found = [NamedProvider._make(row) for row in rows]
+        after = found[-1].id
+        yield found
 
 
 def any_exists(connection: Connection) -> bool:
