@@ -105,8 +105,8 @@ def database(kind: str, _makers: dict[str, Databases], _prepared: dict[str, Data
         options = DatabaseOptions(url=_makers[kind].create().url, sqlite_synchronous=False)
         _prepared[kind] = Database(options)
         prepare_schema(_prepared[kind], upgrade=True)
-        _prepared[kind].transact(sync_standard_names)
-    _prepared[kind].write(clean_tables)
+        _prepared[kind].write(sync_standard_names)
+    _prepared[kind].write_at_once(clean_tables)
     return _prepared[kind]
 
 

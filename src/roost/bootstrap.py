@@ -60,10 +60,10 @@ def _prepare(settings: Settings, database: Database) -> None:
         max_retries=settings.connect_attempts,
         retry_interval=settings.connect_interval_seconds,
     )
-    database.transact(sync_standard_names)
+    database.write(sync_standard_names)
     # The schema of an older version is current, and its database has no identity yet.
     if database.read(read_identity) is None:
-        database.write(ensure_identity)
+        database.write_at_once(ensure_identity)
 
 
 def _patiently(settings: Settings, database: Database, work: Callable[[], None]) -> None:

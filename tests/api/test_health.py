@@ -78,12 +78,12 @@ def set_revision(connection: Connection, revision: str) -> str:
 def test_an_older_schema_than_this_version_needs_is_named(
     api: ApiClient, database: Database
 ) -> None:
-    before = database.write(set_revision, "roost_0001")
+    before = database.write_at_once(set_revision, "roost_0001")
     try:
         answer = api.get("/readyz")
         alive = api.get("/healthz")
     finally:
-        database.write(set_revision, before)
+        database.write_at_once(set_revision, before)
     assert (answer.status, answer.json["status"]) == (503, "not ready")
     assert "roost_0001" in answer.json["checks"]["schema"]["text"]
     assert "forest" not in answer.json["checks"]
@@ -100,13 +100,13 @@ def allow(connection: Connection, revision: str) -> None:
 def test_a_server_stays_ready_while_a_newer_version_migrates(
     api: ApiClient, database: Database
 ) -> None:
-    before = database.write(set_revision, "roost_9999")
-    database.write(allow, "roost_9999")
+    before = database.write_at_once(set_revision, "roost_9999")
+    database.write_at_once(allow, "roost_9999")
     try:
         answer = api.get("/readyz")
     finally:
-        database.write(set_revision, before)
-        database.write(compatibility.record_compatibility)
+        database.write_at_once(set_revision, before)
+        database.write_at_once(compatibility.record_compatibility)
     assert (answer.status, answer.json["status"]) == (200, "ready")
 
 
@@ -139,11 +139,11 @@ def test_clients_of_one_second_share_the_checks(
 ) -> None:
     monkeypatch.setattr(readiness, "_KEPT_SECONDS", 60.0)
     assert api.get("/readyz").status == 200
-    before = database.write(set_revision, "roost_9999")
+    before = database.write_at_once(set_revision, "roost_9999")
     try:
         assert api.get("/readyz").status == 200
     finally:
-        database.write(set_revision, before)
+        database.write_at_once(set_revision, before)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])

@@ -128,7 +128,7 @@ def test_no_route_reads_much_outside_of_its_turn(
 ) -> None:
     # No search enters the line because of its time, so only known sizes count.
     monkeypatch.setattr(turns, "_FREE_SECONDS", inf)
-    database.write(write_cloud)
+    database.write_at_once(write_cloud)
     api = in_process_client(database, tmp_path)
     with watched_reads(database) as watch:
         answer = ask(api, path)
@@ -143,7 +143,7 @@ def test_no_route_waits_or_works_in_its_turn_with_a_shared_connection(
     # Every search is large at once, and looks at the line at every pause.
     for bound in ("_FREE_SECONDS", "_SLICE_SECONDS", "_LOOK_SECONDS"):
         monkeypatch.setattr(turns, bound, 0)
-    database.write(write_cloud, 300)
+    database.write_at_once(write_cloud, 300)
     api = in_process_client(database, tmp_path)
     with watched_reads(database) as watch:
         answer = ask(api, path)
@@ -157,7 +157,7 @@ def test_no_route_waits_for_the_forest_in_its_turn(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """While all providers are read, that takes long."""
-    database.write(write_cloud, 300)
+    database.write_at_once(write_cloud, 300)
     free: list[int] = []
     current = Replica.current
 
@@ -209,7 +209,7 @@ def consumers(answer: Answer) -> int:
 
 
 def test_resilience_waits_for_its_turn_before_it_reads(database: Database, tmp_path: Path) -> None:
-    database.write(write_cloud, 20)
+    database.write_at_once(write_cloud, 20)
     api = in_process_client(database, tmp_path)
     with watched_reads(database) as watch, ThreadPoolExecutor(1) as pool:
         with full_line():
@@ -224,14 +224,14 @@ def test_resilience_waits_for_its_turn_before_it_reads(database: Database, tmp_p
 def test_requests_that_wait_share_a_snapshot_that_begins_after_they_came(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.write(write_cloud, 20)
+    database.write_at_once(write_cloud, 20)
     searches = HeldSearches()
     monkeypatch.setattr(resilience, "find_resilience", searches.find)
     api = in_process_client(database, tmp_path)
     with watched_reads(database) as watch, ThreadPoolExecutor(5) as pool:
         first = pool.submit(api.get, RESILIENCE)
         assert searches.begun.acquire(timeout=SECONDS_MAX)
-        database.write(write_consumer)
+        database.write_at_once(write_consumer)
         waits = watch.paused
         later = [pool.submit(api.get, RESILIENCE) for _ in range(4)]
         wait_until(lambda: watch.paused >= waits + len(later))
@@ -264,6 +264,6 @@ def test_resilience_gives_the_memory_of_its_data_back(
 
     monkeypatch.setattr(resilience, "find_resilience", find)
     monkeypatch.setattr(resilience, "give_back_memory", lambda: was_freed.append(data[0]() is None))
-    database.write(write_cloud, 20)
+    database.write_at_once(write_cloud, 20)
     assert in_process_client(database, tmp_path).get(RESILIENCE).status == status
     assert was_freed == [True]

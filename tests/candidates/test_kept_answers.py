@@ -109,7 +109,7 @@ def tell_to_caches(database: Database, settings: Settings) -> None:
     """Tell stories to one application, and ask all questions again after every write."""
 
     def check(scenario: Scenario) -> None:
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         writer = Writer(asking(application_client(Application(settings, database))))
         services = Services.on(settings, database)
         questions: list[Question] = []

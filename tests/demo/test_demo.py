@@ -126,7 +126,7 @@ def test_a_second_load_changes_nothing(demo: Database) -> None:
 
 
 def test_a_database_in_use_is_left_alone(empty: Database) -> None:
-    empty.transact(create_provider, "an operator's host")
+    empty.write(create_provider, "an operator's host")
     assert not load_demo(empty).loaded
     assert _names(empty, ALL) == ["an operator's host"]
 

@@ -36,7 +36,7 @@ def _load(database: Database, world: World) -> Show:
 
     The returned function shows parent, totals, traits and aggregates of a drawn provider.
     """
-    uuids = database.transact(load_worlds, [world])
+    uuids = database.write(load_worlds, [world])
     drawn = {world.uuid(name): name for name in ("agg", "aggA", "aggB")}
     drawn |= {uuid: name for name, uuid in uuids.items() if not name.startswith(f"{world.name}/")}
 
@@ -60,7 +60,7 @@ def _load(database: Database, world: World) -> Show:
 
 @pytest.mark.parametrize("world", DRAWINGS, ids=lambda world: world.name)
 def test_each_drawing_loads_into_a_database_of_its_own(empty: Database, world: World) -> None:
-    uuids = empty.transact(load_worlds, [world])
+    uuids = empty.write(load_worlds, [world])
     assert uuids.keys() == {
         name
         for provider in world.providers
@@ -164,7 +164,7 @@ def test_entire_trees_have_the_drawn_totals_and_the_printed_capacities(
 
 def test_three_trees_with_sharing_providers_are_as_drawn(empty: Database) -> None:
     world = UPDATE_PROVIDER_TREE
-    empty.transact(load_worlds, [world])
+    empty.write(load_worlds, [world])
 
     def members(aggregate: str) -> set[str]:
         wanted = ProviderFilter(aggregates=AggregateFilter(((world.uuid(aggregate),),)))
@@ -197,7 +197,7 @@ def test_three_trees_with_sharing_providers_are_as_drawn(empty: Database) -> Non
 
 
 def test_a_name_in_two_worlds_is_found_only_with_the_name_of_its_world(empty: Database) -> None:
-    uuids = empty.transact(load_worlds, [SHARING, NIC_TRAITS])
+    uuids = empty.write(load_worlds, [SHARING, NIC_TRAITS])
     assert uuids["sharing/CN1"] == SHARING.uuid("CN1")
     assert uuids["nic-traits/CN1"] == NIC_TRAITS.uuid("CN1")
     assert "CN1" not in uuids

@@ -62,7 +62,7 @@ def migrate_to_a_newer_version(database: Database, compatible_since: str) -> Non
         connection.execute(sa.text("UPDATE roost_schema_version SET version_num = 'roost_9999'"))
         connection.execute(sa.update(meta).where(meta.c.name == compatibility.NAME).values(values))
 
-    database.write(write)
+    database.write_at_once(write)
 
 
 @pytest.mark.parametrize("number", range(1, len(ROOST.revisions)))
@@ -129,7 +129,7 @@ def test_statements_of_an_older_version_work_on_the_newest_tables(
         "provider_id": 7,
         "provider_uuid": new_uuid(),
     }
-    empty.write(lambda connection: connection.execute(sa.insert(journal).values(row)))
+    empty.write_at_once(lambda connection: connection.execute(sa.insert(journal).values(row)))
     with empty.engine.connect() as connection:
         for name, table in older.tables.items():
             if name.startswith("roost_"):
@@ -199,7 +199,7 @@ class OlderWriter:
         self._database = database
 
     def claim(self, provider: str, used: int) -> None:
-        self._database.write(self._claim, provider, used)
+        self._database.write_at_once(self._claim, provider, used)
 
     def _claim(self, connection: Connection, provider: str, used: int) -> None:
         providers = tables.resource_providers

@@ -116,7 +116,7 @@ class Services:
         """
         began = perf_counter()
         try:
-            result = self.database.transact(write, *args, **kwargs)
+            result = self.database.write(write, *args, **kwargs)
         finally:
             request.times.end(Stage.DATABASE, began)
         request.has_written = True

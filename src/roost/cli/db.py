@@ -82,7 +82,7 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
 
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
-    with database.writer_turn(), database.engine.connect() as connection:
+    with database.write_gate_passed(), database.engine.connect() as connection:
         repaired = repair_online_data(
             connection, settings.incomplete_project, settings.incomplete_user
         )
@@ -133,7 +133,7 @@ def identity(renew: bool, config_files: tuple[str, ...], database_url: str | Non
                 f"with: {SYNC_COMMAND}"
             )
         if renew:
-            database.write(renew_identity)
+            database.write_at_once(renew_identity)
         found = database.read(read_identity)
     if found is None:
         raise DatabaseUnusable(

@@ -52,7 +52,7 @@ def load_demo(database: Database, worlds: Sequence[World] | None = None) -> Demo
     """
     worlds = demo_worlds() if worlds is None else worlds
     with _progress(sum(len(world.providers) for world in worlds)) as show_progress:
-        return database.transact(_load_if_empty, worlds, show_progress)
+        return database.write(_load_if_empty, worlds, show_progress)
 
 
 def demo_worlds() -> tuple[World, ...]:

@@ -99,7 +99,7 @@ def import_export(database: Database, file: IO[bytes], advance: Advance = silent
     importer = _Importer(database, reader, mark)
     importer.run(advance)
     database.snapshot(_verify, importer.expected, shown_url(database.url))
-    database.write(_finish)
+    database.write_at_once(_finish)
     return ImportSummary(
         reader.digests,
         mark.lines if mark else 0,
@@ -136,7 +136,7 @@ class _Importer:
         total = sum(self._reader.counts.values())
         written = self._mark.lines if self._mark else 0
         if self._mark is None:
-            self._database.write(_begin)
+            self._database.write_at_once(_begin)
         elif written:
             self._reader.expect(self._mark)
         part, rows, skipped = LAYOUT[0], list[list[Any]](), 0
@@ -161,7 +161,7 @@ class _Importer:
         advance(total, len(rows) + skipped)
         # Repeating it is harmless.
         with self._explaining(_PROVIDERS):
-            self._database.write(set_ancestries, self._ancestries)
+            self._database.write_at_once(set_ancestries, self._ancestries)
 
     def _held(self, row: ExportedRow) -> list[Any]:
         """The row as the database can hold it."""
@@ -196,7 +196,7 @@ class _Importer:
 
     def _write(self, part: TransferTable, rows: list[list[Any]], position: ProgressMark) -> None:
         with self._explaining(part):
-            self._database.write(_write_batch, part, rows, self._position, position)
+            self._database.write_at_once(_write_batch, part, rows, self._position, position)
         self._position = position
 
     @contextmanager

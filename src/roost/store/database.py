@@ -80,7 +80,7 @@ class DatabaseOptions:
 
 
 class Database:
-    """Pools of connections, and the ways to use them: `read`, `snapshot`, `survey`, `transact`.
+    """Pools of connections, and the ways to use them: `read`, `snapshot`, `survey`, `write`.
 
     Each calls a function with a connection or a transaction as its first argument. The function may
     be called several times, so it must have no effects outside the database.
@@ -113,8 +113,12 @@ class Database:
         )
         for engine in (self.engine, self.reader, self.follower, self.surveyor):
             self.availability.guard(engine)
-        self.gate = self.dialect.writers_queue(self.url, WRITE_SECONDS_MAX)
-        self._write = self._write_once if self.gate is None else SharedCommits(self._write_once).run
+        self.write_gate = self.dialect.write_gate(self.url, WRITE_SECONDS_MAX)
+        self._attempt = (
+            self._attempt_alone
+            if self.write_gate is None
+            else SharedCommits(self._attempt_alone).run
+        )
 
     def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, which only reads.
@@ -140,13 +144,13 @@ class Database:
         """
         return self._with_fresh_connection(lambda: self._survey_once(work, *args, **kwargs))
 
-    def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Like `transact`, for work that executes each of its statements at once."""
-        return self.transact(
+    def write_at_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `write`, for work that executes each of its statements at once."""
+        return self.write(
             lambda transaction: transaction.finish(work(transaction.connection, *args, **kwargs))
         )
 
-    def transact(self, write: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write(self, write: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `write`, after all that it wrote is durable; or nothing of it is.
 
         After a deadlock, a serialisation failure or a lost race, `write` runs again. After
@@ -166,7 +170,7 @@ class Database:
                 if time.monotonic() > deadline:
                     break
             try:
-                return self._write(
+                return self._attempt(
                     deadline, lambda transaction: write(transaction, *args, **kwargs)
                 )
             except (Retry, IntegrityError, ConnectionLost) as error:
@@ -193,9 +197,9 @@ class Database:
             "survey": self.surveyors,
         }
 
-    def writer_turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
-        """The turn of this writer, where writers queue; `Busy` after the deadline."""
-        return nullcontext() if self.gate is None else self.gate.passed(deadline)
+    def write_gate_passed(self, deadline: float | None = None) -> AbstractContextManager[None]:
+        """Be the only writer, where a database has a write gate; `Busy` after the deadline."""
+        return nullcontext() if self.write_gate is None else self.write_gate.passed(deadline)
 
     def close(self) -> None:
         """Close all connections."""
@@ -210,9 +214,9 @@ class Database:
         for source in (self.writers, self.readers):
             source.close_kept()
             source.engine.dispose()
-        if self.gate is not None:
+        if self.write_gate is not None:
             self._release_follower()
-            self.gate.close()
+            self.write_gate.close()
 
     def _release_follower(self) -> None:
         self.followers.close_kept()
@@ -258,7 +262,7 @@ class Database:
         with self._session(self.readers) as connection:
             return work(connection, *args, **kwargs)
 
-    def _write_once(
+    def _attempt_alone(
         self,
         deadline: float,
         work: Callable[[Transaction], Finished[T]],
@@ -267,7 +271,7 @@ class Database:
         commit = Commit(self.dialect)
         try:
             with (
-                self.writer_turn(deadline),
+                self.write_gate_passed(deadline),
                 self._session(self.writers) as connection,
                 connection.begin(),
             ):

@@ -178,8 +178,8 @@ class Dialect(ABC):
 
     # Transactions
 
-    def writers_queue(self, _url: URL, _seconds_max: float) -> WriteGate | None:
-        """The queue of writers, for a database that has one writer at a time and no queue."""
+    def write_gate(self, _url: URL, _seconds_max: float) -> WriteGate | None:
+        """The gate of a database that has one writer at a time and no queue."""
         return None
 
     def batch_runner(self, _driver: str) -> BatchRunner:

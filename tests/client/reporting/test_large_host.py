@@ -43,7 +43,7 @@ def test_one_change_among_a_thousand_providers_is_one_write(
         drawn += [ProviderSpec(name, node) for name in functions[10:]]
     leaf = functions[0]
     world = World("large", "", tuple(drawn))
-    database.transact(load_worlds, [world])
+    database.write(load_worlds, [world])
     transport = CountingTransport(ApplicationTransport(api))
     reporter = Reporter(transport)
     tree = reporter.fetch(world.uuid("host"))

@@ -189,7 +189,7 @@ class SeedWorld:
 
 def load_seed(database: Database, api: ApiClient, world: World) -> SeedWorld:
     """Load the world of a drawing into an empty database."""
-    database.transact(load_worlds, [world])
+    database.write(load_worlds, [world])
     return SeedWorld(api, world)
 
 

@@ -216,7 +216,7 @@ def _changing(database: Database) -> Iterator[Connection]:
     """A transaction; where it cannot undo changes of tables, each trigger has one of its own."""
     commit = Commit(database.dialect)
     try:
-        with database.writer_turn(), database.engine.begin() as connection:
+        with database.write_gate_passed(), database.engine.begin() as connection:
             database.dialect.limit_table_wait(connection)
             yield connection
             commit.is_sent = True

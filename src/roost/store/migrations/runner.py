@@ -33,7 +33,7 @@ def upgrade_database(database: Database) -> None:
     Where a database can undo changes of tables, all of it happens or nothing.
     """
     if database.dialect.undoes_table_changes:
-        database.write(_upgrade_in_transaction)
+        database.write_at_once(_upgrade_in_transaction)
     else:
         _upgrade_by_steps(database)
 

@@ -201,13 +201,13 @@ class _Sqlite(Dialect):
 
     def prepare_file(self, database: Database) -> None:
         prepare_file(self.file_of(database.url))
-        if database.gate is not None:
-            database.gate.probe()
+        if database.write_gate is not None:
+            database.write_gate.probe()
 
     def require_file(self, database: Database) -> None:
         require_file(self.file_of(database.url))
 
-    def writers_queue(self, url: URL, seconds_max: float) -> WriteGate:
+    def write_gate(self, url: URL, seconds_max: float) -> WriteGate:
         return WriteGate(f"{url.database}-writer", seconds_max)
 
     def insert_unless_taken(self, table: Table, key: Column[Any]) -> Insert:
