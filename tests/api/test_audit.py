@@ -231,7 +231,7 @@ class TestConsumers:
     ) -> None:
         build_world(api, "H1(VCPU 8)")
         hold(api, 1, "H1")
-        database.write(lambda connection: connection.execute(delete(allocations)))
+        database.write_at_once(lambda connection: connection.execute(delete(allocations)))
         (finding,) = audit(api, known_consumers=[])["findings"]
         assert finding["kind"] == "empty_consumer"
         mend(api, finding)

@@ -105,7 +105,9 @@ class TestList:
     def test_age_counts_from_the_creation(self, cloud: ApiClient, database: Database) -> None:
         old = update(consumers).where(consumers.c.uuid == consumer_uuid(3))
         created = utc_now() - timedelta(days=2)
-        database.write(lambda connection: connection.execute(old.values(created_at=created)))
+        database.write_at_once(
+            lambda connection: connection.execute(old.values(created_at=created))
+        )
         assert listed(cloud, "older_than=1d") == [3]
         assert listed(cloud, "older_than=36h") == [3]
         assert listed(cloud, "older_than=172900") == []

@@ -69,7 +69,13 @@ def test_exactly_the_routes_that_declare_it_write(
         raise AssertionError("no transaction begins")
 
     monkeypatch.setattr(Services, "write", refuse)
-    names = {"uuid": provider, "consumer": provider, "name": "CUSTOM_X", "resource_class": "VCPU"}
+    names = {
+        "uuid": provider,
+        "provider": provider,
+        "consumer": provider,
+        "name": "CUSTOM_X",
+        "resource_class": "VCPU",
+    }
     writing = set()
     for route in ROUTES:
         example = None if route.body is None else route.body.examples.at(route.until)

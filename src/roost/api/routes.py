@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import (
+    adoption,
     audit,
     capacity,
     consumers,
@@ -52,4 +53,5 @@ ROUTES: tuple[Route, ...] = (
     *extended_candidates.ROUTES,
     *consumers.ROUTES,
     *audit.ROUTES,
+    *adoption.ROUTES,
 )

@@ -160,6 +160,13 @@ def holdings_of(
     return {consumer: tuple(by_provider.values()) for consumer, by_provider in found.items()}
 
 
+def consumers_of_provider(connection: Connection, provider_id: int) -> list[str]:
+    """The uuids of the consumers that hold something from the provider."""
+    query = select(allocations.c.consumer_id).distinct()
+    held = query.where(allocations.c.resource_provider_id == provider_id)
+    return sorted(connection.execute(held).scalars())
+
+
 def audited_pages(connection: Connection) -> Iterator[Sequence[AuditedConsumer]]:
     """All consumers, page by page."""
     after = 0

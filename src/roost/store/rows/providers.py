@@ -47,6 +47,7 @@ PROVIDERS: Select[Any] = select(
 
 _BY_UUID = Query(PROVIDERS.where(resource_providers.c.uuid == bindparam("uuid")))
 _BY_ID = Query(PROVIDERS.where(resource_providers.c.id == bindparam("id")))
+_BY_IDS = Query(lambda ids: PROVIDERS.where(resource_providers.c.id.in_(ids)), lists=["ids"])
 _BY_NAME = Query(PROVIDERS.where(resource_providers.c.name == bindparam("name")))
 _NAMES = Query(
     lambda uuids: select(resource_providers.c.uuid, resource_providers.c.name).where(
@@ -126,6 +127,11 @@ _INCREMENT = _update(
 )
 _MOVE = _update(root_provider_id=bindparam("root_id"), updated_at=bindparam("now"))
 _RENAME = _update(name=bindparam("name"), updated_at=bindparam("now"))
+_SET_UUID = _update(
+    uuid=bindparam("uuid"),
+    generation=resource_providers.c.generation + literal_column("1"),
+    updated_at=bindparam("now"),
+)
 _SET_PARENT = _update(parent_provider_id=bindparam("parent_id"))
 _SET_ROOT = _update(root_provider_id=bindparam("root_id"))
 _DELETE_PARTS = [
@@ -168,6 +174,11 @@ def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
     """The provider with this name, as the database compares names."""
     row = _BY_NAME.fetch_one(connection, {"name": name})
     return None if row is None else provider_of(row)
+
+
+def find_by_ids(connection: Connection, ids: Iterable[int]) -> list[Provider]:
+    """Those of the providers that exist, in the order of their ids."""
+    return [provider_of(row) for row in sorted(_BY_IDS.fetch_members(connection, ids))]
 
 
 def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
@@ -307,6 +318,13 @@ def rename_provider(transaction: Transaction, provider: Provider, name: str) -> 
     record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
 
 
+def set_uuid(transaction: Transaction, provider: Provider, uuid: str) -> None:
+    """Give the locked provider another uuid. The database refuses one that is taken."""
+    values = {"uuid": uuid, "now": transaction.now}
+    transaction.write(_SET_UUID.bound_chunks(transaction, [provider.id], values))
+    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, uuid)])
+
+
 def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
     """The ids of the provider and of everything below it, top down. One query a level."""
     found = {provider.id: None}
@@ -333,6 +351,11 @@ def move_provider(
     )
     (moved,) = transaction.read(_UUIDS.bound_chunks(transaction, subtree))
     record_changes(transaction, ChangeKind.PROVIDER, moved)
+
+
+def children_of(connection: Connection, provider: Provider) -> list[Provider]:
+    """The providers directly below the provider."""
+    return find_by_ids(connection, [id_ for (id_,) in _CHILDREN.rows(connection, [provider.id])])
 
 
 def has_children(connection: Connection, provider: Provider) -> bool:
