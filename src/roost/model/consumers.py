@@ -104,10 +104,10 @@ class ConsumerFilter:
 
 
 class SizeMark(NamedTuple):
-    """The place of a consumer in a list by size: its share in millionths, and its id."""
+    """The place of a consumer in a list by size: its size in millionths, and its uuid."""
 
     size: int
-    consumer_id: int
+    consumer: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ _OWN = QueryString.of(
     ),
     RequestParameter(
         "order",
-        "`age`: oldest first. `size`: the largest share of what the cloud has of a class first.",
+        "`age`: oldest first. `size`: largest first, and only those that hold something.",
         _BY_AGE,
         choice(_BY_AGE, _BY_SIZE),
     ),
@@ -98,14 +98,9 @@ _OF_CONSUMER = {
     "created_at": _TIME,
     "updated_at": _TIME,
     "resources": described(_RESOURCES, "What it holds of each class, from all providers."),
-    "size": or_null(
-        members(
-            {
-                "resource_class": STRING,
-                "share": described({"type": "number"}, "1 is all that the cloud has of the class."),
-            }
-        ),
-        "The class of which the consumer holds the largest share; null if it holds nothing.",
+    "size": described(
+        {"type": "number"},
+        "The sum of its shares: 1 for a class of which it holds all that the cloud has.",
     ),
 }
 _EXAMPLE = {
@@ -117,7 +112,7 @@ _EXAMPLE = {
     "created_at": "2026-11-18T12:00:00Z",
     "updated_at": None,
     "resources": {"VCPU": 4},
-    "size": {"resource_class": "VCPU", "share": 0.004},
+    "size": 0.004,
 }
 _LIST = AnswerSchema.of(
     "ConsumerList",
@@ -209,9 +204,9 @@ def _created_before(age: str | None) -> datetime | None:
 
 
 def _oldest(
-    services: Services, turn: Turn, asked: AskedPage, wanted: ConsumerFilter, _: Forest
+    services: Services, turn: Turn, asked: AskedPage, wanted: ConsumerFilter, _forest: Forest
 ) -> Page[HoldingConsumer]:
-    (after,) = asked.marks(1) or (0,)
+    after, _ = asked.number() or (0, "")
     if asked.length > _FEW_CONSUMERS:
         turn.enter()
     found: list[tuple[int, HoldingConsumer]] = []
@@ -230,8 +225,8 @@ def _largest(
     services: Services, turn: Turn, asked: AskedPage, wanted: ConsumerFilter, forest: Forest
 ) -> Page[HoldingConsumer]:
     """The database adds up what all consumers hold, so such a list is a survey."""
-    marks = asked.marks(2)
-    after = SizeMark(*marks) if marks else None
+    mark = asked.number()
+    after = SizeMark(*mark) if mark else None
     turn.enter()
     found = services.survey(
         turn,
@@ -239,7 +234,7 @@ def _largest(
             connection, wanted, capacities_of(forest), after, asked.length + 1
         ),
     )
-    return _page(asked, found, lambda mark: f"{mark.size}.{mark.consumer_id}")
+    return _page(asked, found, lambda mark: f"{mark.size}.{mark.consumer}")
 
 
 def _page(
@@ -277,15 +272,11 @@ def _consumer_content(found: HoldingConsumer, capacities: Mapping[str, int]) -> 
     }
 
 
-def _size(resources: Mapping[str, int], capacities: Mapping[str, int]) -> dict[str, Any] | None:
-    shares = {
-        name: used / capacities[name] if capacities.get(name) else 0.0
-        for name, used in resources.items()
-    }
-    if not shares:
-        return None
-    largest = max(shares, key=lambda name: shares[name])
-    return {"resource_class": largest, "share": round(shares[largest], 6)}
+def _size(resources: Mapping[str, int], capacities: Mapping[str, int]) -> float:
+    shares = (
+        used / capacities[name] for name, used in resources.items() if capacities.get(name, 0) > 0
+    )
+    return round(sum(shares), 6)
 
 
 def _holding_content(holding: ConsumerHolding) -> dict[str, Any]:
@@ -315,8 +306,8 @@ ROUTES = (
         tag=CONSUMERS,
         summary="List consumers",
         text=(
-            "Consumers with what they hold, oldest or largest first. The size of a consumer is the "
-            "largest share that it holds of what the whole cloud has of a resource class."
+            "Consumers with what they hold, oldest or largest first. The size of a consumer adds "
+            "up, for each resource class, the share that it holds of what the whole cloud has."
         ),
         successes={200: Success("A page of the consumers.", _LIST)},
         refusals={400: "A parameter is unknown or has a bad value.", 404: NO_SUCH_PROVIDER},

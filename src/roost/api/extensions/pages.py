@@ -22,8 +22,7 @@ T = TypeVar("T")
 _LENGTH_DEFAULT = 1000
 _LENGTH_MAX = 10_000
 _SHOWN_AT_ONCE = 250
-# A number in a marker.
-_MARK = re.compile(r"[0-9]{1,18}", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 PAGE_PARAMETERS = (
     RequestParameter(
@@ -78,14 +77,14 @@ class AskedPage:
         more = len(found) > self.length
         return Page(members, _encoded(key(members[-1])) if more else None)
 
-    def marks(self, count: int) -> tuple[int, ...]:
-        """The numbers of a marker that has `count` of them; none without a marker."""
+    def number(self) -> tuple[int, str] | None:
+        """The number that a marker begins with, and the rest of it; `None` without a marker."""
         if self.after is None:
-            return ()
-        marks = self.after.split(".")
-        if len(marks) != count or not all(_MARK.fullmatch(mark) for mark in marks):
+            return None
+        number, _, rest = self.after.partition(".")
+        if _NUMBER.fullmatch(number) is None:
             raise _bad_marker()
-        return tuple(map(int, marks))
+        return int(number), rest
 
 
 def parse_page(parameters: Parameters) -> AskedPage:
