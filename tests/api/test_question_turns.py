@@ -52,13 +52,18 @@ SEARCHES: dict[str, Callable[[ApiClient], Answer]] = {
     "/roost/fragmentation": lambda api: api.get("/roost/fragmentation?ask=resources%3DVCPU:1"),
     "/roost/whatif": lambda api: api.post("/roost/whatif", WHATIF),
     "/roost/candidates": lambda api: api.get("/roost/candidates?resources=VCPU:1"),
+    "/roost/consumers": lambda api: api.get("/roost/consumers?page_limit=10000"),
+    "/roost/audit": lambda api: api.post("/roost/audit", {"known_consumers": []}),
 }
-# The routes of ours that only read, by path.
+# The routes of ours that search, or that only read, by path; not those about one thing.
 OURS = {
-    route.path: route for route in ROUTES if route.path.startswith("/roost/") and not route.writes
+    route.path: route
+    for route in ROUTES
+    if route.path.startswith("/roost/") and (not route.writes or route.path in SEARCHES)
+    if "{" not in route.path
 }
 # These search nothing.
-WITHOUT_TURN = [path for path, route in OURS.items() if route.tag != "Questions"]
+WITHOUT_TURN = [path for path, route in OURS.items() if route.tag not in ("Questions", "Consumers")]
 each_question = pytest.mark.parametrize("path", [*SEARCHES, *WITHOUT_TURN])
 
 
@@ -78,6 +83,16 @@ def provider_ids(connection: Connection) -> list[int]:
 def write_cloud(connection: Connection, roots: int = ROOTS) -> None:
     """Write roots with 8 VCPU, of which a consumer holds 7."""
     write_providers(connection, range(roots), total=8)
+    for owners in (tables.projects, tables.users):
+        write_rows(connection, owners, [{"id": 1, "external_id": "lab"}])
+    write_rows(
+        connection,
+        tables.consumers,
+        (
+            {"uuid": numbered_uuid(10_000 + id_), "project_id": 1, "user_id": 1}
+            for id_ in provider_ids(connection)
+        ),
+    )
     write_rows(
         connection,
         tables.allocations,

@@ -59,11 +59,33 @@ def delete_allocations(transaction: Transaction, consumer: str) -> Finished[None
     rows, inventories = lock_and_read(transaction, scope)
     if not rows.held:
         raise NotFound(f"No allocations for consumer '{consumer}'")
-    usages = usages_after({}, amounts_of(rows.held), inventories)
-    claim_rows.delete_allocations(transaction, rows.held)
-    claim_rows.delete_consumers(transaction, [row.id for row in rows.consumers])
-    _record(transaction, _providers_of(rows.held), rows.held, usages)
+    _release(transaction, rows.consumers, rows.held, inventories)
     return transaction.finish()
+
+
+def release_unchanged(
+    transaction: Transaction, generations: Mapping[str, int]
+) -> Finished[set[str]]:
+    """Remove all allocations of those consumers that still have these generations."""
+    scope = ClaimScope(list(generations), (), _NO_NAMES, replaces=True)
+    rows, inventories = lock_and_read(transaction, scope)
+    consumers = [row for row in rows.consumers if generations.get(row.uuid) == row.generation]
+    uuids = {row.uuid for row in consumers}
+    held = [row for row in rows.held if row.consumer_uuid in uuids]
+    _release(transaction, consumers, held, inventories)
+    return transaction.finish(uuids)
+
+
+def _release(
+    transaction: Transaction,
+    consumers: Sequence[ConsumerRow],
+    held: Sequence[AllocationRow],
+    inventories: InventoryUsages,
+) -> None:
+    usages = usages_after({}, amounts_of(held), inventories)
+    claim_rows.delete_allocations(transaction, held)
+    claim_rows.delete_consumers(transaction, [row.id for row in consumers])
+    _record(transaction, _providers_of(held), held, usages)
 
 
 def _claim(transaction: Transaction, claims: Sequence[Claim], prefix: str) -> Finished[None]:

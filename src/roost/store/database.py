@@ -194,6 +194,22 @@ class Database:
         COMMIT was sent, an error by which the database does not refuse raises `OutcomeUnknown`, and
         `write` does not run again.
         """
+        return self._repeated(
+            lambda deadline: self._attempt(
+                deadline, lambda transaction: write(transaction, *args, **kwargs)
+            )
+        )
+
+    def rehearse(self, write: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result that `write` would have. It runs, then everything that it wrote is undone."""
+        return self._repeated(
+            lambda deadline: self._attempt_and_undo(
+                deadline, lambda transaction: write(transaction, *args, **kwargs)
+            )
+        )
+
+    def _repeated(self, attempt_once: Callable[[float], T]) -> T:
+        """The result of a write, after as many attempts as necessary."""
         deadline = time.monotonic() + WRITE_SECONDS_MAX
         last: Exception | None = None
         for attempt in range(self.options.attempts):
@@ -202,9 +218,7 @@ class Database:
                 if time.monotonic() > deadline:
                     break
             try:
-                return self._attempt(
-                    deadline, lambda transaction: write(transaction, *args, **kwargs)
-                )
+                return attempt_once(deadline)
             except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
             except DBAPIError as error:
@@ -312,6 +326,22 @@ class Database:
             if commit.leaves_open(error):
                 lost = isinstance(error, DatabaseAway)
                 raise OutcomeUnknown(reason_of(error), lost=lost) from error
+            if self._is_refused(error):
+                raise WriteRefused(reason_of(error)) from error
+            raise
+
+    def _attempt_and_undo(self, deadline: float, work: Callable[[Transaction], Finished[T]]) -> T:
+        """As `_attempt_alone`, without COMMIT. It joins no transaction of other writers."""
+        try:
+            with (
+                self.write_gate_passed(deadline),
+                self._session(self.writers) as connection,
+                connection.begin() as begun,
+            ):
+                result = Transaction(connection).run(work)
+                begun.rollback()
+                return result
+        except Exception as error:
             if self._is_refused(error):
                 raise WriteRefused(reason_of(error)) from error
             raise

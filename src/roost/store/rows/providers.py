@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, literal_column, select, update
 
 from roost.model.providers import Provider
 from roost.store.connections.errors import Retry
@@ -22,6 +22,10 @@ from roost.store.tables import (
 from roost.store.transaction import Transaction
 
 _columns = resource_providers.c
+
+# How many providers an audit reads at once.
+_NAMED_AT_ONCE = 4096
+
 _root = resource_providers.alias("root")
 _parent = resource_providers.alias("parent")
 
@@ -41,8 +45,27 @@ PROVIDERS: Select[Any] = select(
 
 _BY_UUID = Query(PROVIDERS.where(_columns.uuid == bindparam("uuid")))
 _BY_ID = Query(PROVIDERS.where(_columns.id == bindparam("id")))
+_BY_IDS = Query.among(_columns.id, PROVIDERS)
 _BY_NAME = Query(PROVIDERS.where(_columns.name == bindparam("name")))
 _NAMES = Query.among(_columns.uuid, select(_columns.uuid, _columns.name))
+
+_NAMED = Query(
+    select(
+        resource_providers.c.id,
+        resource_providers.c.uuid,
+        resource_providers.c.name,
+        resource_providers.c.root_provider_id,
+        resource_providers.c.parent_provider_id,
+    )
+    .where(
+        resource_providers.c.id > bindparam("after"),
+        resource_providers.c.root_provider_id.is_not(None),
+    )
+    .order_by(resource_providers.c.id)
+    .limit(literal_column(str(_NAMED_AT_ONCE)))
+    # SQLite's form of a limit has an offset, which would be a parameter.
+    .offset(literal_column("0"))
+)
 
 # NO KEY UPDATE on PostgreSQL: rows that refer to the provider (children, traits) may still come.
 _GENERATION = select(_columns.id, _columns.uuid, _columns.generation)
@@ -65,6 +88,11 @@ def _update(**values: Any) -> Statement:
 _INCREMENT = _update(generation=_columns.generation + bindparam("by"), updated_at=bindparam("now"))
 _MOVE = _update(root_provider_id=bindparam("root_id"), updated_at=bindparam("now"))
 _RENAME = _update(name=bindparam("name"), updated_at=bindparam("now"))
+_SET_UUID = _update(
+    uuid=bindparam("uuid"),
+    generation=resource_providers.c.generation + literal_column("1"),
+    updated_at=bindparam("now"),
+)
 _SET_PARENT = _update(parent_provider_id=bindparam("parent_id"))
 _SET_ROOT = _update(root_provider_id=bindparam("root_id"))
 _DELETE_PARTS = [
@@ -104,9 +132,33 @@ def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
     return None if row is None else provider_of(row)
 
 
+def find_by_ids(connection: Connection, ids: Iterable[int]) -> list[Provider]:
+    """Those of the providers that exist, in the order of their ids."""
+    return [provider_of(row) for row in sorted(_BY_IDS.fetch_members(connection, ids))]
+
+
 def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
     """The names of those of the providers that exist, by uuid."""
     return dict(_NAMES.fetch_members(connection, uuids))
+
+
+class NamedProvider(NamedTuple):
+    """A provider with its name and its place in the tree."""
+
+    id: int
+    uuid: str
+    name: str
+    root_id: int
+    parent_id: int | None
+
+
+def named_pages(connection: Connection) -> Iterator[list[NamedProvider]]:
+    """All providers, page by page, in the order of their ids."""
+    after = 0
+    while rows := _NAMED.fetch(connection, {"after": after}):
+        found = [NamedProvider._make(row) for row in rows]
+        after = found[-1].id
+        yield found
 
 
 def any_exists(connection: Connection) -> bool:
@@ -222,6 +274,13 @@ def rename_provider(transaction: Transaction, provider: Provider, name: str) -> 
     record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
 
 
+def set_uuid(transaction: Transaction, provider: Provider, uuid: str) -> None:
+    """Give the locked provider another uuid. The database refuses one that is taken."""
+    values = {"uuid": uuid, "now": transaction.now}
+    transaction.write(_SET_UUID.bound_chunks(transaction, [provider.id], values))
+    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, uuid)])
+
+
 def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
     """The ids of the provider and of everything below it, top down. One query a level."""
     found = {provider.id: None}
@@ -248,6 +307,11 @@ def move_provider(
     )
     (moved,) = transaction.read(_UUIDS.bound_chunks(transaction, subtree))
     record_changes(transaction, ChangeKind.PROVIDER, moved)
+
+
+def children_of(connection: Connection, provider: Provider) -> list[Provider]:
+    """The providers directly below the provider."""
+    return find_by_ids(connection, [id_ for (id_,) in _CHILDREN.rows(connection, [provider.id])])
 
 
 def has_children(connection: Connection, provider: Provider) -> bool:
