@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ParamSpec, TypeVar
 
+from roost.api.candidates.schemas import NO_SUCH_PROVIDER
 from roost.api.http.json_schemas import (
     COUNT,
     PROVIDER_REFERENCE,
@@ -19,7 +20,7 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
-from roost.api.routing import NO_SUCH_PROVIDER, JsonBody, Route, Success, routes_of
+from roost.api.routing import JsonBody, Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.providers import Provider
 from roost.service import adoption

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from roost.api.candidates.schemas import NO_SUCH_PROVIDER
 from roost.api.extensions.pages import NEXT, PAGE_PARAMETERS, AskedPage, Page, parse_page
 from roost.api.extensions.parameters import (
     Parameters,
@@ -33,7 +34,6 @@ from roost.api.http.json_schemas import (
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
 from roost.api.routing import (
-    NO_SUCH_PROVIDER,
     QueryString,
     RequestParameter,
     Route,
