@@ -50,10 +50,11 @@ def registered_keystone_options(conf: Any) -> dict[str, list[cfg.Opt]]:
     common = loading.get_auth_common_conf_options()
     for section in {GROUP: None, conf[GROUP].auth_section or GROUP: None}:
         conf.register_opts(common, group=section)
-        auth_type = conf[section].auth_type or "password"
         try:
+            auth_type = conf[section].auth_type or "password"
             of_plugin = loading.get_auth_plugin_conf_options(auth_type)
-        except exceptions.NoMatchingPlugin:
+        except (exceptions.NoMatchingPlugin, cfg.Error):
+            # The start names a wrong value.
             of_plugin = []
         registered[section] = [*registered.get(section, common), *of_plugin]
     return registered

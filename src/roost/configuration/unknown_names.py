@@ -15,7 +15,11 @@ from oslo_config import cfg
 
 from roost.configuration import options
 from roost.configuration.config_file import ConfigFile, read_config_file
-from roost.configuration.keystone_options import registered_keystone_options
+from roost.configuration.keystone_options import (
+    GROUP,
+    register_keystone_options,
+    registered_keystone_options,
+)
 from roost.configuration.options import Settings
 from roost.model.text import nearest
 
@@ -41,6 +45,7 @@ _FOREIGN_GROUPS = frozenset(
         "ssl",
     }
 )
+_OF_KEYSTONE = f"OS_{GROUP.upper()}__"
 # The libraries whose options take effect; they publish them by entry points.
 _LIBRARIES = ("oslo.log", "oslo.policy")
 _VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
@@ -90,10 +95,26 @@ Known = Mapping[str, Mapping[str, KnownOption]]
 
 def unknown_names(settings: Settings, environment: Mapping[str, str] = os.environ) -> list[str]:
     """A sentence for each group or option that has no effect because of its name."""
-    known = options_by_name(settings.oslo)
     files = [read_config_file(path) for path in settings.config_files]
+    groups = [_normal(group) for file in files for group in file.groups]
+    is_named = GROUP in groups or any(name.startswith(_OF_KEYSTONE) for name in environment)
+    known = options_by_name(_with_keystone(settings) if is_named else settings.oslo)
     found = [sentence for file in files for sentence in _of_file(file, known)]
     return [*found, *_of_environment(environment, known)]
+
+
+def _with_keystone(settings: Settings) -> Any:
+    """A configuration with the options of Keystone, even if another strategy is in force."""
+    if GROUP in settings.oslo:
+        return settings.oslo
+    conf = cfg.ConfigOpts()
+    conf(args=[], default_config_files=list(settings.config_files), default_config_dirs=[])
+    try:
+        register_keystone_options(conf)
+    except cfg.Error:
+        # Nothing uses the values of the group, so a wrong one is no error.
+        return settings.oslo
+    return conf
 
 
 def options_by_name(conf: Any = ()) -> dict[str, dict[str, KnownOption]]:
