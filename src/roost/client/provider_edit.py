@@ -182,30 +182,19 @@ def _written(
     for change in changes:
         if isinstance(change, IdentityChange):
             continue
-        if change.kind is AssociationKind.INVENTORY:
-            generation = _put_inventories(server, before, generation, change)
-        elif change.kind is AssociationKind.AGGREGATES:
-            generation, _ = server.put_aggregates(uuid, generation, change.after)
-        else:
-            generation, _ = server.put_traits(uuid, generation, change.after)
+        try:
+            generation, _ = server.replace(uuid, generation, change.kind.plural, change.after)
+        except InventoryInUse as error:
+            removed = sorted(change.before.keys() - change.after.keys())
+            held = ", ".join(f"{name} {before.used.get(name, 0)}" for name in removed)
+            raise InventoryInUse(
+                with_next(
+                    f"{before.name} keeps its inventory: consumers hold {held}. "
+                    "Move or delete them.",
+                    f"roost consumer list --provider {provider_argument(before.body)}",
+                )
+            ) from error
         yield change
-
-
-def _put_inventories(
-    server: Administration, before: CloudProvider, generation: int, change: ProviderChange
-) -> int:
-    try:
-        moved, _ = server.put_inventories(change.uuid, generation, change.after)
-    except InventoryInUse as error:
-        removed = sorted(change.before.keys() - change.after.keys())
-        held = ", ".join(f"{name} {before.used.get(name, 0)}" for name in removed)
-        raise InventoryInUse(
-            with_next(
-                f"{before.name} keeps its inventory: consumers hold {held}. Move or delete them.",
-                f"roost consumer list --provider {provider_argument(before.body)}",
-            )
-        ) from error
-    return moved
 
 
 def _inventories(before: CloudProvider, edit: ProviderEdit) -> dict[str, dict[str, Any]]:

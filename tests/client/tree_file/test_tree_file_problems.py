@@ -92,6 +92,12 @@ def test_a_problem_explains_a_wrong_provider(provider: str, expected: str) -> No
     assert expected in problem(f"providers:\n  - {provider}\n")
 
 
+def test_a_value_below_a_key_that_cannot_be_used_has_its_own_problem() -> None:
+    key, value = problems("providers: [{name: a, 5: !host b}]")
+    assert key.startswith("tree.yaml:1:23: a key must be text")
+    assert value.startswith("tree.yaml:1:26: the tag !host is not known here")
+
+
 @pytest.mark.parametrize(
     ("inventories", "expected"),
     [

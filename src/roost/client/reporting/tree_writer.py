@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from roost.client.cloud_reader import ASSOCIATIONS, CloudReader, demanding_existence
@@ -26,6 +26,12 @@ from roost.client.reporting.difference import (
     has_changed,
 )
 from roost.client.reporting.host_cache import KnownNames
+
+_UPDATES: Mapping[AssociationKind, Callable[[ProviderTree, str, Any, int], Any]] = {
+    AssociationKind.INVENTORY: ProviderTree.update_inventory,
+    AssociationKind.AGGREGATES: ProviderTree.update_aggregates,
+    AssociationKind.TRAITS: ProviderTree.update_traits,
+}
 
 
 class TreeWriter(Protocol):
@@ -63,11 +69,6 @@ class StepwiseWriter:
         self._placement = placement
         self._reader = reader
         self._known_names = known_names
-        self._replace: dict[AssociationKind, Callable[[ProviderTree, ProviderChange], None]] = {
-            AssociationKind.INVENTORY: self._replace_inventory,
-            AssociationKind.AGGREGATES: self._replace_aggregates,
-            AssociationKind.TRAITS: self._replace_traits,
-        }
 
     def write(
         self,
@@ -222,28 +223,16 @@ class StepwiseWriter:
                 # After the first inventories: these are written even if a trait cannot be created.
                 self._known_names.ensure_traits(traits)
             _require_unchanged(change, change.kind.of(known.data(change.uuid)))
-            self._replace[change.kind](known, change)
+            self._replace(known, change)
 
-    def _replace_inventory(self, known: ProviderTree, change: ProviderChange) -> None:
-        generation, inventory = self._placement.put_inventories(
-            change.uuid, _generation(known, change), change.after
+    def _replace(self, known: ProviderTree, change: ProviderChange) -> None:
+        if change.kind is AssociationKind.AGGREGATES:
+            # Clients before 1.19 change aggregates without a new generation.
+            _require_unchanged(change, self._placement.aggregates(change.uuid)[1])
+        generation, found = self._placement.replace(
+            change.uuid, _generation(known, change), change.kind.plural, change.after
         )
-        known.update_inventory(change.uuid, inventory, generation)
-
-    def _replace_aggregates(self, known: ProviderTree, change: ProviderChange) -> None:
-        # Clients before 1.19 change aggregates without a new generation, so the writer reads them.
-        _, aggregates = self._placement.aggregates(change.uuid)
-        _require_unchanged(change, aggregates)
-        generation, aggregates = self._placement.put_aggregates(
-            change.uuid, _generation(known, change), change.after
-        )
-        known.update_aggregates(change.uuid, aggregates, generation)
-
-    def _replace_traits(self, known: ProviderTree, change: ProviderChange) -> None:
-        generation, traits = self._placement.put_traits(
-            change.uuid, _generation(known, change), change.after
-        )
-        known.update_traits(change.uuid, traits, generation)
+        _UPDATES[change.kind](known, change.uuid, found, generation)
 
 
 def _classes(changes: Iterable[ProviderChange]) -> Iterable[str]:

@@ -208,17 +208,19 @@ class _Loader(yaml.SafeLoader):
                 merged += self._merged(item_node)
                 continue
             key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                spelt = isinstance(key_node, yaml.ScalarNode) and key_node.value
-                fix = f': write it in quotes, "{key_node.value}"' if spelt else ""
-                self._report(key_node, f"a key must be text{fix}")
-            elif key in pairs:
-                line = pairs[key][0].start_mark.line + 1
-                what = f"`{key}` is here twice, first in line {line}: remove one of them"
-                self._report(key_node, what)
-            else:
+            if isinstance(key, str) and key not in pairs:
                 key_node.value = key
                 pairs[key] = (key_node, item_node)
+                continue
+            if isinstance(key, str):
+                line = pairs[key][0].start_mark.line + 1
+                what = f"`{key}` is here twice, first in line {line}: remove one of them"
+            else:
+                spelt = isinstance(key_node, yaml.ScalarNode) and key_node.value
+                what = "a key must be text" + (f': write it in quotes, "{spelt}"' if spelt else "")
+            self._report(key_node, what)
+            # The value may have problems of its own.
+            self.construct_object(item_node, deep=True)
         for source in merged:
             self.flatten_mapping(source)
             for key_node, item_node in source.value:
