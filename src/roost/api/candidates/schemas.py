@@ -178,14 +178,12 @@ CANDIDATES = AnswerSchema(
     (
         "1.10",
         record(
-            {
-                "allocation_requests": list_of(_REQUEST),
-                "provider_summaries": {
-                    "type": "object",
-                    "description": "By the uuid of the provider.",
-                    "additionalProperties": _SUMMARY,
-                },
-            }
+            allocation_requests=list_of(_REQUEST),
+            provider_summaries={
+                "type": "object",
+                "description": "By the uuid of the provider.",
+                "additionalProperties": _SUMMARY,
+            },
         ),
     ),
 )

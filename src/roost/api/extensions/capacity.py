@@ -49,18 +49,16 @@ CAPACITY = AnswerSchema.of(
             "method": choice(*Method),
             "limited_by": or_null(
                 members(
-                    {
-                        "resource_class": described(STRING, "The first of the classes."),
-                        "resource_classes": described(
-                            list_of(STRING), "The classes of which more lets more in."
-                        ),
-                        "together": {
-                            "type": "boolean",
-                            "description": "Whether it takes more of all classes, as far as "
-                            "is known; otherwise more of each one lets more in by itself.",
-                        },
-                        "text": SENTENCE,
+                    resource_class=described(STRING, "The first of the classes."),
+                    resource_classes=described(
+                        list_of(STRING), "The classes of which more lets more in."
+                    ),
+                    together={
+                        "type": "boolean",
+                        "description": "Whether it takes more of all classes, as far as "
+                        "is known; otherwise more of each one lets more in by itself.",
                     },
+                    text=SENTENCE,
                 ),
                 "What more is needed of; null if nothing fits.",
             ),

@@ -79,83 +79,71 @@ _FUNNEL = members(
         "group": _GROUP,
         "funnel": list_of(
             members(
-                {
-                    "stage": choice(*_GROUP_STAGES),
-                    "providers": described(COUNT, "How many providers the stage leaves."),
-                    "trees": _TREES,
-                    "text": SENTENCE,
-                }
+                stage=choice(*_GROUP_STAGES),
+                providers=described(COUNT, "How many providers the stage leaves."),
+                trees=_TREES,
+                text=SENTENCE,
             )
         ),
     },
     {"alternative": described(COUNT, "Which alternative of the group; 0 is `resources`.")},
 )
 _LACK = members(
-    {
-        "group": or_null(STRING, "The request group; null for the request as a whole."),
-        "provider": or_null(PROVIDER_REFERENCE, "The provider that comes nearest, if one does."),
-        "stage": _STAGE,
-        "resource_class": or_null(STRING),
-        "wanted": or_null({"type": "integer"}, "The amount that the request asks for."),
-        "free": or_null({"type": "integer"}, "The amount that the provider has left."),
-        "rule": {
-            "type": "string",
-            "enum": [rule.value for rule in LackRule],
-            "description": "What the failed check asks for.",
-        },
-        "traits": described(list_of(STRING), "One of these is missing, or this one is forbidden."),
-        "aggregates": described(
-            list_of(STRING), "One of these is missing, or this one is forbidden."
-        ),
-        "groups": described(list_of(STRING), "The groups that fail the check together."),
-        "text": SENTENCE,
-    }
+    group=or_null(STRING, "The request group; null for the request as a whole."),
+    provider=or_null(PROVIDER_REFERENCE, "The provider that comes nearest, if one does."),
+    stage=_STAGE,
+    resource_class=or_null(STRING),
+    wanted=or_null({"type": "integer"}, "The amount that the request asks for."),
+    free=or_null({"type": "integer"}, "The amount that the provider has left."),
+    rule={
+        "type": "string",
+        "enum": [rule.value for rule in LackRule],
+        "description": "What the failed check asks for.",
+    },
+    traits=described(list_of(STRING), "One of these is missing, or this one is forbidden."),
+    aggregates=described(list_of(STRING), "One of these is missing, or this one is forbidden."),
+    groups=described(list_of(STRING), "The groups that fail the check together."),
+    text=SENTENCE,
 )
 
 EXPLANATION = AnswerSchema.of(
     "Explanation",
     "Why a query has candidates, or why it has none.",
     members(
-        {
-            "feasible": flag("Whether the query has candidates."),
-            "reason": or_null(REASON, "Null if the query has candidates."),
-            "groups": described(
-                list_of(_FUNNEL), "What each stage leaves of each group, in fixed order."
+        feasible=flag("Whether the query has candidates."),
+        reason=or_null(REASON, "Null if the query has candidates."),
+        groups=described(list_of(_FUNNEL), "What each stage leaves of each group, in fixed order."),
+        trees=described(
+            list_of(
+                members(
+                    stage=choice(*_TREE_STAGES),
+                    trees=_TREES,
+                    text=SENTENCE,
+                )
             ),
-            "trees": described(
-                list_of(
-                    members(
-                        {
-                            "stage": choice(*_TREE_STAGES),
-                            "trees": _TREES,
-                            "text": SENTENCE,
-                        }
-                    )
-                ),
-                "What each stage of the request leaves.",
+            "What each stage of the request leaves.",
+        ),
+        misses=described(
+            list_of(
+                members(
+                    {
+                        "root": PROVIDER_REFERENCE,
+                        "failed": described(COUNT, "How many checks the tree fails."),
+                        "lacks": list_of(_LACK),
+                    },
+                    {"alternatives": _CHOSEN},
+                )
             ),
-            "misses": described(
-                list_of(
-                    members(
-                        {
-                            "root": PROVIDER_REFERENCE,
-                            "failed": described(COUNT, "How many checks the tree fails."),
-                            "lacks": list_of(_LACK),
-                        },
-                        {"alternatives": _CHOSEN},
-                    )
-                ),
-                "The trees that fail the fewest constraints, best first.",
-            ),
-            "hints": described(
-                list_of(members({"text": SENTENCE, "query": STRING})),
-                "Queries that have candidates, near the one asked.",
-            ),
-            "exact": {
-                "type": "boolean",
-                "description": "False if the search ended before it saw every combination.",
-            },
-        }
+            "The trees that fail the fewest constraints, best first.",
+        ),
+        hints=described(
+            list_of(members({"text": SENTENCE, "query": STRING})),
+            "Queries that have candidates, near the one asked.",
+        ),
+        exact={
+            "type": "boolean",
+            "description": "False if the search ended before it saw every combination.",
+        },
     ),
 )
 

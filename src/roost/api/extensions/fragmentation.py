@@ -33,21 +33,17 @@ _FRAGMENTATION = AnswerSchema.of(
     "Fragmentation",
     "What is free, and what of it requests can use.",
     members(
-        {
-            "resource_classes": {
-                "type": "object",
-                "additionalProperties": members(
-                    {
-                        "free": described(COUNT, "What is free in all trees."),
-                        "usable": described(
-                            list_of(COUNT),
-                            "For each question: what is free in trees where it fits.",
-                        ),
-                    }
+        resource_classes={
+            "type": "object",
+            "additionalProperties": members(
+                free=described(COUNT, "What is free in all trees."),
+                usable=described(
+                    list_of(COUNT),
+                    "For each question: what is free in trees where it fits.",
                 ),
-            },
-            "empty_roots": described(COUNT, "How many roots hold nothing."),
-        }
+            ),
+        },
+        empty_roots=described(COUNT, "How many roots hold nothing."),
     ),
 )
 

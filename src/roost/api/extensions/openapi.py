@@ -41,11 +41,9 @@ _DOCUMENT = AnswerSchema.of(
     "OpenApi",
     "An OpenAPI document.",
     members(
-        {
-            "openapi": text(r"^3\.1\."),
-            "info": {"type": "object"},
-            "paths": {"type": "object"},
-        }
+        openapi=text(r"^3\.1\."),
+        info={"type": "object"},
+        paths={"type": "object"},
     )
     | {"additionalProperties": True},
     example={"openapi": "3.1.1", "info": {"title": "Roost", "version": "0.1.0"}, "paths": {}},

@@ -40,26 +40,22 @@ _RESILIENCE = AnswerSchema.of(
     "Resilience",
     "Whether the rest of the cloud has room for what each root holds.",
     members(
-        {
-            "survives": described(COUNT, "How many roots may be lost, one at a time."),
-            "of": described(COUNT, "How many roots there are."),
-            "exact": _EXACT,
-            "roots": described(
-                list_of(
-                    members(
-                        {
-                            "root": PROVIDER_REFERENCE,
-                            "fits": {"type": "boolean"},
-                            "exact": _EXACT,
-                            "consumers": described(COUNT, "How many consumers would move."),
-                            "text": SENTENCE,
-                        }
-                    )
-                ),
-                "The roots whose consumers do not fit elsewhere.",
+        survives=described(COUNT, "How many roots may be lost, one at a time."),
+        of=described(COUNT, "How many roots there are."),
+        exact=_EXACT,
+        roots=described(
+            list_of(
+                members(
+                    root=PROVIDER_REFERENCE,
+                    fits={"type": "boolean"},
+                    exact=_EXACT,
+                    consumers=described(COUNT, "How many consumers would move."),
+                    text=SENTENCE,
+                )
             ),
-            "next": NEXT,
-        }
+            "The roots whose consumers do not fit elsewhere.",
+        ),
+        next=NEXT,
     ),
 )
 

@@ -89,10 +89,8 @@ _WHATIF = AnswerSchema.of(
     "WhatIf",
     "What became of each change, and the answer to each question before and after all changes.",
     members(
-        {
-            "changes": list_of(_OUTCOME),
-            "answers": list_of(members({"before": _SIDE, "after": _SIDE})),
-        }
+        changes=list_of(_OUTCOME),
+        answers=list_of(members({"before": _SIDE, "after": _SIDE})),
     ),
 )
 

@@ -128,10 +128,8 @@ _RESHAPE = JsonBody(
         (
             since,
             record(
-                {
-                    "inventories": mapping(UUID_KEY, ALL_INVENTORIES, minimum=1),
-                    "allocations": mapping(UUID_KEY, document),
-                }
+                inventories=mapping(UUID_KEY, ALL_INVENTORIES, minimum=1),
+                allocations=mapping(UUID_KEY, document),
             ),
         )
         for since, document in _NEWER_FORMS
@@ -157,7 +155,8 @@ _CONSUMER = AnswerSchema(
                     "type": "object",
                     "description": "What the consumer holds, by the uuid of the provider.",
                     "additionalProperties": record(
-                        {"generation": GENERATION, "resources": HELD_AMOUNTS}
+                        generation=GENERATION,
+                        resources=HELD_AMOUNTS,
                     ),
                 }
             },
@@ -196,10 +195,8 @@ _CONSUMER = AnswerSchema(
 
 def _provider_allocations(consumer: Document) -> Document:
     return record(
-        {
-            "allocations": {"type": "object", "additionalProperties": consumer},
-            "resource_provider_generation": GENERATION,
-        }
+        allocations={"type": "object", "additionalProperties": consumer},
+        resource_provider_generation=GENERATION,
     )
 
 

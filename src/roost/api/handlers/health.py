@@ -21,20 +21,16 @@ _READINESS = AnswerSchema.of(
     "Readiness",
     "Whether the process can answer requests, and each check up to the first that failed.",
     members(
-        {
-            "status": choice("ready", "not ready"),
-            "version": STRING,
-            "checks": {
-                "type": "object",
-                "additionalProperties": members(
-                    {
-                        "ok": {"type": "boolean"},
-                        "text": SENTENCE,
-                        "seconds": {"type": "number"},
-                    }
-                ),
-            },
-        }
+        status=choice("ready", "not ready"),
+        version=STRING,
+        checks={
+            "type": "object",
+            "additionalProperties": members(
+                ok={"type": "boolean"},
+                text=SENTENCE,
+                seconds={"type": "number"},
+            ),
+        },
     ),
 )
 

@@ -86,10 +86,8 @@ _INVENTORIES = AnswerSchema.of(
     "Inventories",
     "All inventories of a provider by resource class, with its generation after the request.",
     record(
-        {
-            "resource_provider_generation": GENERATION,
-            "inventories": mapping(CLASS_NAME, record(_SHOWN)),
-        }
+        resource_provider_generation=GENERATION,
+        inventories=mapping(CLASS_NAME, record(_SHOWN)),
     ),
 )
 _USAGES = AnswerSchema.of(

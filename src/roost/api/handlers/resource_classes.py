@@ -37,7 +37,8 @@ _NEW = JsonBody("NewResourceClass", "The name of the new class.", _NAMED)
 _RENAMED = JsonBody("ResourceClassName", "The new name of the class.", _NAMED)
 
 _SELF = record(
-    {"rel": choice("self"), "href": STRING | {"examples": ["/resource_classes/CUSTOM_GOLD"]}}
+    rel=choice("self"),
+    href=STRING | {"examples": ["/resource_classes/CUSTOM_GOLD"]},
 )
 _CLASS = AnswerSchema.of(
     "ResourceClass",

@@ -27,19 +27,15 @@ _VERSIONS = AnswerSchema.of(
     "Versions",
     "The microversions of the service.",
     record(
-        {
-            "versions": list_of(
-                record(
-                    {
-                        "id": STRING,
-                        "max_version": STRING,
-                        "min_version": STRING,
-                        "status": STRING,
-                        "links": list_of(record({"rel": STRING, "href": STRING})),
-                    }
-                )
+        versions=list_of(
+            record(
+                id=STRING,
+                max_version=STRING,
+                min_version=STRING,
+                status=STRING,
+                links=list_of(record({"rel": STRING, "href": STRING})),
             )
-        }
+        ),
     ),
     example=_DOCUMENT,
 )

@@ -63,10 +63,8 @@ _NEW = JsonBody(
     (
         "1.6",
         record(
-            {
-                "traits": list_of(text(minimum=1, maximum=255)),
-                "resource_provider_generation": INTEGER,
-            }
+            traits=list_of(text(minimum=1, maximum=255)),
+            resource_provider_generation=INTEGER,
         ),
     ),
     limits=(BodyLimit("max_provider_members", "traits", lambda body: len(body["traits"])),),
