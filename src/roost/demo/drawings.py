@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from roost.demo.world import ProviderSpec, World
+from roost.demo.world import ProviderSpec, World, read_data
 from roost.model.inventory import Inventory
 
 
 @cache
 def drawings() -> Mapping[str, World]:
-    """All worlds by name, in the order of the file. They are read when a process first asks."""
-    drawn = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    """All worlds by name, in the order of the file."""
     return {
         name: World(name, world["title"], tuple(map(_provider, world["providers"])))
-        for name, world in drawn.items()
+        for name, world in read_data("drawings.toml").items()
     }
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 from uuid import UUID, uuid5
 
 from roost.model.inventory import Inventory
@@ -21,6 +24,12 @@ NEARLY_FITS: Final = (
 SHARES: Final = "MISC_SHARES_VIA_AGGREGATE"
 # Fixed, so that every uuid of the demo cloud can be printed in documentation.
 NAMESPACE: Final = UUID("3c589151-986c-5f2c-869a-ebccd6a57607")
+
+
+@cache
+def read_data(name: str) -> Mapping[str, Any]:
+    """The data in a file beside this module. A process reads it when it first asks."""
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
 def demo_uuid(name: str) -> str:

@@ -161,12 +161,12 @@ class Database:
         try:
             return self._read_once(work, *args, **kwargs)
         except ConnectionLost:
-            # As `_with_fresh_connection` does. Reads are so short that one more call would count.
+            # The server was restarted while the connection was in the pool: a new one works.
             return self._read_once(work, *args, **kwargs)
 
     def snapshot(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, which only reads; all its statements see the same moment."""
-        return self._with_fresh_connection(lambda: self._read_moment(work, *args, **kwargs))
+        return self.read(lambda connection: in_one_moment(connection, work, *args, **kwargs))
 
     def survey(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, which reads very much; all its statements see the same moment.
@@ -174,7 +174,10 @@ class Database:
         A survey has a connection to itself, so it holds none of those that all requests share.
         There is one survey at a time. Its work may wait between two statements.
         """
-        return self._with_fresh_connection(lambda: self._survey_once(work, *args, **kwargs))
+        try:
+            return self._survey_once(work, *args, **kwargs)
+        except ConnectionLost:
+            return self._survey_once(work, *args, **kwargs)
 
     def write_at_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `write`, for work that executes each of its statements at once."""
@@ -282,17 +285,6 @@ class Database:
                 return work(connection, *args, **kwargs)
         finally:
             engine.dispose()
-
-    def _with_fresh_connection(self, run: Callable[[], T]) -> T:
-        try:
-            return run()
-        except ConnectionLost:
-            # The server was restarted while the connection was in the pool: a new one works.
-            return run()
-
-    def _read_moment(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._session(self.readers) as connection:
-            return in_one_moment(connection, work, *args, **kwargs)
 
     def _survey_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self.surveyors.enter()
