@@ -42,7 +42,8 @@ class PartTally:
     most_alone: IntColumn
     # Trees that reach pools.
     touched: BoolColumn
-    # Trees that reach pools and whose requirements depend on each other.
+    # Trees in which the requirements depend on each other: if they reach pools, a flow does
+    # not cover them.
     coupled: BoolColumn
     commodities: Mapping[int, CommodityCount]
     # For each commodity the units of each tree, whatever a consumer can use of them.
@@ -132,7 +133,7 @@ class PartCounter:
             least_alone=least_alone,
             most_alone=most_alone,
             touched=touched,
-            coupled=coupled & is_tree,
+            coupled=is_tree & (coupled | (least < most)),
             commodities=commodities,
             own_units={
                 requirement_index: tree_sums(block, units[requirement_index])
