@@ -21,7 +21,7 @@ from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response, now, with_cache_headers
 from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
 from roost.api.services import Services
-from roost.service import aggregates, providers
+from roost.service.tables import aggregates, providers
 
 
 def _sent(body: Any) -> list[str]:
