@@ -15,11 +15,11 @@ from roost.demo.load import DemoSummary, load_demo
 from roost.demo.world import NEARLY_FITS, demo_uuid
 from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
 from roost.replica.replica import Replica
-from roost.service.allocations import get_consumer_allocations, list_project_usages_by_type
-from roost.service.explain import explain, uuids_in
-from roost.service.inventories import list_inventories, list_provider_usages
-from roost.service.provider_list import names_of_providers
-from roost.service.providers import create_provider
+from roost.service.questions.explain import explain, uuids_in
+from roost.service.questions.provider_list import names_of_providers
+from roost.service.tables.allocations import get_consumer_allocations, list_project_usages_by_type
+from roost.service.tables.inventories import list_inventories, list_provider_usages
+from roost.service.tables.providers import create_provider
 from roost.store.database import Database
 from support.code_blocks import code_blocks
 from support.roost_command import roost

@@ -11,9 +11,9 @@ from roost.demo.drawings import drawings
 from roost.demo.load import load_worlds
 from roost.demo.world import World
 from roost.model.providers import AggregateFilter, ProviderFilter, TraitFilter
-from roost.service.aggregates import list_aggregates
-from roost.service.inventories import list_inventories
-from roost.service.traits import list_provider_traits
+from roost.service.tables.aggregates import list_aggregates
+from roost.service.tables.inventories import list_inventories
+from roost.service.tables.traits import list_provider_traits
 from roost.store.database import Database
 from support.store.stored_providers import all_providers
 

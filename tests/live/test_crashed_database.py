@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from roost.model.consumers import Claim
-from roost.service.claims import claim_for_one
+from roost.service.tables.claims import claim_for_one
 from roost.store.connections.errors import ConnectionLost
 from roost.store.connections.sessions import Session
 from roost.store.database import Database, DatabaseOptions

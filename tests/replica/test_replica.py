@@ -18,9 +18,9 @@ from roost.model.inventory import Inventory
 from roost.replica import replica as replica_module
 from roost.replica.replica import Replica
 from roost.search.forest.forest import Forest
-from roost.service.inventories import replace_inventories
-from roost.service.providers import create_provider, delete_provider, update_provider
-from roost.service.resource_classes import ensure_resource_class
+from roost.service.tables.inventories import replace_inventories
+from roost.service.tables.providers import create_provider, delete_provider, update_provider
+from roost.service.tables.resource_classes import ensure_resource_class
 from roost.store import tables
 from roost.store.connections.errors import DatabaseAway
 from roost.store.connections.sessions import fetch_directly

@@ -16,12 +16,12 @@ from roost.demo.tenants import build_tenants
 from roost.demo.world import ConsumerSpec, ProviderSpec, World
 from roost.model.consumers import Claim
 from roost.model.identifiers import is_custom
-from roost.service.aggregates import replace_aggregates
-from roost.service.claims import claim_for_several
-from roost.service.inventories import replace_inventories
-from roost.service.providers import create_provider
-from roost.service.resource_classes import ensure_resource_class
-from roost.service.traits import ensure_trait, replace_provider_traits
+from roost.service.tables.aggregates import replace_aggregates
+from roost.service.tables.claims import claim_for_several
+from roost.service.tables.inventories import replace_inventories
+from roost.service.tables.providers import create_provider
+from roost.service.tables.resource_classes import ensure_resource_class
+from roost.service.tables.traits import ensure_trait, replace_provider_traits
 from roost.store.database import Database
 from roost.store.rows.providers import any_exists
 from roost.store.rows.vocabulary import lock_resource_class

@@ -30,8 +30,8 @@ from roost.model.text import printable
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import FoundCandidates
 from roost.search.forest.forest import Forest
-from roost.service.candidates import list_candidates
-from roost.service.explain import Reason, find_reason
+from roost.service.questions.candidates import list_candidates
+from roost.service.questions.explain import Reason, find_reason
 from roost.turns import TURNS
 
 # An answer with more candidates, some megabytes, is sent piece by piece.

@@ -23,7 +23,7 @@ from roost.api.http.responses import Response, json_response
 from roost.api.routing import JsonBody, Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.providers import Provider
-from roost.service import adoption
+from roost.service.tables import adoption
 from roost.store.database import Write
 
 P = ParamSpec("P")

@@ -34,7 +34,7 @@ from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
 from roost.api.routing import JsonBody, QueryString, Route, Success, routes_of
 from roost.api.services import Services
-from roost.service.audit import (
+from roost.service.tables.audit import (
     ONE_TIME_USE,
     AuditFinding,
     FindingKind,

@@ -43,7 +43,8 @@ from roost.api.routing import (
 from roost.api.services import Services
 from roost.model.consumers import ConsumerFilter, ConsumerHolding, SizeMark
 from roost.search.forest.forest import Forest
-from roost.service.consumers import (
+from roost.service.questions.provider_list import resolve_provider
+from roost.service.tables.consumers import (
     HoldingConsumer,
     capacities_of,
     get_consumer,
@@ -51,7 +52,6 @@ from roost.service.consumers import (
     list_oldest_consumers,
     subtree_ids,
 )
-from roost.service.provider_list import resolve_provider
 from roost.store.tables import utc_now
 from roost.turns import Turn
 

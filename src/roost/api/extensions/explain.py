@@ -30,8 +30,15 @@ from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.stages import GroupStage, RequestStage
 from roost.search.explain.misses import Miss
 from roost.search.forest.forest import Forest, TreeRef
-from roost.service.explain import Explanation, GroupFunnel, Reason, explain, lack_sentence, uuids_in
-from roost.service.provider_list import no_such_provider, resolve_provider
+from roost.service.questions.explain import (
+    Explanation,
+    GroupFunnel,
+    Reason,
+    explain,
+    lack_sentence,
+    uuids_in,
+)
+from roost.service.questions.provider_list import no_such_provider, resolve_provider
 
 _MISSES_DEFAULT = 5
 _MISSES_MAX = 100

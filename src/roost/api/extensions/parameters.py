@@ -15,7 +15,7 @@ from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request, parse_query_string
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
-from roost.service.candidates import with_resolved_places
+from roost.service.questions.candidates import with_resolved_places
 
 QUESTIONS = "Questions"
 """The tag of the routes that take a candidate query."""

@@ -29,7 +29,7 @@ from roost.api.services import FoundResilience, Services
 from roost.freed_memory import give_back_memory
 from roost.search.forest.vocabulary import Vocabulary
 from roost.search.resilience.resilience import LossOutcome, LostRoot, find_resilience
-from roost.service.resilience import list_all_allocations, loss_sentence
+from roost.service.questions.resilience import list_all_allocations, loss_sentence
 from roost.turns import Turn
 
 _OWN = QueryString.of(

@@ -42,10 +42,10 @@ from roost.model.changes import Change, ClaimCandidate
 from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
 from roost.search.candidates.variants import ChosenCandidate, choose_candidate
 from roost.search.forest.forest import Forest
-from roost.service.candidates import capacity_of, list_candidates
 from roost.service.errors import ErrorCode, naming_place
-from roost.service.explain import Explanation, explain, uuids_in
-from roost.service.whatif import (
+from roost.service.questions.candidates import capacity_of, list_candidates
+from roost.service.questions.explain import Explanation, explain, uuids_in
+from roost.service.questions.whatif import (
     NO_FACTS,
     ChangedForest,
     ChangeFacts,

@@ -20,7 +20,7 @@ from roost.api.http.requests import Request
 from roost.api.http.responses import Response, cached_json, now
 from roost.api.routing import CACHED, BodyLimit, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
-from roost.service import aggregates, providers
+from roost.service.tables import aggregates, providers
 
 
 def _sent(body: Any) -> list[str]:

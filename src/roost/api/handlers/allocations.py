@@ -43,10 +43,10 @@ from roost.configuration.settings import Settings
 from roost.metrics.catalogue import CLAIMS, CONFLICTS
 from roost.model.consumers import ANY_GENERATION, UNKNOWN_CONSUMER_TYPE, Claim, ProviderConsumer
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.service import allocations, claims
-from roost.service.allocations import ProviderAllocations
 from roost.service.errors import ConflictCause, ErrorCode
-from roost.service.reshape import NewInventories, reshape
+from roost.service.tables import allocations, claims
+from roost.service.tables.allocations import ProviderAllocations
+from roost.service.tables.reshape import NewInventories, reshape
 from roost.store.connections.errors import Contention
 from roost.store.database import Write
 

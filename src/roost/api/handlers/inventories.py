@@ -24,8 +24,8 @@ from roost.api.http.responses import Response, cached_json, newest, no_content, 
 from roost.api.routing import CACHED, BodyLimit, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.inventory import INTEGER_MAX, RATIO_MAX, Inventory
-from roost.service import inventories, providers
-from roost.service.inventories import ProviderInventories
+from roost.service.tables import inventories, providers
+from roost.service.tables.inventories import ProviderInventories
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
 

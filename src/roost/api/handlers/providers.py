@@ -53,8 +53,13 @@ from roost.api.routing import (
 from roost.api.services import Services
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider, ProviderFilter, TraitFilter
-from roost.service import providers
-from roost.service.provider_list import ProviderSelection, list_providers, list_range, measure_list
+from roost.service.questions.provider_list import (
+    ProviderSelection,
+    list_providers,
+    list_range,
+    measure_list,
+)
+from roost.service.tables import providers
 from roost.store.rows.provider_lists import Extent
 
 # How many resource classes a query may name.

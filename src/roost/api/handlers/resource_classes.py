@@ -27,7 +27,7 @@ from roost.api.http.responses import (
 from roost.api.http.validation import Schema
 from roost.api.routing import CACHED, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
-from roost.service import resource_classes
+from roost.service.tables import resource_classes
 
 _NAME = text(CUSTOM_CLASS_NAME, maximum=255)
 # From 1.7 on the name is in the path, and this schema checks it there.

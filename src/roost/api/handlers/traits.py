@@ -37,8 +37,8 @@ from roost.api.routing import (
 )
 from roost.api.services import Services
 from roost.model.identifiers import Name
-from roost.service import traits
-from roost.service.traits import TraitNameFilter
+from roost.service.tables import traits
+from roost.service.tables.traits import TraitNameFilter
 
 _LIST = QueryString.of(
     RequestParameter(

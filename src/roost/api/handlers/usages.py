@@ -23,7 +23,7 @@ from roost.api.http.requests import Request
 from roost.api.http.responses import Response, cached_json, now
 from roost.api.routing import CACHED, QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
-from roost.service.allocations import list_project_usages, list_project_usages_by_type
+from roost.service.tables.allocations import list_project_usages, list_project_usages_by_type
 
 _QUERY = QueryString.of(
     RequestParameter("project_id", "The project.", EXAMPLE_PROJECT, EXTERNAL_ID, is_required=True),

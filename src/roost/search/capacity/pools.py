@@ -40,20 +40,13 @@ class Shared(NamedTuple):
 
 def share(trees: Counter[PooledTree], units: Sequence[PoolUnits], effort: Effort) -> Shared:
     """Divide the pools among the trees. `units` has the units of the pools of each commodity."""
-    wanted = sum(tree.fits * count for tree, count in trees.items())
-    single = [
-        _flow(_only(trees, [commodity]), [units[commodity]], effort)
-        for commodity in range(len(units))
-    ]
-    bounds = [wanted if found is None else found for found in single]
-    at_most = min([wanted, *bounds])
-    pairs = list(combinations(range(len(units)), 2))
-    for pair in pairs:
-        found = _flow(_only(trees, pair), [units[commodity] for commodity in pair], effort)
+    at_most = sum(tree.fits * count for tree, count in trees.items())
+    numbers = range(len(units))
+    for chosen in [*combinations(numbers, 1), *combinations(numbers, 2)]:
+        found = _flow(_only(trees, chosen), [units[commodity] for commodity in chosen], effort)
         at_most = at_most if found is None else min(at_most, found)
     exact = len(units) <= 2 and not effort.exhausted
-    fits = at_most if exact else _taken_in_turn(trees, units)
-    return Shared(fits, at_most)
+    return Shared(at_most if exact else _taken_in_turn(trees, units), at_most)
 
 
 def _only(trees: Counter[PooledTree], commodities: Iterable[int]) -> Counter[PooledTree]:

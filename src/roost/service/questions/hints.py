@@ -22,7 +22,7 @@ from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.places import drop_place
 from roost.search.explain.misses import Miss
 from roost.search.forest.forest import Forest, TreeRef
-from roost.service.candidate_query_text import write_candidate_query
+from roost.service.questions.candidate_query_text import write_candidate_query
 
 HINTS_MAX = 5
 # How many changed queries the search checks at most, and for how many pairs of changes a miss is

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from roost.service.errors import generation_conflict, provider_not_found
-from roost.service.providers import get_locked_provider
+from roost.service.tables.providers import get_locked_provider
 from roost.store.rows import aggregates
 from roost.store.transaction import Finished, Transaction
 

@@ -32,9 +32,9 @@ from roost.search.candidates.effort import no_pause
 from roost.search.candidates.variants import ChosenCandidate
 from roost.search.forest.forest import Forest
 from roost.search.forest.overlay import DraftInventory, NotInOverlay, Overlay, Terms
-from roost.service.candidates import check_names
 from roost.service.errors import ErrorCode, Invalid, NotFound, UnknownResourceClass, naming_place
-from roost.service.provider_list import resolve_provider
+from roost.service.questions.candidates import check_names
+from roost.service.questions.provider_list import resolve_provider
 from roost.store.rows import allocations, inventories
 
 # The providers that all changes of a request together may add. A draft takes a kilobyte each.

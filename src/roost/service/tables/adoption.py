@@ -15,8 +15,8 @@ from roost.model.identifiers import canonical_uuid
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
 from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid
-from roost.service.inventories import hold_classes
-from roost.service.provider_list import resolve_provider
+from roost.service.questions.provider_list import resolve_provider
+from roost.service.tables.inventories import hold_classes
 from roost.store.connections.errors import Retry
 from roost.store.journal.writing import record_usages
 from roost.store.rows import aggregates, claims, inventories, providers, traits

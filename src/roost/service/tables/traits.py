@@ -17,7 +17,7 @@ from roost.service.errors import (
     generation_conflict,
     provider_not_found,
 )
-from roost.service.providers import get_locked_provider
+from roost.service.tables.providers import get_locked_provider
 from roost.store.rows import providers, traits, vocabulary
 from roost.store.transaction import Finished, Transaction
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from roost.model.consumers import AnyGeneration, Claim
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.service.capacity import Amounts, amounts_of, check_capacity, usages_after
 from roost.service.errors import (
     Conflict,
     ConflictCause,
@@ -23,6 +22,7 @@ from roost.service.errors import (
     NotFound,
     UnknownResourceClass,
 )
+from roost.service.tables.capacity import Amounts, amounts_of, check_capacity, usages_after
 from roost.store.journal.writing import record_usages
 from roost.store.rows import claims as claim_rows
 from roost.store.rows.claims import (

@@ -25,9 +25,9 @@ from roost.search.forest.findings import (
     find_unreachable_sharing,
 )
 from roost.search.forest.forest import Forest
-from roost.service.claims import release_unchanged
 from roost.service.errors import Conflict, ErrorCode, NotFound
-from roost.service.inventories import list_inventories
+from roost.service.tables.claims import release_unchanged
+from roost.service.tables.inventories import list_inventories
 from roost.store.rows.consumers import AuditedConsumer, audited_pages, find_consumer
 from roost.store.rows.providers import NamedProvider, named_pages
 from roost.store.transaction import Finished, Transaction

@@ -21,7 +21,7 @@ from roost.search.capacity.fragmentation import Fragmentation, find_fragmentatio
 from roost.search.forest.forest import Forest
 from roost.search.forest.vocabulary import Vocabulary
 from roost.service.errors import Invalid, NotFound, naming_place
-from roost.service.provider_list import resolve_provider
+from roost.service.questions.provider_list import resolve_provider
 
 
 def list_candidates(

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from roost.model.consumers import Claim
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
-from roost.service.claims import (
+from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid, UnknownResourceClass
+from roost.service.tables.claims import (
     check_providers_exist,
     prepare_claims,
     scope_of,
     settle_claims,
 )
-from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid, UnknownResourceClass
-from roost.service.inventories import check_unused, hold_classes
+from roost.service.tables.inventories import check_unused, hold_classes
 from roost.store.connections.errors import Retry
 from roost.store.rows import inventories, providers
 from roost.store.rows.claims import lock_rows, read_inventories

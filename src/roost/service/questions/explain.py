@@ -31,9 +31,9 @@ from roost.search.explain.account import (
 from roost.search.explain.misses import FoundMisses, Miss, find_misses
 from roost.search.forest.forest import Forest, TreeRef
 from roost.search.forest.rows import BoolColumn
-from roost.service.candidates import check_names
-from roost.service.hints import Hint, find_hints
-from roost.service.stage_sentences import (
+from roost.service.questions.candidates import check_names
+from roost.service.questions.hints import Hint, find_hints
+from roost.service.questions.stage_sentences import (
     GAVE_UP,
     group_reason,
     groups_reason,

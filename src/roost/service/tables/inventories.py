@@ -18,7 +18,7 @@ from roost.service.errors import (
     UnknownResourceClass,
     provider_not_found,
 )
-from roost.service.providers import get_locked_provider
+from roost.service.tables.providers import get_locked_provider
 from roost.store.rows import inventories, providers, vocabulary
 from roost.store.rows.inventories import InventoryKey
 from roost.store.transaction import Finished, Transaction
