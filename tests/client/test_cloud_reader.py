@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from roost.client.testing import FakePlacement
 
 from roost.client import cloud_reader
 from roost.client.cloud_reader import (
@@ -14,6 +13,7 @@ from roost.client.cloud_reader import (
     consumers_of,
 )
 from roost.client.placement import Placement
+from roost.testing import FakePlacement
 
 CONSUMER = "c0ffee00-0000-0000-0000-000000000001"
 OTHER_CONSUMER = "c0ffee00-0000-0000-0000-000000000002"
