@@ -72,7 +72,7 @@ def test_a_cloud_without_providers_has_no_samples(api: ApiClient) -> None:
 
 @on_sqlite
 def test_a_large_cloud_is_sent_in_pieces(api: ApiClient, database: Database) -> None:
-    database.write(write_providers, range(9000), total=8)
+    database.write_at_once(write_providers, range(9000), total=8)
     text = scrape(api)
     assert "content-length" not in api.get("/roost/exporter").headers
     assert len(samples(text)) == 4 * 9000

@@ -278,7 +278,7 @@ def test_an_unknown_place_in_the_query_is_404(api: ApiClient) -> None:
 
 @on_sqlite
 def test_many_roots_are_in_one_answer(api: ApiClient, database: Database) -> None:
-    database.write(write_providers, range(3000), total=8)
+    database.write_at_once(write_providers, range(3000), total=8)
     found = overview(api, resource_class="VCPU", page_limit="100000")
     assert [row[:2] for row in found["rows"]] == [
         [numbered_uuid(number), f"provider {number}"] for number in range(3000)

@@ -208,7 +208,7 @@ def test_an_overview_is_what_the_placement_api_answers_added_up(
 
     def check(scenario: Scenario) -> None:
         nonlocal checked
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         api = application_client(Application(settings_for(database, tmp_path), database))
         writer = Writer(lambda *call: ask(api, *call))
         cloud = Cloud()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
-from roost.api.extensions import candidates as extended_candidates
 from roost.api.extensions import (
+    adoption,
+    audit,
     capacity,
+    consumers,
     explain,
     exporter,
     fragmentation,
@@ -14,6 +16,7 @@ from roost.api.extensions import (
     server,
     whatif,
 )
+from roost.api.extensions import candidates as extended_candidates
 from roost.api.extensions.openapi import document_route
 from roost.api.handlers import (
     aggregates,
@@ -52,4 +55,7 @@ ROUTES: tuple[Route, ...] = (
     *exporter.ROUTES,
     *whatif.ROUTES,
     *extended_candidates.ROUTES,
+    *consumers.ROUTES,
+    *audit.ROUTES,
+    *adoption.ROUTES,
 )

@@ -24,10 +24,15 @@ from roost.cli.output import (
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line
 from roost.cli.watching import present, watch_option
+from roost.client.cloud_reader import (
+    CloudReader,
+    Facet,
+    Holder,
+    ProviderChoice,
+    consumers_of,
+)
 from roost.client.errors import NotConfigured, PlacementError
-from roost.client.gathering import Holder, read_holder, read_holders, uuids_of_consumers
-from roost.client.lookup import find_provider, subtree_of
-from roost.client.placement import ProviderBody
+from roost.client.lookup import find_provider
 from roost.client.placement.placement import Administration
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import counted, with_next
@@ -85,16 +90,17 @@ def list_consumers(
     """
     with connection.open() as transport:
         server = Administration(transport)
-        everything = server.providers()
-        asked = _subtrees(server, providers) if providers else everything
+        reader = CloudReader(server)
+        names = {provider.uuid: provider.name for provider in reader.providers()}
+        tops = [find_provider(server, name) for name in providers]
+        chosen = ProviderChoice(below=tops if providers else None)
         with progress_bar("asking providers", transient=True) as advance:
-            uuids = uuids_of_consumers(server, asked, advance)
+            asked = list(reader.providers(chosen, (Facet.ALLOCATIONS,), advance))
         with progress_bar("asking consumers", transient=True) as advance:
-            holders = read_holders(server, uuids, advance)
+            holders = reader.consumers(consumers_of(asked), advance)
             # One more than the limit tells whether there are more.
             found = _first(limit + 1 if limit else None, holders, project, user, kind)
     shown = found[: limit or None]
-    names = {body["uuid"]: body["name"] for body in everything}
     print_output(_listed(shown, names), output)
     echo_line(
         f"{counted(len(shown), 'consumer')}, gathered from the allocations of "
@@ -121,15 +127,6 @@ def _first(
         and kind in (None, holder.type)
     )
     return list(islice(chosen, number))
-
-
-def _subtrees(server: Administration, names: tuple[str, ...]) -> list[ProviderBody]:
-    """These providers and all below them."""
-    found: dict[str, ProviderBody] = {}
-    for name in names:
-        for body in subtree_of(server, find_provider(server, name)):
-            found[body["uuid"]] = body
-    return list(found.values())
 
 
 def _listed(holders: Sequence[Holder], names: dict[str, str]) -> Output:
@@ -197,7 +194,7 @@ def show(
 
 
 def _output(server: Administration, uuid: str) -> Output:
-    holder = read_holder(server, uuid)
+    holder = CloudReader(server).consumer(uuid)
     if holder is None:
         raise PlacementError(
             with_next(

@@ -21,9 +21,9 @@ from roost.store.connections.driver_errors import shown_url
 from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.database import Database
 from roost.store.journal.triggers import install_triggers, trigger_status
+from roost.store.meta import read_identity, renew_identity
 from roost.store.migrations.repair import repair_online_data
 from roost.store.migrations.schema import SchemaState, inspect_schema, planned_steps, sync_schema
-from roost.store.rows.identity import read_identity, renew_identity
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
 
@@ -82,7 +82,7 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
 
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
-    with database.writer_turn(), database.engine.connect() as connection:
+    with database.write_gate_passed(), database.engine.connect() as connection:
         repaired = repair_online_data(
             connection, settings.incomplete_project, settings.incomplete_user
         )
@@ -133,7 +133,7 @@ def identity(renew: bool, config_files: tuple[str, ...], database_url: str | Non
                 f"with: {SYNC_COMMAND}"
             )
         if renew:
-            database.write(renew_identity)
+            database.write_at_once(renew_identity)
         found = database.read(read_identity)
     if found is None:
         raise DatabaseUnusable(

@@ -36,7 +36,7 @@ from roost.moving.importing import (
 )
 from roost.store.connections.driver_errors import shown_url
 from roost.store.database import Database
-from roost.store.transfer.progress_mark import ProgressMark
+from roost.store.meta import ProgressMark
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print a summary for scripts.")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from roost.cli.parameters import adding
@@ -34,6 +32,6 @@ configuration_options = adding(
 def read_settings(config_files: tuple[str, ...], database_url: str | None) -> Settings:
     """The settings of these options. A warning names each unknown setting."""
     settings = load_settings(config_files, database_url)
-    for sentence in unknown_names(settings.config_files, os.environ):
+    for sentence in unknown_names(settings):
         echo_line(f"roost: warning: {sentence}", err=True)
     return settings

@@ -21,8 +21,8 @@ from roost.cli.output import (
     print_output,
 )
 from roost.cli.parameters import WORD
+from roost.client.cloud_reader import EVERYTHING, CloudProvider, CloudReader, Facet
 from roost.client.errors import NameInUse
-from roost.client.gathering import GatheredProvider, gather
 from roost.client.lookup import demand_classes, demand_custom_names, demand_known
 from roost.client.placement.placement import Administration
 from roost.model.identifiers import is_custom
@@ -93,7 +93,10 @@ def show(*, connection: ConnectionSettings, name: str, output: OutputForm) -> No
     with connection.open() as transport:
         server = Administration(transport)
         demand_classes(server, [name])
-        offering = sorted(_offering(server, name), key=lambda provider: provider.name)
+        offering = sorted(
+            _offering(server, name, Facet.INVENTORIES, Facet.ALLOCATIONS),
+            key=lambda provider: provider.name,
+        )
     rows = [
         [
             provider.name,
@@ -197,7 +200,7 @@ def _delete(server: Administration, name: str) -> None:
 
 
 def _demand_unused(server: Administration, name: str) -> None:
-    offering = _offering(server, name, with_allocations=False)
+    offering = _offering(server, name, Facet.INVENTORIES)
     if offering:
         raise NameInUse(
             with_next(
@@ -207,15 +210,8 @@ def _demand_unused(server: Administration, name: str) -> None:
         )
 
 
-def _offering(
-    server: Administration, name: str, *, with_allocations: bool = True
-) -> list[GatheredProvider]:
+def _offering(server: Administration, name: str, *facets: Facet) -> list[CloudProvider]:
     """The providers with inventory of a class."""
     with progress_bar("asking providers", transient=True) as advance:
-        return [
-            provider
-            for provider in gather(
-                server, server.providers(), advance, with_allocations=with_allocations
-            )
-            if name in provider.inventories
-        ]
+        found = CloudReader(server).providers(EVERYTHING, facets, advance)
+        return [provider for provider in found if name in provider.inventories]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -18,12 +18,11 @@ from roost.cli.output import Output, OutputForm, Table, columns_of, output_optio
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line, output_console
 from roost.cli.watching import present, watch_option
+from roost.client.cloud_reader import CloudReader, Facet, Holder, ProviderChoice, consumers_of
 from roost.client.errors import NotOffered, QuestionRefused
-from roost.client.gathering import Holder, gather, read_holders, uuids_of_consumers
 from roost.client.lookup import find_uuid
-from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
-from roost.client.questions import Questions
+from roost.client.questions import Questions, ask_totals
 
 _TOTALS = columns_of("RESOURCE CLASS, >USED, >CAPACITY, >FREE, >RESERVED, >PROVIDERS")
 _DRAWN = columns_of("RESOURCE CLASS, , >USED, >CAPACITY, >FREE, >RESERVED?, >PROVIDERS?")
@@ -99,19 +98,20 @@ def usage(
             read = partial(_of_cloud, server, silent=watch is not None)
         else:
             make = _by_project if by_project else _totals
-            read = partial(_of_providers, server, make, uuid, silent=watch is not None)
+            chosen = ProviderChoice(in_trees=[uuid] if uuid else None)
+            read = partial(make, CloudReader(server), chosen, silent=watch is not None)
         present(read, output, watch)
 
 
 def _of_cloud(server: Questions, *, silent: bool) -> Output:
     """The totals of all providers, from one answer if the server has such an answer."""
     try:
-        totals = server.totals()
+        totals = server.answer(ask_totals())["totals"]
     except (NotOffered, QuestionRefused) as error:
         # A policy may allow a caller every provider, but not this answer.
         if isinstance(error, QuestionRefused) and error.status != HTTPStatus.FORBIDDEN:
             raise
-        return _of_providers(server, _totals, None, silent=silent)
+        return _totals(CloudReader(server), ProviderChoice(), silent=silent)
     fields = _ClassTotal.__dataclass_fields__
     return _shown(
         {
@@ -121,20 +121,11 @@ def _of_cloud(server: Questions, *, silent: bool) -> Output:
     )
 
 
-def _of_providers(
-    server: Administration,
-    make: Callable[[Administration, Sequence[ProviderBody], bool], Output],
-    root: str | None,
-    *,
-    silent: bool,
-) -> Output:
-    return make(server, server.tree(root) if root else server.providers(), silent)
-
-
-def _totals(server: Administration, bodies: Sequence[ProviderBody], silent: bool) -> Output:
+def _totals(reader: CloudReader, chosen: ProviderChoice, *, silent: bool) -> Output:
     totals: defaultdict[str, _ClassTotal] = defaultdict(_ClassTotal)
     with progress_bar("asking providers", transient=True, silent=silent) as advance:
-        for provider in gather(server, bodies, advance):
+        facets = (Facet.INVENTORIES, Facet.ALLOCATIONS)
+        for provider in reader.providers(chosen, facets, advance):
             for name in provider.inventories.keys() | provider.used.keys():
                 total, used = totals[name], provider.used.get(name, 0)
                 total.used += used
@@ -176,12 +167,12 @@ def _of_project(server: Administration, project: str, user: str | None) -> Outpu
     return Output(Table(_OF_PROJECT, rows), value)
 
 
-def _by_project(server: Administration, bodies: Sequence[ProviderBody], silent: bool) -> Output:
+def _by_project(reader: CloudReader, chosen: ProviderChoice, *, silent: bool) -> Output:
     with progress_bar("asking providers", transient=True, silent=silent) as advance:
-        uuids = uuids_of_consumers(server, bodies, advance)
+        providers = list(reader.providers(chosen, (Facet.ALLOCATIONS,), advance))
     with progress_bar("asking consumers", transient=True, silent=silent) as advance:
-        holders = list(read_holders(server, uuids, advance))
-    here = {body["uuid"] for body in bodies}
+        holders = list(reader.consumers(consumers_of(providers), advance))
+    here = {provider.uuid for provider in providers}
     consumers: Counter[str] = Counter()
     amounts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for holder in holders:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roost.cli import usage
+from roost.client.cloud_reader import CloudReader
 from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.questions import Questions
 from support.client.live_providers import LiveProviders
@@ -143,11 +143,11 @@ def test_usage_of_a_tree_is_summed_by_class(host: LiveProviders) -> None:
 def test_usage_of_the_cloud_is_the_same_from_one_answer_and_from_all_providers(
     host: LiveProviders, monkeypatch: pytest.MonkeyPatch, refusal: Exception
 ) -> None:
-    def refuse(_: Questions) -> dict[str, Any]:
+    def refuse(*_: Any) -> dict[str, Any]:
         raise refusal
 
     shown = [roost("usage", *form).out for form in ([], ["--json"], ["--output", "csv"])]
-    monkeypatch.setattr(Questions, "totals", refuse)
+    monkeypatch.setattr(Questions, "answer", refuse)
     assert shown == [roost("usage", *form).out for form in ([], ["--json"], ["--output", "csv"])]
     (vgpu,) = [row for row in json.loads(shown[1]) if row["resource_class"] == "VGPU"]
     assert vgpu["used"] >= 1
@@ -157,10 +157,10 @@ def test_usage_of_the_cloud_is_the_same_from_one_answer_and_from_all_providers(
 def test_usage_of_the_cloud_is_one_request(
     host: LiveProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> None:
+    def fail(*_: Any) -> list[Any]:
         raise AssertionError("Roost tells totals in one answer")
 
-    monkeypatch.setattr(usage, "gather", fail)
+    monkeypatch.setattr(CloudReader, "providers", fail)
     assert roost("usage").status == 0
 
 
@@ -168,10 +168,10 @@ def test_usage_of_the_cloud_is_one_request(
 def test_an_answer_that_cannot_be_read_is_no_reason_to_ask_all_providers(
     host: LiveProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: Questions) -> dict[str, Any]:
+    def refuse(*_: Any) -> dict[str, Any]:
         raise QuestionRefused("The server did not answer", status=400)
 
-    monkeypatch.setattr(Questions, "totals", refuse)
+    monkeypatch.setattr(Questions, "answer", refuse)
     assert roost("usage").status == 1
 
 

@@ -33,12 +33,12 @@ def test_a_kept_position_is_equal_and_sees_nothing_new(database: Database, reade
 
 def test_a_kept_position_reports_what_came_later_once(database: Database, reader: Reader) -> None:
     position = reader.position
-    database.write(record, 2, 3)
+    database.write_at_once(record, 2, 3)
     later = Reader(database, kept(database, position))
     assert later.read() == [2, 3]
     later.position = kept(database, later.position)
     assert later.read() == []
-    database.write(record, 4)
+    database.write_at_once(record, 4)
     assert later.read() == [4]
 
 
@@ -46,11 +46,11 @@ def test_a_kept_position_reports_what_came_later_once(database: Database, reader
 def test_a_kept_position_reports_what_commits_late(database: Database, reader: Reader) -> None:
     with writing(database) as late:
         record(late, 2)
-        database.write(record, 3)
+        database.write_at_once(record, 3)
         assert reader.read() == [3]
         with rolled_back(database) as connection:
             record(connection, 99)
-        database.write(record, 4)
+        database.write_at_once(record, 4)
         later = Reader(database, kept(database, reader.position))
         assert later.read() == [4]
         later.position = kept(database, later.position)
@@ -62,12 +62,12 @@ def test_a_kept_position_reports_what_commits_late(database: Database, reader: R
 def test_a_position_in_an_empty_journal_can_be_kept(database: Database) -> None:
     empty(database)
     later = Reader(database, kept(database, start(database)))
-    database.write(record, 1)
+    database.write_at_once(record, 1)
     assert later.read() == [1]
 
 
 def test_a_text_stays_short_after_many_changes(database: Database, reader: Reader) -> None:
-    database.write(record, *range(5000))
+    database.write_at_once(record, *range(5000))
     reader.read()
     assert len(reader.position.to_text()) < 1000
 

@@ -10,7 +10,7 @@ from roost.api.extensions.question_turn import enter_if_large, question_turn
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response
 from roost.api.http.streamed_lists import AT_ONCE_MAX
-from roost.api.routing import Route, Success
+from roost.api.routing import Route, Success, routes_of
 from roost.api.services import Services
 from roost.metrics.exposition import CONTENT_TYPE, number, quoted
 from roost.search.forest.block import Block, InventoryColumns
@@ -39,8 +39,20 @@ _COLUMNS = (
 )
 
 
-def scrape(services: Services, request: Request) -> Response:
-    """The inventories of all providers, in pieces if there are many."""
+@Route(
+    "GET",
+    "/roost/exporter",
+    rule="roost:exporter:show",
+    summary="Show the inventories of all providers as metrics",
+    successes={200: Success("The metrics.", media_type=CONTENT_TYPE)},
+    refusals={400: "The route takes no parameters."},
+)
+def show_exporter(services: Services, request: Request) -> Response:
+    """Total, reserved, usage and allocation ratio of each inventory, for Prometheus.
+
+    The text has the names of the OpenStack exporter: `hostname` is the name of the provider, and
+    `resourcetype` the resource class.
+    """
     refuse_rest(split_parameters(request, ()), ())
     forest = services.forest()
     headers = [("content-type", CONTENT_TYPE), ("cache-control", "no-store")]
@@ -79,21 +91,4 @@ def _hosts(block: Block) -> list[str]:
     return names
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/exporter",
-        scrape,
-        rule="roost:exporter:show",
-        id="show_exporter",
-        tag="Operating",
-        summary="Show the inventories of all providers as metrics",
-        text=(
-            "Total, reserved, usage and allocation ratio of each inventory, in the text format of "
-            "Prometheus, under the names of the OpenStack exporter. `hostname` is the name of the "
-            "provider, and `resourcetype` the resource class."
-        ),
-        successes={200: Success("The metrics.", media_type=CONTENT_TYPE)},
-        refusals={400: "The route takes no parameters."},
-    ),
-)
+ROUTES = routes_of("Operating", show_exporter)

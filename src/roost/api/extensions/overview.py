@@ -7,18 +7,18 @@ from typing import Any
 
 import orjson
 
+from roost.api.candidates.schemas import NO_SUCH_PROVIDER
 from roost.api.extensions.pages import NEXT, page_parameters, parse_page
 from roost.api.extensions.parameters import (
-    NO_SUCH_PROVIDER,
     QUESTIONS,
     Parameters,
-    bad_parameter,
     read_query_text,
     refuse_rest,
     split_parameters,
 )
 from roost.api.extensions.question_turn import enter_if_large, question_turn
 from roost.api.extensions.whatif_body import naming
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import (
     CLASS_NAME,
     COUNT,
@@ -37,11 +37,11 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
-from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.search.overview import ByAggregate, ClassAmounts, RootOverview, TraitPrefix
-from roost.service.overview import OverviewQuestion, overview_of
+from roost.service.questions.overview import OverviewQuestion, overview_of
 
 # A page of so many roots has about 15 MB.
 _LENGTH_MAX = 100_000
@@ -87,6 +87,12 @@ _AMOUNTS = {
         "with more used than its capacity counts as zero.",
     ),
 }
+_ROW = {
+    "type": "array",
+    "minItems": len(_COLUMNS),
+    "maxItems": len(_COLUMNS),
+    "examples": [[EXAMPLE_PROVIDER, "host-1", 64, 4, 12, 48, 12, "CUSTOM_ZONE_NORTH"]],
+}
 _OVERVIEW = AnswerSchema.of(
     "Overview",
     "All roots as columns, with the sums of their trees.",
@@ -99,7 +105,7 @@ _OVERVIEW = AnswerSchema.of(
                 "a query. `group` is null without `group_by`, and for roots without such a value.",
             ),
             "rows": described(
-                list_of({"type": "array", "minItems": len(_COLUMNS), "maxItems": len(_COLUMNS)}),
+                list_of(_ROW),
                 "A page of the roots that match, by uuid.",
             ),
             "roots": described(COUNT, "How many roots match, on all pages."),
@@ -141,40 +147,27 @@ _OVERVIEW = AnswerSchema.of(
             "next": NEXT,
         }
     ),
-    example={
-        "columns": list(_COLUMNS),
-        "rows": [[EXAMPLE_PROVIDER, "host-1", 64, 4, 12, 48, 12, "CUSTOM_ZONE_NORTH"]],
-        "roots": 1,
-        "exact": True,
-        "totals": {
-            "VCPU": {
-                "total": 64,
-                "reserved": 4,
-                "used": 12,
-                "free": 48,
-                "capacity": 60,
-                "providers": 2,
-            }
-        },
-        "groups": [
-            {
-                "group": "CUSTOM_ZONE_NORTH",
-                "roots": 1,
-                "total": 64,
-                "reserved": 4,
-                "used": 12,
-                "free": 48,
-                "fits": 12,
-            }
-        ],
-        "cursor": "eJyLBQAA-AB8",
-        "next": None,
-    },
 )
 
 
-def show(services: Services, request: Request) -> Response:
-    """All roots that match, what they have, and the sums of it."""
+@Route(
+    "GET",
+    "/roost/overview",
+    rule="roost:overview:list",
+    summary="List all roots with the sums of their trees",
+    successes={200: Success("The roots.", _OVERVIEW)},
+    refusals={
+        400: "A parameter is unknown or malformed, or names an unknown thing.",
+        404: NO_SUCH_PROVIDER,
+    },
+    queries=(_OWN,),
+)
+def list_overview(services: Services, request: Request) -> Response:
+    """A row for each root: what its tree has of one class, and how many consumers it holds.
+
+    Totals and groups are over all roots that match, whatever the page. Sharing providers are trees
+    of their own.
+    """
     parameters = split_parameters(request, _OWN.names)
     refuse_rest(parameters, _OWN.names)
     asked_page = parse_page(parameters, _LENGTH_MAX)
@@ -212,7 +205,7 @@ def _question(services: Services, parameters: Parameters) -> OverviewQuestion:
     own = {name: value for name, value in parameters.own.items() if value}
     query, aggregate = own.get("fits"), own.get("aggregate")
     if aggregate is not None and not is_uuid(aggregate):
-        raise bad_parameter(f"aggregate is {aggregate[:40]!r}. Send the uuid of an aggregate.")
+        raise bad_value(f"aggregate is {aggregate[:40]!r}. Send the uuid of an aggregate.")
     fits = None
     if query is not None:
         with naming("fits"):
@@ -234,7 +227,7 @@ def _grouping(text: str | None) -> TraitPrefix | ByAggregate | None:
         return ByAggregate()
     if text.startswith(_TRAIT) and text != _TRAIT:
         return TraitPrefix(text.removeprefix(_TRAIT))
-    raise bad_parameter(
+    raise bad_value(
         f"group_by is {text[:40]!r}. Send `aggregate`, or `trait:` and the beginning of the names "
         "of traits."
     )
@@ -263,25 +256,4 @@ def _rows(found: RootOverview, page: Iterable[int], pause: Callable[[], None]) -
     return orjson.Fragment(b"[%b]" % b",".join(texts))
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/overview",
-        show,
-        rule="roost:overview:list",
-        id="list_overview",
-        tag=QUESTIONS,
-        summary="List all roots with the sums of their trees",
-        text=(
-            "A row for each root, from memory: what its tree has of one resource class, and how "
-            "many consumers with a request it holds. Totals and groups are over all roots that "
-            "match, whatever the page. Sharing providers are trees of their own."
-        ),
-        successes={200: Success("The roots.", _OVERVIEW)},
-        refusals={
-            400: "A parameter is unknown or malformed, or names an unknown thing.",
-            404: NO_SUCH_PROVIDER,
-        },
-        queries=(_OWN,),
-    ),
-)
+ROUTES = routes_of(QUESTIONS, list_overview)

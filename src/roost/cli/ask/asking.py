@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import echo_line, plain_line
 from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.lookup import find_uuid
-from roost.client.questions import Questions
+from roost.client.questions import Questions, ServerQuestion
 from roost.model.text import with_next
 
 _NOT_OFFERED = "This server is no Roost server, or an older one: it does not offer {path}."
@@ -71,12 +71,12 @@ def room_command(pairs: QueryPairs) -> str:
 def answered(
     server: Questions,
     pairs: QueryPairs,
-    ask: Callable[[], dict[str, Any]],
+    question: ServerQuestion,
     providers: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The answer to a question; a refusal names what the server does not know, with near names."""
     try:
-        return ask()
+        return server.answer(question)
     except QuestionRefused as error:
         if error.status == 404:
             for name_or_uuid in providers:

@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import click
@@ -27,8 +26,8 @@ from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import echo_line, plain_line
 from roost.cli.watching import present, watch_option
-from roost.client.lookup import names_in_trees
-from roost.client.questions import Json, candidates_address, ranked_candidates_address
+from roost.client.cloud_reader import CloudReader, ProviderChoice
+from roost.client.questions import Json, ask_candidates, ask_ranked_candidates
 
 _COLUMNS = columns_of(">CANDIDATE, PROVIDER, GROUPS, RESOURCE CLASS, >AMOUNT, >FREE, ROOT?, UUID?")
 
@@ -152,20 +151,21 @@ def candidates(
         if seed is not None:
             order = order or "random"
         if order or pairs != plain_pairs(pairs):
-            ask = partial(server.ranked_candidates, query, order, seed)
-            announce(f"GET {ranked_candidates_address(query, order, seed)}")
+            question = ask_ranked_candidates(query, order, seed)
         else:
-            ask = partial(server.candidates, query)
-            announce(f"GET {candidates_address(query)}")
+            question = ask_candidates(query)
+        announce(f"GET {question.address}")
         found = 0
 
         def read() -> Output:
             nonlocal found
             with waiting("The server searches ...", quiet=watch is not None):
-                answer = answered(server, pairs, ask)
+                answer = answered(server, pairs, question)
                 listed = CandidateList(answer)
                 if output in (OutputForm.TABLE, OutputForm.CSV):
-                    listed = CandidateList(answer, names_in_trees(server, listed.roots()))
+                    trees = ProviderChoice(in_trees=listed.roots())
+                    known = {one.uuid: one.name for one in CloudReader(server).providers(trees)}
+                    listed = CandidateList(answer, known)
             found = len(answer["allocation_requests"])
             nothing = None if found else plain_line("There are no candidates.", "bold red")
             return Output(listed.table(), answer, nothing)

@@ -24,7 +24,7 @@ from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
-from roost.client.questions import Json, capacity_address
+from roost.client.questions import Json, ask_capacity
 
 
 @click.command(
@@ -58,11 +58,12 @@ def capacity(
         if only_query:
             click.echo(query)
             return
-        announce(f"GET {capacity_address(query, by_root=by_root)}")
+        question = ask_capacity(query, by_root=by_root)
+        announce(f"GET {question.address}")
 
         def read() -> Output:
             with waiting("The server counts ...", quiet=watch is not None):
-                answer = answered(server, pairs, lambda: server.capacity(query, by_root=by_root))
+                answer = answered(server, pairs, question)
             table = root_table(answer) if by_root else total_table(answer)
             return Output(table, answer, CapacityPicture(answer, by_root))
 

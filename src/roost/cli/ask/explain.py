@@ -27,7 +27,7 @@ from roost.cli.request.command import EXIT_NONE, RequestCommand, request_options
 from roost.cli.request.query_text import query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.watching import present, watch_option
-from roost.client.questions import explain_address
+from roost.client.questions import ask_why
 
 _STATUS = """\b
 Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
@@ -110,14 +110,14 @@ def _explain(
         if only_query:
             click.echo(query)
             return
-        announce(f"GET {explain_address(query, host, misses)}")
-        ask = partial(server.explain, query, host, misses)
+        question = ask_why(query, host, misses)
+        announce(f"GET {question.address}")
         feasible = True
 
         def read() -> Output:
             nonlocal feasible
             with waiting("The server explains ...", quiet=watch is not None):
-                answer = answered(server, pairs, ask, [host] if host else [])
+                answer = answered(server, pairs, question, [host] if host else [])
             feasible = answer["feasible"]
             picture = ExplanationPicture(answer, pairs, partial(_hinted_command, host), host)
             return Output(stage_table(answer), answer, picture)

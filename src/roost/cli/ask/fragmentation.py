@@ -18,7 +18,7 @@ from roost.cli.request.query_text import QueryPairs, query_string
 from roost.cli.request.words import TypedRequest
 from roost.cli.terminal import plain_line
 from roost.cli.watching import present, watch_option
-from roost.client.questions import Json, fragmentation_address
+from roost.client.questions import Json, ask_fragmentation
 
 _BAR_WIDTHS = (10, 20)
 _NARROW = 100
@@ -65,12 +65,13 @@ def fragmentation(
         if only_query:
             click.echo("\n".join(queries))
             return
-        announce(f"GET {fragmentation_address(queries)}")
+        question = ask_fragmentation(queries)
+        announce(f"GET {question.address}")
         every: QueryPairs = tuple(pair for pairs in asked for pair in pairs)
 
         def read() -> Output:
             with waiting("The server measures ...", quiet=watch is not None):
-                answer = answered(server, every, lambda: server.fragmentation(queries))
+                answer = answered(server, every, question)
             picture = FragmentationPicture(answer, queries)
             return Output(class_table(answer, len(queries)), answer, picture)
 

@@ -22,7 +22,7 @@ from roost.cli.output import (
 from roost.cli.parameters import usage_status
 from roost.cli.request.command import EXIT_NONE, EXIT_UNKNOWN
 from roost.cli.terminal import plain_line
-from roost.client.questions import Json, resilience_address
+from roost.client.questions import Json, ask_resilience
 
 
 @click.command(
@@ -50,9 +50,10 @@ Exit status: 0 if every root may be lost, 2 if not, 1 after an error.
 def resilience(*, connection: ConnectionSettings, lose: int, output: OutputForm) -> None:
     """Ask of each root whether what it holds would fit on the remaining ones."""
     with asking(connection, "roost usage") as server:
-        announce(f"GET {resilience_address(lose)}")
+        question = ask_resilience(lose)
+        announce(f"GET {question.address}")
         with waiting("The server loses each root in turn ..."):
-            answer = server.resilience(lose)
+            answer = server.answer(question)
         print_output(Output(lost_table(answer), answer, LossPicture(answer)), output)
     if answer["roots"]:
         sys.exit(EXIT_NONE)

@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -44,7 +43,7 @@ from roost.cli.request.command import (
 from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
 from roost.cli.request.words import TypedRequest, read_request
 from roost.cli.terminal import plain_line
-from roost.client.questions import Json, Questions
+from roost.client.questions import Json, Questions, ask_whatif
 
 _COLUMNS = columns_of("QUESTION, BEFORE, AFTER, DIFFERENCE")
 
@@ -199,15 +198,10 @@ def whatif(
         if only_query:
             click.echo(query)
             return
-        ask = [{question: query}]
-        announce(f"POST /roost/whatif {_cut(json.dumps({'changes': changes, 'ask': ask}))}")
+        asked = ask_whatif(changes, [{question: query}])
+        announce(f"POST {asked.address} {_cut(json.dumps(asked.body))}")
         with waiting("The server imagines ..."):
-            answer = answered(
-                server,
-                pairs + named,
-                partial(server.whatif, changes, ask),
-                named_providers(changes),
-            )
+            answer = answered(server, pairs + named, asked, named_providers(changes))
         picture = Comparison(answer, question, pairs, _hinted_command)
         print_output(Output(comparison_table(answer, question), answer, picture), output)
 

@@ -31,10 +31,9 @@ from roost.cli.doctor.checks import (
 from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
 from roost.cli.parameters import WORD
 from roost.cli.terminal import plain, unbroken
+from roost.client.cloud_reader import CloudReader, Facet, ProviderChoice
 from roost.client.errors import NotConfigured, PlacementError
-from roost.client.gathering import gather
 from roost.client.lookup import NoSuchProvider, find_provider
-from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
 from roost.model.text import counted, printable
 
@@ -128,33 +127,27 @@ def _examine_cloud(
     *,
     quick: bool,
 ) -> _Examination:
-    bodies = _trees(server, names) if names else server.providers()
-    found = [*findings, *sharing_findings(server, bodies)]
+    trees = [find_provider(server, name)["uuid"] for name in names]
+    facets = () if quick else (Facet.INVENTORIES, Facet.ALLOCATIONS)
+    chosen = ProviderChoice(in_trees=trees if names else None)
+    with progress_bar("asking providers", transient=True) as advance:
+        providers = list(CloudReader(server).providers(chosen, facets, advance))
+    found = [*findings, *sharing_findings(server, [provider.body for provider in providers])]
     if not names:
         found += [*trait_findings(server), *project_findings(server)]
     consumers: set[str] = set()
     if not quick:
-        with progress_bar("asking providers", transient=True) as advance:
-            providers = list(gather(server, bodies, advance))
         for provider in providers:
             consumers |= provider.allocations.keys()
             found += inventory_findings(provider)
         found += tree_findings(providers)
         if not names:
             found += class_findings(server, providers)
-    roots = {body["root_provider_uuid"] for body in bodies}
+    roots = {provider.body["root_provider_uuid"] for provider in providers}
     order = list(Grade)
     found.sort(key=lambda one: order.index(one.severity))
-    size = _CloudSize(len(bodies), len(roots), None if quick else len(consumers))
+    size = _CloudSize(len(providers), len(roots), None if quick else len(consumers))
     return _Examination(facts, found, size)
-
-
-def _trees(server: Administration, names: tuple[str, ...]) -> list[ProviderBody]:
-    found: dict[str, ProviderBody] = {}
-    for name in names:
-        for body in server.tree(find_provider(server, name)["uuid"]):
-            found[body["uuid"]] = body
-    return list(found.values())
 
 
 def _output(examination: _Examination) -> Output:

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from roost.client.cloud_reader import NO_PROJECT, CloudProvider
 from roost.client.errors import PlacementError, TransportFailed, UnreadableAnswer
-from roost.client.gathering import NO_PROJECT, GatheredProvider
 from roost.client.lookup import provider_argument
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.placement import ProviderBody
@@ -81,7 +81,7 @@ class _Correction(NamedTuple):
     consequence: str
 
 
-def inventory_findings(provider: GatheredProvider) -> Iterator[Diagnosis]:
+def inventory_findings(provider: CloudProvider) -> Iterator[Diagnosis]:
     """What is wrong with the inventories of a provider."""
     subject = ProviderName(provider.uuid, provider.name)
     for name in sorted(provider.inventories):
@@ -250,7 +250,7 @@ def trait_findings(server: Administration) -> Iterator[Diagnosis]:
 
 
 def class_findings(
-    server: Administration, providers: Iterable[GatheredProvider]
+    server: Administration, providers: Iterable[CloudProvider]
 ) -> Iterator[Diagnosis]:
     """Custom classes of which no provider has inventory."""
     in_use: set[str] = set()
@@ -285,7 +285,7 @@ def project_findings(server: Administration) -> Iterator[Diagnosis]:
         )
 
 
-def tree_findings(providers: Sequence[GatheredProvider]) -> Iterator[Diagnosis]:
+def tree_findings(providers: Sequence[CloudProvider]) -> Iterator[Diagnosis]:
     """Trees without any inventory, and roots that look like one host with two names."""
     offers: dict[str, bool] = {}
     for provider in providers:
@@ -305,7 +305,7 @@ def tree_findings(providers: Sequence[GatheredProvider]) -> Iterator[Diagnosis]:
     yield from _namesakes({one.name: one for one in roots.values()}, _consumers_by_tree(providers))
 
 
-def _consumers_by_tree(providers: Sequence[GatheredProvider]) -> Mapping[str, set[str]]:
+def _consumers_by_tree(providers: Sequence[CloudProvider]) -> Mapping[str, set[str]]:
     """The consumers that hold something of each tree, by the uuid of its root."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for provider in providers:
@@ -314,7 +314,7 @@ def _consumers_by_tree(providers: Sequence[GatheredProvider]) -> Mapping[str, se
 
 
 def _namesakes(
-    roots: Mapping[str, GatheredProvider], consumers: Mapping[str, set[str]]
+    roots: Mapping[str, CloudProvider], consumers: Mapping[str, set[str]]
 ) -> Iterator[Diagnosis]:
     """Roots such as compute-1 and compute-1.example: a host that was given a longer name."""
     for name, provider in sorted(roots.items()):
