@@ -9,7 +9,7 @@ import pytest
 
 from roost.client.cloud_reader import CloudReader
 from roost.client.errors import NotOffered, QuestionRefused
-from roost.client.questions import Questions
+from roost.client.questions import Questions, ServerQuestion, ask_totals
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.transports.tampering import one_server
@@ -157,11 +157,22 @@ def test_usage_of_the_cloud_is_the_same_from_one_answer_and_from_all_providers(
 def test_usage_of_the_cloud_is_one_request(
     host: LiveProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    host.add("other", totals={"VCPU": 1})
+    asked: list[ServerQuestion] = []
+    page = Questions._page
+
+    def noting(server: Questions, question: ServerQuestion) -> dict[str, Any]:
+        asked.append(question)
+        return page(server, question)
+
     def fail(*_: Any) -> list[Any]:
         raise AssertionError("Roost tells totals in one answer")
 
+    monkeypatch.setattr(Questions, "_page", noting)
     monkeypatch.setattr(CloudReader, "providers", fail)
     assert roost("usage").status == 0
+    # The answer has a further page of roots, and the command needs none of them.
+    assert asked == [ask_totals()]
 
 
 @one_server

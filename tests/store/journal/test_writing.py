@@ -422,6 +422,40 @@ WRITES = (
         lambda world: world.reshape({"bare": world.inventories("bare")}),
         (INVENTORIES, "bare"),
     ),
+    # Adoption
+    write(
+        "another uuid",
+        lambda world: world.api.post("/roost/providers/host/adopt", {"uuid": world.uuids["new"]}),
+        (PROVIDER, "new"),
+    ),
+    write(
+        "another name, by itself",
+        lambda world: world.api.post("/roost/providers/child/rename", {"name": "renamed"}),
+        (PROVIDER, "child"),
+    ),
+    write(
+        "a provider merged into another",
+        lambda world: world.api.post("/roost/providers/host/merge", {"into": "other"}),
+        (PROVIDER, "host"),
+        (PROVIDER, "child"),
+        (PROVIDER, "grandchild"),
+        (TRAITS, "other"),
+        (AGGREGATES, "other"),
+        (USAGE, "other"),
+    ),
+    # Audits
+    write(
+        "an audit that deletes orphans",
+        lambda world: world.api.post(
+            "/roost/audit", {"known_consumers": [], "delete": True, "at_most_percent": 100}
+        ),
+        (USAGE, "host"),
+        (USAGE, "child"),
+    ),
+    write(
+        "an audit that deletes nothing",
+        lambda world: world.api.post("/roost/audit", {"known_consumers": []}),
+    ),
 )
 
 # One request for each refusal that a route may give after it has begun to write.

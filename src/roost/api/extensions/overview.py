@@ -93,21 +93,19 @@ _ROW = {
     "maxItems": len(_COLUMNS),
     "examples": [[EXAMPLE_PROVIDER, "host-1", 64, 4, 12, 48, 12, "CUSTOM_ZONE_NORTH"]],
 }
+_GROUP = STRING | {"examples": ["CUSTOM_ZONE_NORTH"]}
 _OVERVIEW = AnswerSchema.of(
     "Overview",
     "All roots as columns, with the sums of their trees.",
     members(
         {
             "columns": described(
-                list_of(choice(*_COLUMNS)),
+                list_of(choice(*_COLUMNS)) | {"examples": [list(_COLUMNS)]},
                 "What each row has. Amounts are sums over the tree of the root: null without "
                 "`resource_class`, 0 in a tree without such an inventory. `fits` is null without "
                 "a query. `group` is null without `group_by`, and for roots without such a value.",
             ),
-            "rows": described(
-                list_of(_ROW),
-                "A page of the roots that match, by uuid.",
-            ),
+            "rows": described(list_of(_ROW), "A page of the roots that match, by uuid."),
             "roots": described(COUNT, "How many roots match, on all pages."),
             "exact": or_null(
                 {"type": "boolean"},
@@ -134,7 +132,7 @@ _OVERVIEW = AnswerSchema.of(
                 list_of(
                     members(
                         {
-                            "group": or_null(STRING, "An aggregate or a trait; null comes last."),
+                            "group": or_null(_GROUP, "An aggregate or a trait; null comes last."),
                             "roots": described(integer(1), "How many roots belong to it."),
                             **{name: or_null(amount) for name, amount in _AMOUNTS.items()},
                             "fits": or_null(COUNT, "The sum over the roots, each by itself."),
