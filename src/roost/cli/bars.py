@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import click
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -64,6 +65,12 @@ def usage_bar(used: float, capacity: float, ink: Ink, width: int = BAR_WIDTH) ->
     return bar
 
 
+def is_watching() -> bool:
+    """Whether the command shows its result again and again: a sign of progress would disturb it."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.params.get("watch") is not None
+
+
 class _RemarkColumn(ProgressColumn):
     """A text that each refresh of the bar asks for."""
 
@@ -80,7 +87,6 @@ def progress_bar(
     what: str,
     *,
     transient: bool = False,
-    silent: bool = False,
     remark: Callable[[], str] | None = None,
 ) -> Iterator[Callable[[int, int], None]]:
     """A function that takes the total and how much was done since; silent without a terminal.
@@ -95,7 +101,7 @@ def progress_bar(
         TimeRemainingColumn(),
         *([_RemarkColumn(remark)] if remark else []),
         console=Console(stderr=True),
-        disable=silent or not sys.stderr.isatty(),
+        disable=is_watching() or not sys.stderr.isatty(),
         transient=transient,
         # What the command prints to a file or a pipe must not go above the bar.
         redirect_stdout=sys.stdout.isatty(),

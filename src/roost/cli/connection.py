@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from roost.cli.parameters import NumberRange, adding
+from roost.cli.parameters import NumberRange, gathering
 from roost.client.errors import (
     NotConfigured,
     PlacementAPIConnectFailure,
@@ -20,6 +20,7 @@ from roost.client.errors import (
     TransportFailed,
     UnreadableAnswer,
 )
+from roost.client.placement.placement import Administration
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.connecting import connect, names_a_server
 from roost.client.transport.http import NO_TLS, Timeouts
@@ -234,24 +235,23 @@ _OPTIONS = (
 )
 
 
-def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, which gets them as one argument `connection`."""
-    return _with_options(command, _URL, "--url")
+connection_options = gathering(
+    "connection", ConnectionSettings, _URL, *_OPTIONS, url_option="--url"
+)
+"""Adds the options to a command, which gets them as one argument `connection`."""
+
+source_options = gathering(
+    "connection", ConnectionSettings, _SOURCE_URL, *_OPTIONS, url_option="--from-url"
+)
+"""The same options for a command that reads a server in order to write elsewhere."""
 
 
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same options for a command that reads a server in order to write elsewhere."""
-    return _with_options(command, _SOURCE_URL, "--from-url")
-
-
-def _with_options(command: Callable[..., Any], address: Any, name: str) -> Callable[..., Any]:
-    names = ConnectionSettings.__dataclass_fields__.keys() - {"url_option"}
+def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command, which gets the open server as the argument `server`."""
 
     @wraps(command)
-    def with_connection(**arguments: Any) -> Any:
-        values = {name: arguments.pop(name) for name in names}
-        settings = ConnectionSettings(**values, url_option=name)
-        return command(connection=settings, **arguments)
+    def with_server(*, connection: ConnectionSettings, **arguments: Any) -> Any:
+        with connection.open() as transport:
+            return command(server=Administration(transport), **arguments)
 
-    wrapped: Callable[..., Any] = adding(address, *_OPTIONS)(with_connection)
-    return wrapped
+    return connection_options(with_server)

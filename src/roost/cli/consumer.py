@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 import click
@@ -10,20 +10,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from roost.cli.bars import progress_bar
+from roost.cli.command import server_command
 from roost.cli.completers import complete_providers
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import (
-    Facts,
-    Output,
-    OutputForm,
-    Table,
-    columns_of,
-    output_options,
-    print_output,
-)
+from roost.cli.output import Facts, Output, Table, columns_of
 from roost.cli.parameters import WORD
-from roost.cli.terminal import echo_line
-from roost.cli.watching import present, watch_option
 from roost.client.errors import NotConfigured, PlacementError
 from roost.client.gathering import Holder, read_holder, read_holders, uuids_of_consumers
 from roost.client.lookup import find_provider, subtree_of
@@ -36,16 +26,18 @@ _SHOWN = 1000
 _LISTED = columns_of("CONSUMER, RESOURCES, PROVIDERS?, TYPE?, PROJECT?, USER?")
 
 
-@click.command(
-    "list",
-    short_help="List consumers and what they hold.",
-    epilog="""\b
-Examples:
-  roost consumer list --provider compute-1
-  roost consumer list --project 7d5b2c0e3f3c4b0e8a2d --output csv
-  roost consumer list --type INSTANCE --limit 0 --json
-""",
-)
+@click.group()
+def consumer() -> None:
+    """List consumers, and show what one of them holds.
+
+    \b
+    Examples:
+      roost consumer list --provider compute-1
+      roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
+    """
+
+
+@server_command("list", "List consumers and what they hold.", of=consumer)
 @click.option(
     "--provider",
     "providers",
@@ -66,43 +58,44 @@ Examples:
     show_default=True,
     help="How many of them to list; 0 for all.",
 )
-@output_options
-@connection_options
 def list_consumers(
     *,
-    connection: ConnectionSettings,
+    server: Administration,
     providers: tuple[str, ...],
     project: str | None,
     user: str | None,
     kind: str | None,
     limit: int,
-    output: OutputForm,
-) -> None:
+) -> Output:
     """List the consumers that hold something of these providers; of all providers without names.
 
     Placement has no list of consumers. This command asks each provider for its allocations, and
     then for each consumer: on a large cloud, name some providers.
+
+    \b
+    Examples:
+      roost consumer list --provider compute-1
+      roost consumer list --project 7d5b2c0e3f3c4b0e8a2d --output csv
+      roost consumer list --type INSTANCE --limit 0 --json
     """
-    with connection.open() as transport:
-        server = Administration(transport)
-        everything = server.providers()
-        asked = _subtrees(server, providers) if providers else everything
-        with progress_bar("asking providers", transient=True) as advance:
-            uuids = uuids_of_consumers(server, asked, advance)
-        with progress_bar("asking consumers", transient=True) as advance:
-            holders = read_holders(server, uuids, advance)
-            # One more than the limit tells whether there are more.
-            found = _first(limit + 1 if limit else None, holders, project, user, kind)
+    everything = server.providers()
+    asked = _subtrees(server, providers) if providers else everything
+    with progress_bar("asking providers", transient=True) as advance:
+        uuids = uuids_of_consumers(server, asked, advance)
+    with progress_bar("asking consumers", transient=True) as advance:
+        holders = read_holders(server, uuids, advance)
+        # One more than the limit tells whether there are more.
+        found = _first(limit + 1 if limit else None, holders, project, user, kind)
     shown = found[: limit or None]
-    names = {body["uuid"]: body["name"] for body in everything}
-    print_output(_listed(shown, names), output)
-    echo_line(
+    notes = [
         f"{counted(len(shown), 'consumer')}, gathered from the allocations of "
-        f"{counted(len(asked), 'provider')}.",
-        err=True,
-    )
+        f"{counted(len(asked), 'provider')}."
+    ]
     if len(found) > len(shown):
-        echo_line("There are more such consumers: --limit 0 lists all.", err=True)
+        notes.append("There are more such consumers: --limit 0 lists all.")
+    names = {body["uuid"]: body["name"] for body in everything}
+    values = [holder_json(holder, names) for holder in shown]
+    return Output(Table(_LISTED, [_row(holder, names) for holder in shown]), values, notes=notes)
 
 
 def _first(
@@ -132,19 +125,15 @@ def _subtrees(server: Administration, names: tuple[str, ...]) -> list[ProviderBo
     return list(found.values())
 
 
-def _listed(holders: Sequence[Holder], names: dict[str, str]) -> Output:
-    rows = [
-        [
-            holder.uuid,
-            [f"{name}={amount}" for name, amount in holder.amounts.items()],
-            sorted(names.get(uuid, uuid) for uuid in holder.holds),
-            holder.type,
-            holder.project,
-            holder.user,
-        ]
-        for holder in holders
+def _row(holder: Holder, names: dict[str, str]) -> list[object]:
+    return [
+        holder.uuid,
+        [f"{name}={amount}" for name, amount in holder.amounts.items()],
+        sorted(names.get(uuid, uuid) for uuid in holder.holds),
+        holder.type,
+        holder.project,
+        holder.user,
     ]
-    return Output(Table(_LISTED, rows), [holder_json(holder, names) for holder in holders])
 
 
 def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
@@ -168,22 +157,16 @@ def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
 _COLUMNS = columns_of("PROVIDER, UUID?, RESOURCE CLASS, >AMOUNT")
 
 
-@click.command(
-    short_help="Show what a consumer holds, and where.",
-    epilog="""\b
-Examples:
-  roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
-  roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --output yaml
-""",
-)
+@server_command("show", "Show what a consumer holds, and where.", of=consumer, watches=True)
 @click.argument("uuid", type=WORD, metavar="UUID")
-@output_options
-@watch_option
-@connection_options
-def show(
-    *, connection: ConnectionSettings, uuid: str, output: OutputForm, watch: float | None
-) -> None:
-    """Show the allocations of a consumer, such as a server of Nova, with project and user."""
+def show(*, server: Administration, uuid: str) -> Output:
+    """Show the allocations of a consumer, such as a server of Nova, with project and user.
+
+    \b
+    Examples:
+      roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
+      roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --output yaml
+    """
     if not is_uuid(uuid):
         raise NotConfigured(
             with_next(
@@ -191,12 +174,7 @@ def show(
                 "openstack server show NAME -c id",
             )
         )
-    with connection.open() as transport:
-        server = Administration(transport)
-        present(lambda: _output(server, canonical_uuid(uuid)), output, watch)
-
-
-def _output(server: Administration, uuid: str) -> Output:
+    uuid = canonical_uuid(uuid)
     holder = read_holder(server, uuid)
     if holder is None:
         raise PlacementError(
@@ -234,18 +212,3 @@ def _drawing(holder: Holder, table: Table) -> RenderableType:
         ]
     )
     return Group(facts, Text(), table)
-
-
-@click.group(short_help="List and show consumers of resources.")
-def consumer() -> None:
-    """List consumers, and show what one of them holds.
-
-    \b
-    Examples:
-      roost consumer list --provider compute-1
-      roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
-    """
-
-
-consumer.add_command(list_consumers)
-consumer.add_command(show)

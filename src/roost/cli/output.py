@@ -256,6 +256,10 @@ class Output:
     value: Any
     # What a person sees instead of the table.
     drawing: RenderableType | None = None
+    # Lines for standard error, behind the result.
+    notes: Sequence[str] = ()
+    # The exit status of the command.
+    status: int = 0
 
     @classmethod
     def of(cls, table: Table) -> Output:

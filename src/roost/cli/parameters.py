@@ -6,8 +6,10 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
@@ -16,14 +18,37 @@ from roost.client.errors import NotConfigured
 from roost.model.errors import ConfigurationError
 from roost.model.text import printable
 
+CommandDecorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Adds something to a function that is to be a command."""
 
-def adding(*options: Callable[..., Any]) -> Callable[..., Any]:
+
+def adding(*options: CommandDecorator) -> CommandDecorator:
     """A decorator that adds these options to a command, in this order."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             command = option(command)
         return command
+
+    return add
+
+
+def gathering(
+    name: str, kind: type[Any], *options: CommandDecorator, **fixed: Any
+) -> CommandDecorator:
+    """A decorator that adds options, which a command gets as one argument of a dataclass.
+
+    Each field that is not fixed has the name of an option.
+    """
+    gathered = [field.name for field in fields(kind) if field.name not in fixed]
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_one_argument(**arguments: Any) -> Any:
+            values = {field: arguments.pop(field) for field in gathered}
+            return command(**{name: kind(**values, **fixed)}, **arguments)
+
+        return adding(*options)(with_one_argument)
 
     return add
 

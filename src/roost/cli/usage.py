@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import click
 
 from roost.cli.bars import ink_for, progress_bar, usage_bar
+from roost.cli.command import server_command
 from roost.cli.completers import complete_providers
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, columns_of, output_options
+from roost.cli.output import Output, Table, columns_of
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line, output_console
-from roost.cli.watching import present, watch_option
 from roost.client.gathering import Holder, gather, read_holders, uuids_of_consumers
 from roost.client.lookup import find_uuid
 from roost.client.placement import ProviderBody
@@ -41,16 +39,7 @@ class _ClassTotal:
     providers: int = 0
 
 
-@click.command(
-    short_help="Show what is used of each resource class.",
-    epilog="""\b
-Examples:
-  roost usage
-  roost usage --in-tree compute-1 --watch
-  roost usage --project 7d5b2c0e3f3c4b0e8a2d
-  roost usage --by-project --output csv
-""",
-)
+@server_command(watches=True)
 @click.option(
     "--in-tree",
     type=WORD,
@@ -63,53 +52,39 @@ Examples:
 )
 @click.option("--user", type=WORD, metavar="ID", help="With --project: only what this user uses.")
 @click.option("--by-project", is_flag=True, help="What each project uses.")
-@output_options
-@watch_option
-@connection_options
 def usage(
     *,
-    connection: ConnectionSettings,
+    server: Administration,
     in_tree: str | None,
     project: str | None,
     user: str | None,
     by_project: bool,
-    output: OutputForm,
-    watch: float | None,
-) -> None:
+) -> Output:
     """Show used amounts and capacity of each resource class, of the whole cloud or of a tree.
 
     Placement has no totals and no list of projects. So this command asks each provider, and with
     --by-project each consumer. The question for one --project is a single request.
+
+    \b
+    Examples:
+      roost usage
+      roost usage --in-tree compute-1 --watch
+      roost usage --project 7d5b2c0e3f3c4b0e8a2d
+      roost usage --by-project --output csv
     """
     if user and not project:
         raise click.UsageError("--user needs --project, as in the API.")
     if project and (by_project or in_tree):
         raise click.UsageError("--project stands alone, or with --user.")
-    with connection.open() as transport:
-        server = Administration(transport)
-        uuid = find_uuid(server, in_tree) if in_tree else None
-        read: Callable[[], Output]
-        if project:
-            read = partial(_of_project, server, project, user)
-        else:
-            make = _by_project if by_project else _totals
-            read = partial(_of_providers, server, make, uuid, silent=watch is not None)
-        present(read, output, watch)
+    if project:
+        return _of_project(server, project, user)
+    bodies = server.tree(find_uuid(server, in_tree)) if in_tree else server.providers()
+    return (_by_project if by_project else _totals)(server, bodies)
 
 
-def _of_providers(
-    server: Administration,
-    make: Callable[[Administration, Sequence[ProviderBody], bool], Output],
-    root: str | None,
-    *,
-    silent: bool,
-) -> Output:
-    return make(server, server.tree(root) if root else server.providers(), silent)
-
-
-def _totals(server: Administration, bodies: Sequence[ProviderBody], silent: bool) -> Output:
+def _totals(server: Administration, bodies: Sequence[ProviderBody]) -> Output:
     totals: defaultdict[str, _ClassTotal] = defaultdict(_ClassTotal)
-    with progress_bar("asking providers", transient=True, silent=silent) as advance:
+    with progress_bar("asking providers", transient=True) as advance:
         for provider in gather(server, bodies, advance):
             for name in provider.inventories.keys() | provider.used.keys():
                 total, used = totals[name], provider.used.get(name, 0)
@@ -148,10 +123,10 @@ def _of_project(server: Administration, project: str, user: str | None) -> Outpu
     return Output(Table(_OF_PROJECT, rows), value)
 
 
-def _by_project(server: Administration, bodies: Sequence[ProviderBody], silent: bool) -> Output:
-    with progress_bar("asking providers", transient=True, silent=silent) as advance:
+def _by_project(server: Administration, bodies: Sequence[ProviderBody]) -> Output:
+    with progress_bar("asking providers", transient=True) as advance:
         uuids = uuids_of_consumers(server, bodies, advance)
-    with progress_bar("asking consumers", transient=True, silent=silent) as advance:
+    with progress_bar("asking consumers", transient=True) as advance:
         holders = list(read_holders(server, uuids, advance))
     here = {body["uuid"] for body in bodies}
     consumers: Counter[str] = Counter()

@@ -87,13 +87,25 @@ watch_option = click.option(
 
 
 def present(read: Callable[[], Output], form: OutputForm, watch: float | None) -> None:
-    """Print what `read` gives: once, or again after each interval."""
+    """Print what `read` gives, once or again after each interval; end as the last result says."""
+    result = read()
+
+    def read_again() -> Output:
+        nonlocal result
+        result = read()
+        return result
+
     if watch is None:
-        print_output(read(), form)
+        print_output(result, form)
     elif form is OutputForm.TABLE and Console().is_terminal:
-        redraw(read().picture, lambda: read().picture, watch)
+        redraw(result.picture, lambda: read_again().picture, watch)
     else:
-        _print_again(read, form, watch)
+        _print_one(result, form, titles=True)
+        repeat(lambda: _print_one(read(), form, titles=False), watch)
+    for note in result.notes:
+        echo_line(note, err=True)
+    if result.status:
+        sys.exit(result.status)
 
 
 def redraw(first: RenderableType, read: Callable[[], RenderableType], seconds: float) -> None:
@@ -147,23 +159,14 @@ def _lost(error: PlacementError) -> str:
     return f"{' '.join(str(error).split())}. The command goes on."
 
 
-def _print_again(read: Callable[[], Output], form: OutputForm, seconds: float) -> NoReturn:
-    """Print one result after another: JSON as one line each, YAML as documents."""
-    is_first = True
-
-    def step() -> None:
-        nonlocal is_first
-        result = read()
-        if form is OutputForm.JSON:
-            click.echo(json.dumps(result.value))
-        elif form is OutputForm.TABLE:
-            print_output(result, form)
-            click.echo()
-        else:
-            if form is OutputForm.YAML:
-                click.echo("---")
-            click.echo(result.text(form, titles=is_first))
-        is_first = False
-
-    step()
-    repeat(step, seconds)
+def _print_one(result: Output, form: OutputForm, *, titles: bool) -> None:
+    """Print one result of several: JSON as one line each, YAML as documents."""
+    if form is OutputForm.JSON:
+        click.echo(json.dumps(result.value))
+    elif form is OutputForm.TABLE:
+        print_output(result, form)
+        click.echo()
+    else:
+        if form is OutputForm.YAML:
+            click.echo("---")
+        click.echo(result.text(form, titles=titles))

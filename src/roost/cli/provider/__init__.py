@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import click
 
-from roost.cli.provider.delete import delete
-from roost.cli.provider.list import list_providers
-from roost.cli.provider.set import set_provider
-from roost.cli.provider.show import show
+from roost.cli.provider.change import delete, set_provider
+from roost.cli.provider.show import list_providers, show
 from roost.cli.tree.show import drawing_command
 
 
-@click.group(short_help="List, show, change and delete providers.")
+@click.group()
 def provider() -> None:
     """List, show, change and delete resource providers, by name or uuid.
 
@@ -23,8 +21,5 @@ def provider() -> None:
     """
 
 
-provider.add_command(list_providers)
-provider.add_command(show)
-provider.add_command(drawing_command("provider tree"))
-provider.add_command(set_provider)
-provider.add_command(delete)
+for command in (list_providers, show, drawing_command("provider tree"), set_provider, delete):
+    provider.add_command(command)

@@ -1,21 +1,37 @@
-"""The command `roost provider set`."""
+"""The commands `roost provider set` and `roost provider delete`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
 
+from roost.cli.command import command
 from roost.cli.completers import complete_classes, complete_providers, complete_traits
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import OutputForm, dry_run_option, output_options, print_changes
-from roost.cli.parameters import WORD
+from roost.cli.connection import server_options
+from roost.cli.output import (
+    OutputForm,
+    PlannedChange,
+    dry_run_option,
+    make_changes,
+    output_options,
+    print_changes,
+)
+from roost.cli.parameters import WORD, CommandDecorator
 from roost.cli.terminal import echo_line
-from roost.client.errors import NotConfigured
-from roost.client.lookup import demand_classes, demand_traits, find_provider
+from roost.client.errors import NotConfigured, ResourceProviderInUse
+from roost.client.lookup import (
+    demand_classes,
+    demand_traits,
+    find_provider,
+    provider_argument,
+    subtree_of,
+)
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
 from roost.client.provider_edit import (
@@ -31,8 +47,9 @@ from roost.client.provider_edit import (
 from roost.client.reporting.difference import ProviderChange
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.inventory import DEFAULTS, INTEGER_MAX
-from roost.model.text import with_next
+from roost.model.text import counted, printable, with_next
 
+_CONSUMERS_NAMED = 3
 _FIELDS = ("total", *DEFAULTS)
 # The largest ratio that a server takes.
 _RATIO_MAX = 3.40282e38
@@ -77,9 +94,7 @@ def _amount(field: str, text: str) -> int | float | None:
     return amount if 0 <= amount <= largest else None
 
 
-def _names(
-    option: str, metavar: str, text: str, **more: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _names(option: str, metavar: str, text: str, **more: Any) -> CommandDecorator:
     return click.option(
         option,
         metavar=metavar,
@@ -89,18 +104,7 @@ def _names(
     )
 
 
-@click.command(
-    "set",
-    short_help="Change a provider: inventories, traits, place.",
-    epilog="""\b
-Examples:
-  roost provider set compute-1 --inventory VCPU=64 --inventory VCPU:allocation_ratio=4 --dry-run
-  roost provider set compute-1 --inventory MEMORY_MB:reserved=2048
-  roost provider set compute-1 --add-trait CUSTOM_GOLD --remove-trait CUSTOM_SILVER
-  roost provider set pool-1 --add-aggregate 5e2b1c1e-8a2c-4a39-9d6d-0a7c3a6a9f11
-  roost provider set numa0 --rename compute-1_numa0 --parent compute-1
-""",
-)
+@command("set", "Change a provider: inventories, traits, place.")
 @click.argument("provider", type=WORD, metavar="NAME_OR_UUID", shell_complete=complete_providers)
 @_names(
     "--inventory",
@@ -125,35 +129,36 @@ Examples:
 @click.option("--no-parent", is_flag=True, help="Make the provider the root of its own tree.")
 @dry_run_option
 @output_options
-@connection_options
+@server_options
 def set_provider(
-    *,
-    connection: ConnectionSettings,
-    provider: str,
-    output: OutputForm,
-    dry_run: bool,
-    **options: Any,
+    *, server: Administration, provider: str, output: OutputForm, dry_run: bool, **options: Any
 ) -> None:
     """Change what is named, and keep everything else as it is.
 
     If another client changes the provider at the same time, the command works its changes out
     again. It prints each change. To remove what the provider does not have is no error: a warning
     says so, and the exit status is 0, so that a script may run twice.
+
+    \b
+    Examples:
+      roost provider set compute-1 --inventory VCPU=64 --inventory VCPU:allocation_ratio=4 --dry-run
+      roost provider set compute-1 --inventory MEMORY_MB:reserved=2048
+      roost provider set compute-1 --add-trait CUSTOM_GOLD --remove-trait CUSTOM_SILVER
+      roost provider set pool-1 --add-aggregate 5e2b1c1e-8a2c-4a39-9d6d-0a7c3a6a9f11
+      roost provider set numa0 --rename compute-1_numa0 --parent compute-1
     """
     if not any(options.values()):
         raise NotConfigured(with_next("Nothing to change is named.", "roost provider set --help"))
     if options["parent"] and options["no_parent"]:
         raise click.UsageError("--parent and --no-parent contradict each other.")
-    with connection.open() as transport:
-        server = Administration(transport)
-        body = find_provider(server, provider)
-        edit = _edit(server, options)
-        before = read_edited(server, body)
-        changes = edit_changes(before, edit)
-        for warning in (*edit_absences(before, edit), *edit_warnings(before, changes)):
-            echo_line(f"roost: warning: {warning}", err=True)
-        if changes and not dry_run:
-            changes = _made(server, body, edit, output)
+    body = find_provider(server, provider)
+    edit = _edit(server, options)
+    before = read_edited(server, body)
+    changes = edit_changes(before, edit)
+    for warning in (*edit_absences(before, edit), *edit_warnings(before, changes)):
+        echo_line(f"roost: warning: {warning}", err=True)
+    if changes and not dry_run:
+        changes = _made(server, body, edit, output)
     _print(changes, output, dry_run=dry_run)
 
 
@@ -219,3 +224,100 @@ def _as_json(change: EditChange) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return sorted(value) if isinstance(value, frozenset) else value
+
+
+@command("delete", "Delete providers that are not in use.")
+@click.argument(
+    "names",
+    type=WORD,
+    metavar="NAME_OR_UUID...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_providers,
+)
+@click.option("--with-children", is_flag=True, help="Delete all providers below them as well.")
+@dry_run_option
+@output_options
+@server_options
+def delete(
+    *,
+    server: Administration,
+    names: tuple[str, ...],
+    with_children: bool,
+    output: OutputForm,
+    dry_run: bool,
+) -> None:
+    """Delete providers, the lowest ones first.
+
+    The command first looks at all of them: if one is in use, it deletes none, and says what holds
+    it.
+
+    \b
+    Examples:
+      roost provider delete compute-1 --dry-run
+      roost provider delete compute-1 --with-children
+    """
+    chosen = {body["uuid"]: body for body in (find_provider(server, name) for name in names)}
+    lowest_first = _lowest_first(server, list(chosen.values()))
+    if not with_children:
+        _demand_no_children(lowest_first, chosen.keys())
+    for body in lowest_first:
+        _demand_unused(server, body)
+    deletions = [
+        PlannedChange(
+            body["name"],
+            {"uuid": body["uuid"], "name": body["name"]},
+            partial(server.delete_provider, body["uuid"]),
+        )
+        for body in lowest_first
+    ]
+    make_changes("deleted", deletions, output, dry_run=dry_run)
+
+
+def _lowest_first(server: Administration, tops: Sequence[ProviderBody]) -> list[ProviderBody]:
+    """These providers and all below them, so that a child stands before its parent."""
+    found: dict[str, ProviderBody] = {}
+    for top in tops:
+        for body in subtree_of(server, top):
+            # A provider that stands below an earlier one moves behind its parent.
+            found.pop(body["uuid"], None)
+            found[body["uuid"]] = body
+    return list(reversed(found.values()))
+
+
+def _demand_no_children(bodies: Sequence[ProviderBody], chosen: Collection[str]) -> None:
+    extra = [body for body in bodies if body["uuid"] not in chosen]
+    if not extra:
+        return
+    parents = {body["parent_provider_uuid"] for body in extra}
+    top = next(
+        body for body in reversed(bodies) if body["uuid"] in parents and body["uuid"] in chosen
+    )
+    names = ", ".join(sorted(printable(body["name"]) for body in extra)[:10])
+    raise ResourceProviderInUse(
+        with_next(
+            f"{printable(top['name'])} has {counted(len(extra), 'provider')} below it ({names}), "
+            "and is not deleted alone.",
+            f"roost provider delete {provider_argument(top)} --with-children --dry-run",
+        )
+    )
+
+
+def _demand_unused(server: Administration, body: ProviderBody) -> None:
+    held = server.allocations_on(body["uuid"])
+    if not held:
+        return
+    amounts: Counter[str] = Counter()
+    for resources in held.values():
+        amounts.update(resources)
+    noun = "consumer holds" if len(held) == 1 else "consumers hold"
+    listed = ", ".join(f"{amount} {name}" for name, amount in sorted(amounts.items()))
+    some = ", ".join(sorted(held)[:_CONSUMERS_NAMED])
+    more = f" and {len(held) - _CONSUMERS_NAMED} more" if len(held) > _CONSUMERS_NAMED else ""
+    raise ResourceProviderInUse(
+        with_next(
+            f"{printable(body['name'])} cannot be deleted: {len(held)} {noun} {listed} of it "
+            f"({some}{more}).",
+            f"roost consumer list --provider {provider_argument(body)}",
+        )
+    )

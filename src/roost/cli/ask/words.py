@@ -1,17 +1,97 @@
-"""From words to a query: `VCPU=4 --require A --group net SRIOV_NET_VF=1`. Pure."""
+"""Requests as people type them, and their query strings. Pure.
+
+From words such as `VCPU=4 --require A --group net SRIOV_NET_VF=1`, or from a line of a log.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+from urllib.parse import parse_qsl, unquote, urlencode
 
-from roost.cli.request.query_text import QueryPairs, UnreadableRequest, pairs_of
+from roost.model.errors import OperatorError
 from roost.model.identifiers import is_uuid
 from roost.model.text import nearest, own_lines
+
+QueryPairs: TypeAlias = tuple[tuple[str, str], ...]
+
+# Servers take these characters in a query string as they are, and people can read them.
+_READABLE = ":,!"
+# A log line may have a method before the path, a version and a status behind it, and quotes.
+_IN_A_LINE = re.compile(r"\?([^\s\"'<>]+)")
+_EDGES = " \t\r\n\"'`<>"
+
+
+class UnreadableRequest(OperatorError):
+    """A request that the command cannot turn into a query; the text says why, and what to type."""
+
+
+def query_string(pairs: Iterable[tuple[str, str]]) -> str:
+    """The query string of these pairs, without the characters that confuse readers.
+
+    >>> query_string([("resources", "VCPU:4,MEMORY_MB:8192"), ("required", "!CUSTOM_A")])
+    'resources=VCPU:4,MEMORY_MB:8192&required=!CUSTOM_A'
+    """
+    return urlencode(list(pairs), safe=_READABLE)
+
+
+def plain_pairs(pairs: QueryPairs) -> QueryPairs:
+    """The pairs of a query without what only `GET /roost/candidates` answers.
+
+    >>> plain_pairs((("resources_a", "VCPU:1"), ("in_subtree_a", "x"), ("isolate", "_a")))
+    (('resources_a', 'VCPU:1'), ('group_policy', 'isolate'))
+    """
+    kept = [
+        (key, value)
+        for key, value in pairs
+        if key != "isolate"
+        and not key.startswith(("in_subtree", "or_resources"))
+        and not (key == "root_required" and value.startswith("in:"))
+    ]
+    isolated = [set(value.split(",")) for key, value in pairs if key == "isolate"]
+    if isolated:
+        kept = _with_policy(kept, isolated)
+    roots = [pair for pair in kept if pair[0] == "root_required"]
+    return tuple(pair for pair in kept if pair not in roots[1:])
+
+
+def _with_policy(
+    pairs: Iterable[tuple[str, str]], isolated: Iterable[set[str]]
+) -> list[tuple[str, str]]:
+    """The pairs with the group policy that comes nearest to these sets of isolated groups."""
+    kept = list(pairs)
+    resources = (key.removeprefix("resources") for key, _ in kept if key.startswith("resources"))
+    suffixes = {suffix for suffix in resources if suffix}
+    policy = "isolate" if any(suffixes <= groups for groups in isolated) else "none"
+    if policy == "isolate" or "group_policy" not in dict(kept):
+        kept = [pair for pair in kept if pair[0] != "group_policy"]
+        kept.append(("group_policy", policy))
+    return kept
+
+
+def pairs_of(text: str) -> QueryPairs:
+    """The pairs of a query string, or of a log line that has one.
+
+    >>> pairs_of('"GET /placement/allocation_candidates?limit=5&resources=VCPU%3A4 HTTP/1.1" 200')
+    (('limit', '5'), ('resources', 'VCPU:4'))
+    """
+    found = _IN_A_LINE.search(text)
+    query = found[1] if found else text.strip(_EDGES)
+    if "=" not in query:
+        # Some logs encode the whole query once more.
+        query = unquote(query).partition("?")[2] or unquote(query)
+    pairs = tuple(parse_qsl(query, keep_blank_values=True))
+    if not any("=" in part for part in query.split("&")) or not pairs:
+        raise UnreadableRequest(
+            f"{text[:80]!r} has no query string. Give the part after the `?` of a request, such as "
+            "--from-query 'resources=VCPU:4,MEMORY_MB:8192'"
+        )
+    return pairs
+
 
 _AMOUNT = re.compile(r"(?P<name>[^=:]+)[=:](?P<amount>[0-9]+)\Z")
 # The largest amount that a server takes.
@@ -41,9 +121,8 @@ class TypedGroup:
     aggregates: list[str] = field(default_factory=list)
     # Resources to take instead of those before them, in order of preference.
     alternatives: list[str] = field(default_factory=list)
-    # Uuids or names.
-    in_tree: str | None = None
-    in_subtree: str | None = None
+    # Uuids or names of providers, by `--in-tree` and `--in-subtree`.
+    places: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -67,10 +146,8 @@ class TypedGroup:
             yield f"required{self.suffix}", choice
         for aggregates in self.aggregates:
             yield f"member_of{self.suffix}", aggregates
-        if self.in_tree is not None:
-            yield f"in_tree{self.suffix}", self.in_tree
-        if self.in_subtree is not None:
-            yield f"in_subtree{self.suffix}", self.in_subtree
+        for option in sorted(self.places, reverse=True):
+            yield f"{option[2:].replace('-', '_')}{self.suffix}", self.places[option]
 
     def add_resources(self, word: str) -> None:
         """Add what a bare word asks for: `VCPU=4`, `VCPU:4` or several with commas."""
@@ -88,27 +165,19 @@ class TypedGroup:
         parts = map(_amount, value.split(","))
         self.alternatives.append(",".join(f"{name}:{amount}" for name, amount in parts))
 
-    def set_tree(self, value: str) -> None:
-        """Set the provider whose tree the group is in."""
-        self._demand_one("--in-tree", value, self.in_tree)
-        self.in_tree = value
-
-    def set_subtree(self, value: str) -> None:
-        """Set the provider below which the group is."""
-        self._demand_one("--in-subtree", value, self.in_subtree)
-        self.in_subtree = value
-
-    def _demand_one(self, option: str, value: str, earlier: str | None) -> None:
+    def set_place(self, option: str, value: str) -> None:
+        """Set the provider that the group is in the tree of, or below."""
         if not value.strip():
             raise UnreadableRequest(
                 f"{option} of the group {self.name} is empty. Give the name or uuid of a provider, "
                 "or leave the option out"
             )
-        if earlier is not None:
+        if option in self.places:
             raise UnreadableRequest(
                 f"The group {self.name} has {option} twice: one is all it can be in. "
                 "Leave one out, or begin another group with --group NAME"
             )
+        self.places[option] = value
 
     def add_traits(self, value: str) -> None:
         """Add what `--require` asks for: `A`, `!A`, `A,B` or `in:A,B`."""
@@ -182,13 +251,13 @@ def _names(value: str, form: str) -> list[str]:
 
 
 # What the options of a group do with their value.
-_OF_A_GROUP = {
+_OF_A_GROUP: Mapping[str, Callable[[TypedGroup, str], None]] = {
     "": TypedGroup.add_resources,
     "--require": TypedGroup.add_traits,
     "--forbid": TypedGroup.forbid_traits,
     "--member-of": TypedGroup.add_aggregates,
-    "--in-tree": TypedGroup.set_tree,
-    "--in-subtree": TypedGroup.set_subtree,
+    "--in-tree": lambda group, value: group.set_place("--in-tree", value),
+    "--in-subtree": lambda group, value: group.set_place("--in-subtree", value),
     "--or": TypedGroup.add_alternative,
 }
 
@@ -336,6 +405,16 @@ def _suffix(name: str) -> str:
     return name if name.isdigit() or name.startswith("_") else f"_{name}"
 
 
+def group_name(suffix: str, alternative: int = 0) -> str:
+    """A group as people type it, with the number of its alternative.
+
+    >>> group_name("_net"), group_name(""), group_name("_net", 1)
+    ('net', 'unsuffixed', 'net, alternative 1')
+    """
+    name = suffix.removeprefix("_") or "unsuffixed"
+    return f"{name}, alternative {alternative}" if alternative else name
+
+
 def _split(value: str) -> list[str]:
     return [part.strip() for part in value.split(",")]
 
@@ -388,21 +467,13 @@ def _is_option(argument: str) -> bool:
     return len(argument) > 1 and argument.startswith("-")
 
 
-REQUEST_OPTIONS = {
-    "--require": TakesValue.ALWAYS,
-    "--forbid": TakesValue.ALWAYS,
-    "--member-of": TakesValue.ALWAYS,
-    "--in-tree": TakesValue.ALWAYS,
-    "--in-subtree": TakesValue.ALWAYS,
-    "--or": TakesValue.ALWAYS,
-    "--group": TakesValue.ALWAYS,
-    "--same-subtree": TakesValue.ALWAYS,
-    "--apart": TakesValue.ALWAYS,
-    "--isolate": TakesValue.NEVER,
-    "--group-policy": TakesValue.ALWAYS,
-    "--root-require": TakesValue.ALWAYS,
-    "--limit": TakesValue.ALWAYS,
-}
+REQUEST_OPTIONS = {"--isolate": TakesValue.NEVER} | dict.fromkeys(
+    (
+        *_OF_A_GROUP.keys() - {""},
+        *("--group", "--same-subtree", "--apart", "--group-policy", "--root-require", "--limit"),
+    ),
+    TakesValue.ALWAYS,
+)
 """The options that words of a request may have."""
 
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from roost.cli.completers import complete_classes, complete_providers, complete_traits
-from roost.cli.parameters import WORD, adding, usage_status
-from roost.cli.request.query_text import UnreadableRequest, pairs_of
-from roost.cli.request.words import (
+from roost.cli.ask.words import (
     POLICIES,
     REQUEST_OPTIONS,
     RequestWord,
     TakesValue,
     TypedRequest,
+    UnreadableRequest,
     ordered_words,
+    pairs_of,
     read_request,
     read_words,
 )
+from roost.cli.completers import complete_classes, complete_providers, complete_traits
+from roost.cli.parameters import WORD, adding, usage_status
 from roost.model.text import with_next
 
 WORDS_KEY = "roost.request_words"
@@ -203,38 +203,23 @@ def typed_words() -> tuple[RequestWord, ...]:
     return words
 
 
-def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the words and options of a request, which the command gets as `request`."""
-    return _with_request(command, (*_REQUEST_OPTIONS, *_QUERY_OPTIONS))
+_WORDS = click.argument(
+    "words", metavar="CLASS=AMOUNT...", nargs=-1, shell_complete=complete_amounts
+)
+request_options = adding(_WORDS, *_REQUEST_OPTIONS, *_QUERY_OPTIONS)
+"""Adds the words and options of a request."""
+
+candidate_options = adding(_WORDS, *_REQUEST_OPTIONS, _LIMIT_OPTION, *_QUERY_OPTIONS)
+"""The same for a command that shows candidates: with `--limit`."""
 
 
-def candidate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a command that shows candidates: with `--limit`."""
-    return _with_request(command, (*_REQUEST_OPTIONS, _LIMIT_OPTION, *_QUERY_OPTIONS))
-
-
-def optional_request_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a command that also works without: its `request` is then `None`."""
-    return _with_request(command, (*_REQUEST_OPTIONS, *_QUERY_OPTIONS), optional=True)
-
-
-def _with_request(
-    command: Callable[..., Any], options: Sequence[Callable[..., Any]], *, optional: bool = False
-) -> Callable[..., Any]:
-    @wraps(command)
-    def with_request(*, words: Sequence[str], from_query: str | None, **arguments: Any) -> Any:
-        typed = words_of_request(len(words))
-        if optional and not typed and from_query is None:
-            return command(request=None, **arguments)
-        with explaining_usage():
-            request = _request(typed, from_query)
-        return command(request=request, **arguments)
-
-    words = click.argument(
-        "words", metavar="CLASS=AMOUNT...", nargs=-1, shell_complete=complete_amounts
-    )
-    wrapped: Callable[..., Any] = adding(words, *options)(with_request)
-    return wrapped
+def typed_request(words: Sequence[str], from_query: str | None, *, is_needed: bool) -> TypedRequest:
+    """The request of the running command; an empty one if no word describes it."""
+    typed = words_of_request(len(words))
+    if not (is_needed or typed or from_query is not None):
+        return TypedRequest(())
+    with explaining_usage():
+        return _request(typed, from_query)
 
 
 def words_of_request(bare_count: int) -> list[RequestWord]:
