@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import redirect_stderr
+from dataclasses import fields
 from threading import Thread
 from typing import Any
 
@@ -17,6 +18,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from roost.cli.connection import ConnectionSettings
+from roost.cli.parameters import GivenWord
 from roost.client.errors import PlacementError
 from roost.client.ownership.store import default_directory, owners_in
 from roost.client.placement.placement import Administration
@@ -76,19 +78,36 @@ def complete_owners(
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+class CompletedWord(GivenWord):
+    """A word that a shell completes, and the name that it has in the help."""
+
+    def __init__(self, metavar: str, complete: _Completer) -> None:
+        self._metavar = metavar
+        self._complete = complete
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The name in the help."""
+        return self._metavar
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """What may stand in place of this beginning."""
+        return self._complete(ctx, param, incomplete)
+
+
+PROVIDER = CompletedWord("NAME_OR_UUID", complete_providers)
+TRAIT = CompletedWord("TRAIT", complete_traits)
+RESOURCE_CLASS = CompletedWord("CLASS", complete_classes)
+OWNER = CompletedWord("OWNER", complete_owners)
+
+
 def _asked(ctx: click.Context, read: Callable[[Administration], Iterable[Any]]) -> list[Any]:
     """What the server answers; nothing if anything fails, or takes too long."""
-    given = ctx.params.get
-    settings = ConnectionSettings(
-        url=given("url"),
-        token=given("token"),
-        token_file=given("token_file"),
-        cloud=given("cloud"),
-        region=given("region"),
-        ca_file=given("ca_file"),
-        insecure=bool(given("insecure")),
-        timeout=SECONDS_IN_ALL,
-    )
+    names = (field.name for field in fields(ConnectionSettings))
+    given: dict[str, Any] = {name: ctx.params.get(name) for name in names}
+    given |= {"timeout": SECONDS_IN_ALL, "url_option": ""}
+    settings = ConnectionSettings(**given)
     answer: Future[list[Any]] = Future()
 
     def ask() -> None:

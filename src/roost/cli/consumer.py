@@ -11,7 +11,7 @@ from rich.text import Text
 
 from roost.cli.bars import progress_bar
 from roost.cli.command import server_command
-from roost.cli.completers import complete_providers
+from roost.cli.completers import PROVIDER
 from roost.cli.output import Facts, Output, Table, columns_of
 from roost.cli.parameters import WORD
 from roost.client.errors import NotConfigured, PlacementError
@@ -41,10 +41,8 @@ def consumer() -> None:
 @click.option(
     "--provider",
     "providers",
-    type=WORD,
-    metavar="NAME_OR_UUID",
+    type=PROVIDER,
     multiple=True,
-    shell_complete=complete_providers,
     help="Only consumers of this provider, and of all below it. May be repeated.",
 )
 @click.option("--project", type=WORD, metavar="ID", help="Only consumers of this project.")

@@ -1,26 +1,36 @@
-"""`roost db`: the schema of the database."""
+"""`roost db`: the schema of the database, and triggers for the writes of other programs."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 
 import click
 from rich.console import Console
 from rich.table import Column, Table
 
-from roost.cli.database_access import open_database
 from roost.cli.db_export import export_command, import_command
-from roost.cli.db_triggers import triggers
-from roost.cli.options import configuration_options, read_settings
+from roost.cli.options import open_database, settings_options
 from roost.cli.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings
+from roost.model.text import own_lines
 from roost.store.checks.checks import check_database, judge
 from roost.store.checks.findings import Finding, Level
 from roost.store.connections.driver_errors import shown_url
 from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.database import Database
-from roost.store.journal.triggers import install_triggers, trigger_status
+from roost.store.journal.triggers import (
+    BROKEN,
+    INSTALL_COMMAND,
+    REMOVE_COMMAND,
+    TriggerStatus,
+    install_triggers,
+    installing,
+    remove_triggers,
+    removing,
+    trigger_status,
+)
 from roost.store.migrations.repair import repair_online_data
 from roost.store.migrations.schema import SchemaState, inspect_schema, planned_steps, sync_schema
 from roost.store.rows.identity import read_identity, renew_identity
@@ -33,7 +43,7 @@ def db() -> None:
     """Look after the database: its schema and what is in it."""
 
 
-for command in (export_command, import_command, triggers):
+for command in (export_command, import_command):
     db.add_command(command)
 
 
@@ -44,12 +54,9 @@ for command in (export_command, import_command, triggers):
     is_flag=True,
     help="First mend providers without root and allocations without consumer.",
 )
-@configuration_options
-def sync(
-    dry_run: bool, repair: bool, config_files: tuple[str, ...], database_url: str | None
-) -> None:
+@settings_options
+def sync(dry_run: bool, repair: bool, settings: Settings) -> None:
     """Bring the schema to what this version needs. Repeating it is harmless."""
-    settings = read_settings(config_files, database_url)
     with open_database(settings, may_make=not dry_run, only_reads=dry_run) as database:
         _sync(database, settings, dry_run=dry_run, repair=repair)
 
@@ -96,10 +103,10 @@ def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
 
 @db.command()
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
-@configuration_options
-def version(as_json: bool, config_files: tuple[str, ...], database_url: str | None) -> None:
+@settings_options
+def version(as_json: bool, settings: Settings) -> None:
     """Print the revisions that the schema is at."""
-    with open_database(read_settings(config_files, database_url), only_reads=True) as database:
+    with open_database(settings, only_reads=True) as database:
         status = inspect_schema(database)
     if as_json:
         click.echo(
@@ -118,15 +125,15 @@ def version(as_json: bool, config_files: tuple[str, ...], database_url: str | No
 
 @db.command(epilog="Example: roost db identity --renew --db sqlite:///lab.sqlite")
 @click.option("--renew", is_flag=True, help="Give the database another identity.")
-@configuration_options
-def identity(renew: bool, config_files: tuple[str, ...], database_url: str | None) -> None:
+@settings_options
+def identity(renew: bool, settings: Settings) -> None:
     """Print the identity of the database, by which hosts tell servers apart.
 
     All servers of a database have its identity, and a restored backup keeps it. A copy that goes
     its own way, such as a lab, needs another one: --renew. Hosts then no longer take it for the
     server that it was copied from. `roost owner rebind` tells a host about a new identity.
     """
-    with open_database(read_settings(config_files, database_url), only_reads=not renew) as database:
+    with open_database(settings, only_reads=not renew) as database:
         if not inspect_schema(database).can_serve:
             raise DatabaseUnusable(
                 f"{shown_url(database.url)} has no schema of Roost, or an older one. Upgrade it "
@@ -144,8 +151,8 @@ def identity(renew: bool, config_files: tuple[str, ...], database_url: str | Non
 
 @db.command()
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
-@configuration_options
-def check(as_json: bool, config_files: tuple[str, ...], database_url: str | None) -> None:
+@settings_options
+def check(as_json: bool, settings: Settings) -> None:
     """Say whether Roost can adopt a database, and look for anything that is wrong in it.
 
     It changes nothing, whether Roost or the reference has used the database so far.
@@ -153,7 +160,7 @@ def check(as_json: bool, config_files: tuple[str, ...], database_url: str | None
     Exit status 0: all well, 1: warnings, 2: at least one failure, or nothing could be looked at.
     """
     try:
-        with open_database(read_settings(config_files, database_url), only_reads=True) as database:
+        with open_database(settings, only_reads=True) as database:
             status = inspect_schema(database)
             findings = database.read(check_database)
     except DatabaseUnusable as error:
@@ -199,3 +206,86 @@ def _print(findings: tuple[Finding, ...]) -> None:
             plain(finding.remedy),
         )
     Console().print(table)
+
+
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the SQL, and do nothing.")
+
+
+@db.group()
+def triggers() -> None:
+    """Let another program write to the same tables while Roost runs.
+
+    Without triggers, Roost does not see the writes of the reference or of an SQL client. Triggers
+    record these writes in the journal of Roost. They cost time in every such write.
+    """
+
+
+@triggers.command(epilog="Example: roost db triggers install --db mysql://roost@db/placement")
+@_DRY_RUN
+@settings_options
+def install(dry_run: bool, settings: Settings) -> None:
+    """Install the triggers. Repeating it is harmless."""
+    with open_database(settings, only_reads=dry_run) as database:
+        if dry_run:
+            _print_sql(database.read(installing))
+            return
+        install_triggers(database)
+        echo_line(
+            f"{shown_url(database.url)}: triggers are installed; Roost and other programs may "
+            "write at the same time"
+        )
+
+
+@triggers.command(epilog="Example: roost db triggers remove --db mysql://roost@db/placement")
+@_DRY_RUN
+@settings_options
+def remove(dry_run: bool, settings: Settings) -> None:
+    """Remove the triggers. Stop all other programs that write before."""
+    with open_database(settings, only_reads=dry_run) as database:
+        if dry_run:
+            _print_sql(database.read(removing))
+            return
+        remove_triggers(database)
+        echo_line(
+            f"{shown_url(database.url)}: triggers are removed; only Roost may write from now on"
+        )
+
+
+def _print_sql(statements: Iterable[str]) -> None:
+    """Print statements as a client of the database takes them."""
+    for statement in statements:
+        echo(own_lines(*f"{statement};".split("\n")))
+
+
+@triggers.command(epilog="Example: roost db triggers status --json")
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@settings_options
+def status(as_json: bool, settings: Settings) -> None:
+    """Tell whether the triggers are installed.
+
+    Exit status 0: all are installed, 1: none is installed, 2: some are missing or outdated,
+    or have lost their table.
+    """
+    with open_database(settings, only_reads=True) as database:
+        found = database.read(trigger_status)
+    word = _word(found)
+    if as_json:
+        click.echo(
+            json.dumps({"state": word, "missing": found.missing, "outdated": found.outdated})
+        )
+    else:
+        echo_line(f"triggers: {word}")
+        if found.is_broken:
+            echo_line(f"{BROKEN}. Run: {REMOVE_COMMAND}")
+        if word == "incomplete":
+            echo_line(
+                f"missing: {', '.join(found.missing) or 'none'}; outdated: "
+                f"{', '.join(found.outdated) or 'none'}. Run: {INSTALL_COMMAND}"
+            )
+    sys.exit({"installed": 0, "absent": 1}.get(word, 2))
+
+
+def _word(found: TriggerStatus) -> str:
+    if found.is_broken:
+        return "broken"
+    return "installed" if found.is_complete else "absent" if found.is_absent else "incomplete"

@@ -13,8 +13,7 @@ from typing import Any
 import click
 
 from roost.cli.bars import progress_bar
-from roost.cli.database_access import open_database
-from roost.cli.options import configuration_options, read_settings
+from roost.cli.options import open_database, settings_options
 from roost.cli.terminal import continuing, echo_line
 from roost.configuration.settings import Settings
 from roost.moving.export_files import (
@@ -46,22 +45,20 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print a summary fo
 @click.option("--dry-run", is_flag=True, help="Count the rows, and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @_JSON
-@configuration_options
+@settings_options
 def export_command(
     *,
     file: str,
     dry_run: bool,
     overwrite: bool,
     as_json: bool,
-    config_files: tuple[str, ...],
-    database_url: str | None,
+    settings: Settings,
 ) -> None:
     """Write all rows of a database to FILE, as lines of JSON.
 
     All rows are of one moment, also while services write. A FILE with the ending .gz is
     compressed, and - is standard output. Equal databases of any kind have equal exports.
     """
-    settings = read_settings(config_files, database_url)
     began = time.monotonic()
     with open_database(settings, only_reads=True) as database:
         if dry_run:
@@ -97,21 +94,19 @@ def export_command(
 @click.argument("file")
 @click.option("--dry-run", is_flag=True, help="Check the file and the database; write nothing.")
 @_JSON
-@configuration_options
+@settings_options
 def import_command(
     *,
     file: str,
     dry_run: bool,
     as_json: bool,
-    config_files: tuple[str, ...],
-    database_url: str | None,
+    settings: Settings,
 ) -> None:
     """Write the export FILE into an empty database, and verify it.
 
     All ids, generations and times stay as they are. After an interruption, the same command
     continues where it ended. FILE - is standard input.
     """
-    settings = read_settings(config_files, database_url)
     with file_of(file) as name:
         # A damaged export is refused before the first row is written.
         with reading(name) as opened, progress_bar("checking") as advance:

@@ -12,9 +12,8 @@ import click
 
 from roost.cli.bars import progress_bar
 from roost.cli.connection import ConnectionSettings, source_options
-from roost.cli.database_access import open_database
 from roost.cli.db_export import tell_import, tell_trial, try_target
-from roost.cli.options import configuration_options, read_settings
+from roost.cli.options import open_database, settings_options
 from roost.cli.terminal import continuing, echo_line
 from roost.client.survey import Survey
 from roost.configuration.settings import Settings
@@ -51,7 +50,7 @@ _EXPORT = "cloud.jsonl"
     help="Read the server, look at the database, and write nothing to it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a summary for scripts.")
-@configuration_options
+@settings_options
 def import_(
     *,
     connection: ConnectionSettings,
@@ -59,8 +58,7 @@ def import_(
     concurrency: int,
     dry_run: bool,
     as_json: bool,
-    config_files: tuple[str, ...],
-    database_url: str | None,
+    settings: Settings,
 ) -> None:
     """Copy a live placement server, of any vendor, into an empty database.
 
@@ -72,7 +70,6 @@ def import_(
       roost import --from-url http://old:8778 --token $TOKEN --db sqlite:////var/lib/roost/new.db
       roost import --os-cloud production --db postgresql://roost@db/placement
     """
-    settings = read_settings(config_files, database_url)
     with continuing(), _work_directory(Path(work_dir)) as directory:
         if dry_run:
             _try(connection, directory, concurrency, settings, as_json=as_json)

@@ -18,6 +18,7 @@ from roost.api.authentication.tokens_file import (
     read_tokens_file,
     remove_tokens,
 )
+from roost.cli.command import command
 from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
 from roost.cli.parameters import adding
 from roost.cli.terminal import echo_line
@@ -121,18 +122,17 @@ def create(
     echo_line(secret)
 
 
-@token.command(
-    "list",
-    epilog="""\b
-Examples:
-  roost token list --file tokens.jsonl
-  roost token list --output csv
-""",
-)
+@command("list", of=token)
 @output_options
 @_file_options
 def list_tokens(*, output: OutputForm, path: str | None, config_files: tuple[str, ...]) -> None:
-    """List the tokens of the file, without the tokens themselves."""
+    """List the tokens of the file, without the tokens themselves.
+
+    \b
+    Examples:
+      roost token list --file tokens.jsonl
+      roost token list --output csv
+    """
     file = _chosen_file(path, config_files)
     read = read_tokens_file(file)
     for fault in read.faults:

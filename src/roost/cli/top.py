@@ -18,6 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from roost.cli.command import command
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.parameters import NumberRange
 from roost.cli.terminal import plain
@@ -340,15 +341,7 @@ def _class_table(summary: Summary) -> Table:
     return table
 
 
-@click.command(
-    short_help="Show what a server does, live.",
-    epilog="""\b
-Examples:
-  roost top
-  roost top --url https://placement.example:8778 --interval 5
-  roost top --once --json
-""",
-)
+@command()
 @click.option(
     "--interval",
     metavar="SECONDS",
@@ -364,6 +357,12 @@ def top(*, connection: ConnectionSettings, interval: float, once: bool, as_json:
     """Show requests, latencies, claims, conflicts, the journal and capacity of a server.
 
     It reads /metrics, which needs no token. Press q to end it.
+
+    \b
+    Examples:
+      roost top
+      roost top --url https://placement.example:8778 --interval 5
+      roost top --once --json
     """
     given = connection.token or connection.token_file or os.environ.get("ROOST_TOKEN")
     if connection.url is not None and given is None:

@@ -11,7 +11,7 @@ import click
 
 from roost.cli.bars import ink_for, progress_bar, usage_bar
 from roost.cli.command import server_command
-from roost.cli.completers import complete_providers
+from roost.cli.completers import PROVIDER
 from roost.cli.output import Output, Table, columns_of
 from roost.cli.parameters import WORD
 from roost.cli.terminal import echo_line, output_console
@@ -40,13 +40,7 @@ class _ClassTotal:
 
 
 @server_command(watches=True)
-@click.option(
-    "--in-tree",
-    type=WORD,
-    metavar="NAME_OR_UUID",
-    shell_complete=complete_providers,
-    help="Only the tree of this provider.",
-)
+@click.option("--in-tree", type=PROVIDER, help="Only the tree of this provider.")
 @click.option(
     "--project", type=WORD, metavar="ID", help="What this project uses, by type of consumer."
 )

@@ -10,7 +10,7 @@ import click
 
 from roost.cli.bars import progress_bar
 from roost.cli.command import command, server_command
-from roost.cli.completers import complete_classes, complete_traits
+from roost.cli.completers import RESOURCE_CLASS, TRAIT, CompletedWord
 from roost.cli.connection import server_options
 from roost.cli.output import (
     Output,
@@ -67,10 +67,8 @@ def resource_class() -> None:
     """
 
 
-def _pattern(complete: Callable[..., Any]) -> Callable[..., Any]:
-    return click.argument(
-        "pattern", type=WORD, metavar="[PATTERN]", required=False, shell_complete=complete
-    )
+def _pattern(word: CompletedWord) -> Callable[..., Any]:
+    return click.argument("pattern", type=word, metavar="[PATTERN]", required=False)
 
 
 def _chosen(names: Iterable[str], pattern: str | None, *, custom: bool) -> list[str]:
@@ -82,7 +80,7 @@ def _chosen(names: Iterable[str], pattern: str | None, *, custom: bool) -> list[
 
 
 @server_command("list", "List traits.", of=trait)
-@_pattern(complete_traits)
+@_pattern(TRAIT)
 @click.option("--custom", is_flag=True, help="Only custom traits.")
 @click.option("--in-use", is_flag=True, help="Only traits that some provider has.")
 @click.option("--unused", is_flag=True, help="Only traits that no provider has.")
@@ -108,7 +106,7 @@ def list_traits(
 
 
 @server_command("list", "List resource classes.", of=resource_class)
-@_pattern(complete_classes)
+@_pattern(RESOURCE_CLASS)
 @click.option("--custom", is_flag=True, help="Only custom classes.")
 def list_classes(*, server: Administration, pattern: str | None, custom: bool) -> Output:
     """List the classes that the server knows; in a pattern, * and ? stand for any characters.
@@ -123,7 +121,7 @@ def list_classes(*, server: Administration, pattern: str | None, custom: bool) -
 
 
 @server_command("show", "Show which providers have a trait.", of=trait)
-@click.argument("name", type=WORD, metavar="TRAIT", shell_complete=complete_traits)
+@click.argument("name", type=TRAIT)
 def show_trait(*, server: Administration, name: str) -> Output:
     """List the providers that have this trait.
 
@@ -144,7 +142,7 @@ def show_trait(*, server: Administration, name: str) -> Output:
 
 
 @server_command("show", "Show which providers offer a class.", of=resource_class)
-@click.argument("name", type=WORD, metavar="CLASS", shell_complete=complete_classes)
+@click.argument("name", type=RESOURCE_CLASS)
 def show_class(*, server: Administration, name: str) -> Output:
     """List the providers that have inventory of this class, with the used amounts.
 
@@ -230,7 +228,7 @@ class _Vocabulary(NamedTuple):
     # In a sentence; and several of them.
     noun: str
     plural: str
-    complete: Callable[..., Any]
+    word: CompletedWord
     # Those of the given names that the server knows, and all that it knows.
     known: Callable[[Administration, Iterable[str]], set[str]]
     names: Callable[[Administration], set[str]]
@@ -266,14 +264,7 @@ def _add_create(kind: _Vocabulary, text: str) -> None:
 
 def _add_delete(kind: _Vocabulary, text: str) -> None:
     @command("delete", f"Delete custom {kind.plural}.", of=kind.group, text=text)
-    @click.argument(
-        "names",
-        type=WORD,
-        metavar=f"{kind.group.name}...".upper(),
-        nargs=-1,
-        required=True,
-        shell_complete=kind.complete,
-    )
+    @click.argument("names", type=kind.word, nargs=-1, required=True)
     @dry_run_option
     @output_options
     @server_options
@@ -296,7 +287,7 @@ _TRAIT_NAMES = _Vocabulary(
     trait,
     noun="trait",
     plural="traits",
-    complete=complete_traits,
+    word=TRAIT,
     known=Administration.known_traits,
     names=Administration.trait_names,
     create=Administration.create_trait,
@@ -307,7 +298,7 @@ _CLASS_NAMES = _Vocabulary(
     resource_class,
     noun="resource class",
     plural="classes",
-    complete=complete_classes,
+    word=RESOURCE_CLASS,
     known=lambda server, _names: server.known_resource_classes(),
     names=Administration.known_resource_classes,
     create=Administration.create_resource_class,

@@ -22,9 +22,8 @@ from roost.cli.ask.asking import (
 from roost.cli.ask.options import EXIT_NONE, request_options
 from roost.cli.ask.words import QueryPairs, group_name, query_string
 from roost.cli.bars import Ink, ink_for, share_bar
-from roost.cli.completers import complete_providers
+from roost.cli.completers import PROVIDER
 from roost.cli.output import Output, Table, columns_of
-from roost.cli.parameters import WORD
 from roost.cli.terminal import plain_line, unbroken
 from roost.client.questions import Json, explain_address
 
@@ -64,7 +63,7 @@ def explain(*, asked: TypedQuestion, misses: int | None) -> Output:
 
 
 @question_command()
-@click.argument("host", type=WORD, metavar="HOST", shell_complete=complete_providers)
+@click.argument("host", type=PROVIDER, metavar="HOST")
 @request_options
 def why(*, asked: TypedQuestion, host: str) -> Output:
     """Say why a request fits on one host or not.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,8 +22,8 @@ from roost.cli.ask.words import (
     read_request,
     read_words,
 )
-from roost.cli.completers import complete_classes, complete_providers, complete_traits
-from roost.cli.parameters import WORD, adding, usage_status
+from roost.cli.completers import PROVIDER, complete_classes, complete_traits
+from roost.cli.parameters import CommandDecorator, adding, usage_status
 from roost.model.text import with_next
 
 WORDS_KEY = "roost.request_words"
@@ -79,7 +79,9 @@ EXIT_NONE = 2
 """The exit status of an answer that the operator did not hope for: no candidate, no room."""
 
 
-def unexposed_option(name: str, metavar: str, sentence: str, **extra: Any) -> Callable[..., Any]:
+def unexposed_option(
+    name: str, metavar: str | None, sentence: str, **extra: Any
+) -> CommandDecorator:
     """An option that may be repeated, and that a command reads from its words in their order."""
     return click.option(
         name, metavar=metavar, multiple=True, expose_value=False, help=sentence, **extra
@@ -87,11 +89,6 @@ def unexposed_option(name: str, metavar: str, sentence: str, **extra: Any) -> Ca
 
 
 _TRAITS: dict[str, Any] = {"metavar": "TRAIT", "shell_complete": complete_trait_list}
-_PROVIDER: dict[str, Any] = {
-    "metavar": "NAME_OR_UUID",
-    "type": WORD,
-    "shell_complete": complete_providers,
-}
 _GROUP_NAMES: dict[str, Any] = {"metavar": "NAME,NAME", "shell_complete": complete_group_names}
 
 _GROUP_OPTIONS = (
@@ -106,7 +103,7 @@ _GROUP_OPTIONS = (
     unexposed_option(
         "--member-of", "UUID", "Aggregate to be in; `in:A,B` for one of them, '!A' for none."
     ),
-    unexposed_option("--in-tree", sentence="Provider whose tree must give it all.", **_PROVIDER),
+    unexposed_option("--in-tree", None, "Provider whose tree must give it all.", type=PROVIDER),
     unexposed_option(
         "--group",
         "NAME",
@@ -139,8 +136,9 @@ _OPTIONS_BETWEEN_GROUPS = (
 _EXTENDED_OPTIONS = (
     unexposed_option(
         "--in-subtree",
-        sentence="Provider below which the group must be. Roost only.",
-        **_PROVIDER,
+        None,
+        "Provider below which the group must be. Roost only.",
+        type=PROVIDER,
     ),
     unexposed_option(
         "--or",

@@ -31,9 +31,9 @@ from roost.cli.ask.words import (
     query_string,
     read_request,
 )
-from roost.cli.completers import complete_providers
+from roost.cli.completers import PROVIDER
 from roost.cli.output import Output, Table, columns_of
-from roost.cli.parameters import WORD, adding
+from roost.cli.parameters import adding
 from roost.cli.terminal import plain_line
 from roost.client.questions import Json
 from roost.model.identifiers import is_uuid
@@ -118,25 +118,24 @@ _SHOWN_MAX = 1000
 QUESTIONS = ("capacity", "explain", "candidates")
 
 
-_PROVIDER: dict[str, Any] = {"type": WORD, "shell_complete": complete_providers}
 _change_options = adding(
     unexposed_option(
         "--drain",
         "HOST",
         "Nothing new goes to this provider and those below it; allocations stay.",
-        **_PROVIDER,
+        type=PROVIDER,
     ),
     unexposed_option(
         "--remove",
         "HOST",
         "This provider and those below it go, with their allocations.",
-        **_PROVIDER,
+        type=PROVIDER,
     ),
     unexposed_option(
         "--add-host",
         "LIKE",
         "A new, empty tree as that of this provider; `10*LIKE` adds ten.",
-        **_PROVIDER,
+        type=PROVIDER,
     ),
     unexposed_option(
         "--set",

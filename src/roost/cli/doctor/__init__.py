@@ -13,7 +13,8 @@ from rich.console import Group
 from rich.text import Text
 
 from roost.cli.bars import progress_bar
-from roost.cli.completers import complete_providers
+from roost.cli.command import command
+from roost.cli.completers import PROVIDER
 from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.doctor.checks import (
     Diagnosis,
@@ -29,7 +30,6 @@ from roost.cli.doctor.checks import (
     tree_findings,
 )
 from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
-from roost.cli.parameters import WORD
 from roost.cli.terminal import plain, unbroken
 from roost.client.errors import NotConfigured, PlacementError
 from roost.client.gathering import gather
@@ -75,21 +75,8 @@ class _Examination:
         return all(one.severity is Grade.NOTE for one in self.findings)
 
 
-@click.command(
-    short_help="Look for what is wrong with a server.",
-    epilog="""\b
-Examples:
-  roost doctor
-  roost doctor compute-1 --json
-  roost doctor --quick --url https://placement.example
-
-\b
-Exit status: 0 if nothing is worse than a note, 1 otherwise.
-""",
-)
-@click.argument(
-    "names", type=WORD, metavar="[NAME_OR_UUID]...", nargs=-1, shell_complete=complete_providers
-)
+@command()
+@click.argument("names", type=PROVIDER, nargs=-1)
 @click.option("--quick", is_flag=True, help="Do not ask every provider for its inventories.")
 @output_options
 @connection_options
@@ -102,6 +89,15 @@ def doctor(
     offer nothing, sharing providers that lend to no tree, and more. Each finding has the command
     that mends it. With names, the doctor looks at the trees of these providers only. It asks each
     provider, which takes a while on a large cloud.
+
+    \b
+    Examples:
+      roost doctor
+      roost doctor compute-1 --json
+      roost doctor --quick --url https://placement.example
+
+    \b
+    Exit status: 0 if nothing is worse than a note, 1 otherwise.
     """
     # A server that is not ready is a finding at once, and no reason to ask again.
     with connection.open(repeats=0) as transport:

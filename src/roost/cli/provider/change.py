@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from roost.cli.command import command
-from roost.cli.completers import complete_classes, complete_providers, complete_traits
+from roost.cli.completers import PROVIDER, RESOURCE_CLASS, TRAIT
 from roost.cli.connection import server_options
 from roost.cli.output import (
     OutputForm,
@@ -60,6 +60,7 @@ class _Assignment(click.ParamType[FieldAssignment]):
     """CLASS=TOTAL or CLASS:FIELD=VALUE."""
 
     name = "assignment"
+    shell_complete = RESOURCE_CLASS.shell_complete
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -94,36 +95,30 @@ def _amount(field: str, text: str) -> int | float | None:
     return amount if 0 <= amount <= largest else None
 
 
-def _names(option: str, metavar: str, text: str, **more: Any) -> CommandDecorator:
-    return click.option(
-        option,
-        metavar=metavar,
-        multiple=True,
-        help=f"{text} May be repeated.",
-        **{"type": WORD, **more},
-    )
+def _several(
+    option: str, kind: click.ParamType[Any], text: str, metavar: str | None = None
+) -> CommandDecorator:
+    help_text = f"{text} May be repeated."
+    return click.option(option, type=kind, metavar=metavar, multiple=True, help=help_text)
 
 
 @command("set", "Change a provider: inventories, traits, place.")
-@click.argument("provider", type=WORD, metavar="NAME_OR_UUID", shell_complete=complete_providers)
-@_names(
+@click.argument("provider", type=PROVIDER)
+@_several(
     "--inventory",
-    "CLASS[:FIELD]=VALUE",
+    _Assignment(),
     f"Set the total of an inventory, or a field: {', '.join(DEFAULTS)}. Further fields stay.",
-    type=_Assignment(),
-    shell_complete=complete_classes,
+    "CLASS[:FIELD]=VALUE",
 )
-@_names("--remove-inventory", "CLASS", "Remove an inventory.", shell_complete=complete_classes)
-@_names("--add-trait", "TRAIT", "Add a trait.", shell_complete=complete_traits)
-@_names("--remove-trait", "TRAIT", "Remove a trait.", shell_complete=complete_traits)
-@_names("--add-aggregate", "UUID", "Add the provider to an aggregate.")
-@_names("--remove-aggregate", "UUID", "Remove the provider from an aggregate.")
+@_several("--remove-inventory", RESOURCE_CLASS, "Remove an inventory.")
+@_several("--add-trait", TRAIT, "Add a trait.")
+@_several("--remove-trait", TRAIT, "Remove a trait.")
+@_several("--add-aggregate", WORD, "Add the provider to an aggregate.", "UUID")
+@_several("--remove-aggregate", WORD, "Remove the provider from an aggregate.", "UUID")
 @click.option("--rename", type=WORD, metavar="NAME", help="Give the provider this name.")
 @click.option(
     "--parent",
-    type=WORD,
-    metavar="NAME_OR_UUID",
-    shell_complete=complete_providers,
+    type=PROVIDER,
     help="Move the provider, with all below it, below this one.",
 )
 @click.option("--no-parent", is_flag=True, help="Make the provider the root of its own tree.")
@@ -227,14 +222,7 @@ def _plain(value: Any) -> Any:
 
 
 @command("delete", "Delete providers that are not in use.")
-@click.argument(
-    "names",
-    type=WORD,
-    metavar="NAME_OR_UUID...",
-    nargs=-1,
-    required=True,
-    shell_complete=complete_providers,
-)
+@click.argument("names", type=PROVIDER, nargs=-1, required=True)
 @click.option("--with-children", is_flag=True, help="Delete all providers below them as well.")
 @dry_run_option
 @output_options

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from roost.cli.bars import ink_for, usage_bar
 from roost.cli.command import server_command
-from roost.cli.completers import complete_classes, complete_providers, complete_traits
+from roost.cli.completers import PROVIDER, RESOURCE_CLASS, TRAIT
 from roost.cli.output import Facts, Output, Table, columns_of
-from roost.cli.parameters import WORD, CommandDecorator, gathering
+from roost.cli.parameters import WORD, CommandDecorator, GivenWord, gathering
 from roost.cli.terminal import echo_line, output_console, plain
 from roost.client.errors import NotConfigured
 from roost.client.gathering import inventory_of
@@ -51,10 +51,10 @@ class _Filters:
         return self.name if self.name and re.search(r"[*?]", self.name) else None
 
 
-def _filter(option: str, metavar: str, text: str, **more: Any) -> CommandDecorator:
+def _filter(option: str, metavar: str, text: str, type: GivenWord = WORD) -> CommandDecorator:
     """A filter that may be repeated."""
     return click.option(
-        option, type=WORD, metavar=metavar, multiple=True, help=f"{text} May be repeated.", **more
+        option, type=type, metavar=metavar, multiple=True, help=f"{text} May be repeated."
     )
 
 
@@ -77,27 +77,16 @@ def _filter(option: str, metavar: str, text: str, **more: Any) -> CommandDecorat
         "--require",
         "TRAIT[,TRAIT]",
         "Only providers with all of these traits; in:A,B for one of them.",
-        shell_complete=complete_traits,
+        type=TRAIT,
     ),
-    _filter(
-        "--forbid",
-        "TRAIT[,TRAIT]",
-        "Only providers with none of these traits.",
-        shell_complete=complete_traits,
-    ),
+    _filter("--forbid", "TRAIT[,TRAIT]", "Only providers with none of these traits.", type=TRAIT),
     _filter(
         "--resources",
         "CLASS=AMOUNT[,...]",
         "Only providers with room for these amounts.",
-        shell_complete=complete_classes,
+        type=RESOURCE_CLASS,
     ),
-    click.option(
-        "--in-tree",
-        type=WORD,
-        metavar="NAME_OR_UUID",
-        shell_complete=complete_providers,
-        help="Only providers in the tree of this one.",
-    ),
+    click.option("--in-tree", type=PROVIDER, help="Only providers in the tree of this one."),
     click.option("--roots", is_flag=True, help="Only providers without parent."),
 )
 def list_providers(*, server: Administration, wanted: _Filters) -> Output:
@@ -244,7 +233,7 @@ class _Shown:
 
 
 @server_command("show", "Show one provider with all that it has.", watches=True)
-@click.argument("name", type=WORD, metavar="NAME_OR_UUID", shell_complete=complete_providers)
+@click.argument("name", type=PROVIDER)
 def show(*, server: Administration, name: str) -> Output:
     """Show a provider: inventories and usage, traits, aggregates, and its place in its tree.
 
