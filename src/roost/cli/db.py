@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Column, Table
 
-from roost.cli.db_export import export_command, import_command
+from roost.cli.moving import export_command, import_command
 from roost.cli.options import open_database, settings_options
 from roost.cli.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings

@@ -28,7 +28,7 @@ _COMMANDS_OF_SERVER = {
         "Print the configuration in force, and what is wrong with it.",
     ),
     "policy": ("policy:policy", "Show the rules of the policy."),
-    "import": ("import_command:import_", "Copy a live placement server into a database."),
+    "import": ("moving:import_", "Copy a live placement server into a database."),
     "token": ("token:token", "Manage the tokens of `auth_strategy = tokens`."),
 }
 _COMMANDS_OF_HOST = {
@@ -49,7 +49,7 @@ _COMMANDS_OF_HOST = {
     "resilience": ("ask.capacity:resilience", "Find roots whose loss the rest could not absorb."),
     "provider": ("provider:provider", "List, show, change and delete providers."),
     "consumer": ("consumer:consumer", "List and show consumers of resources."),
-    "usage": ("usage:usage", "Show what is used of each resource class."),
+    "usage": ("consumer:usage", "Show what is used of each resource class."),
     "trait": ("vocabulary:trait", "List, show, create and delete traits."),
     "class": ("vocabulary:resource_class", "List, show, create and delete resource classes."),
     "doctor": ("doctor:doctor", "Look for what is wrong with a server."),

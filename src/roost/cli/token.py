@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import click
 
@@ -29,20 +28,12 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _DURATION = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 
 
-class _Lifetime(click.ParamType[timedelta]):
+def _lifetime(text: str) -> timedelta:
     """A number with a unit, such as 90d."""
-
-    name = "lifetime"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        if isinstance(value, timedelta):
-            return value
-        matched = _DURATION.fullmatch(value)
-        if matched is None:
-            self.fail(f"{value!r} is no lifetime. Write 12h, 90d or 52w.", param, ctx)
-        return timedelta(**{_UNITS[matched[2]]: int(matched[1])})
+    matched = _DURATION.fullmatch(text)
+    if matched is None:
+        raise click.BadParameter(f"{text!r} is no lifetime. Write 12h, 90d or 52w.")
+    return timedelta(**{_UNITS[matched[2]]: int(matched[1])})
 
 
 _file_options = adding(
@@ -76,7 +67,7 @@ Example:
 @click.option("--user", required=True, help="The name of the caller, in the log and in the policy.")
 @click.option("--project", required=True, help="The project of the caller.")
 @click.option("--role", "roles", multiple=True, required=True, help="A role; may be repeated.")
-@click.option("--expires", type=_Lifetime(), metavar="90d", help="Lifetime: 12h, 90d, 52w.")
+@click.option("--expires", type=_lifetime, metavar="90d", help="Lifetime: 12h, 90d, 52w.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_file_options

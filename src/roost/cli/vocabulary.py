@@ -245,7 +245,15 @@ class _Vocabulary(NamedTuple):
         return [PlannedChange(name, {key: name}, partial(make, server, name)) for name in names]
 
 
-def _add_create(kind: _Vocabulary, text: str) -> None:
+def _help(kind: _Vocabulary, verb: str, sentence: str, examples: Iterable[str]) -> str:
+    lines = "".join(f"\n  roost {kind.group.name} {verb} {example}" for example in examples)
+    return f"{sentence}\n\n\b\nExamples:{lines}"
+
+
+def _add_create(kind: _Vocabulary, *examples: str) -> None:
+    sentence = f"Create custom {kind.plural}, unless the server knows them already."
+    text = _help(kind, "create", sentence, examples)
+
     @command("create", f"Create custom {kind.plural}.", of=kind.group, text=text)
     @click.argument(
         "names", type=WORD, metavar=f"{kind.group.name}...".upper(), nargs=-1, required=True
@@ -262,7 +270,9 @@ def _add_create(kind: _Vocabulary, text: str) -> None:
         make_changes("created", kind.plan(new, server, kind.create), output, dry_run=dry_run)
 
 
-def _add_delete(kind: _Vocabulary, text: str) -> None:
+def _add_delete(kind: _Vocabulary, sentence: str, *examples: str) -> None:
+    text = _help(kind, "delete", sentence, examples)
+
     @command("delete", f"Delete custom {kind.plural}.", of=kind.group, text=text)
     @click.argument("names", type=kind.word, nargs=-1, required=True)
     @dry_run_option
@@ -305,45 +315,16 @@ _CLASS_NAMES = _Vocabulary(
     delete=_delete_class,
     demand_unused=_demand_class_unused,
 )
-_add_create(
-    _TRAIT_NAMES,
-    """Create custom traits, unless the server knows them already.
-
-    \b
-    Examples:
-      roost trait create CUSTOM_GOLD CUSTOM_SILVER
-      roost trait create CUSTOM_GOLD --dry-run
-    """,
-)
-_add_create(
-    _CLASS_NAMES,
-    """Create custom classes, unless the server knows them already.
-
-    \b
-    Examples:
-      roost class create CUSTOM_FPGA_LUT
-      roost class create CUSTOM_FPGA_LUT --dry-run
-    """,
-)
+_add_create(_TRAIT_NAMES, "CUSTOM_GOLD CUSTOM_SILVER", "CUSTOM_GOLD --dry-run")
 _add_delete(
     _TRAIT_NAMES,
-    """Delete custom traits that no provider has; if a provider has one, none is deleted.
-
-    \b
-    Examples:
-      roost trait delete CUSTOM_GOLD --dry-run
-      roost trait delete CUSTOM_GOLD CUSTOM_SILVER
-    """,
+    "Delete custom traits that no provider has; if a provider has one, none is deleted.",
+    *("CUSTOM_GOLD --dry-run", "CUSTOM_GOLD CUSTOM_SILVER"),
 )
+_add_create(_CLASS_NAMES, "CUSTOM_FPGA_LUT", "CUSTOM_FPGA_LUT --dry-run")
 _add_delete(
     _CLASS_NAMES,
-    """Delete custom classes of which no provider has inventory.
-
-    The server alone knows that at once, so a dry run asks each provider.
-
-    \b
-    Examples:
-      roost class delete CUSTOM_FPGA_LUT --dry-run
-      roost class delete CUSTOM_FPGA_LUT
-    """,
+    "Delete custom classes of which no provider has inventory.\n\n"
+    "The server alone knows that at once, so a dry run asks each provider.",
+    *("CUSTOM_FPGA_LUT --dry-run", "CUSTOM_FPGA_LUT"),
 )

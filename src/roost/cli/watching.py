@@ -12,7 +12,7 @@ import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import sleep
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -53,31 +53,23 @@ def quits_within(seconds: float) -> bool:
     return False
 
 
-class _Interval(click.ParamType[float]):
+def _interval(text: str) -> float:
     """A number of seconds between two pictures."""
-
-    name = "seconds"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            seconds = float(value)
-        except ValueError:
-            seconds = 0.0
-        if not 0.1 <= seconds <= 3600:
-            self.fail(
-                f"{value!r} is no number of seconds from 0.1 to 3600. Write --watch=2, or give "
-                "--watch as the last word.",
-                param,
-                ctx,
-            )
-        return seconds
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 3600:
+        raise click.BadParameter(
+            f"{text!r} is no number of seconds from 0.1 to 3600. Write --watch=2, or give "
+            "--watch as the last word."
+        )
+    return seconds
 
 
 watch_option = click.option(
     "--watch",
-    type=_Interval(),
+    type=_interval,
     metavar="[SECONDS]",
     is_flag=False,
     flag_value=str(_WATCH_SECONDS),

@@ -1,18 +1,29 @@
-"""What the doctor looks at: single inventories, the whole cloud, and the server itself."""
+"""The command `roost doctor`, which looks for what is wrong with a server and its cloud."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections import defaultdict
+import sys
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from roost.client.errors import PlacementError, TransportFailed, UnreadableAnswer
-from roost.client.gathering import NO_PROJECT, GatheredProvider
-from roost.client.lookup import provider_argument
+import click
+from rich.console import Group
+from rich.text import Text
+
+from roost.cli.bars import progress_bar
+from roost.cli.command import command
+from roost.cli.completers import PROVIDER
+from roost.cli.connection import ConnectionSettings, connection_options
+from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
+from roost.cli.terminal import plain, unbroken
+from roost.client.errors import NotConfigured, PlacementError, TransportFailed, UnreadableAnswer
+from roost.client.gathering import NO_PROJECT, GatheredProvider, gather
+from roost.client.lookup import NoSuchProvider, find_provider, provider_argument
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
@@ -23,7 +34,7 @@ from roost.client.transport.retrying import RetryingTransport
 from roost.client.versions import NEWEST, newest_of_server
 from roost.model.identifiers import is_custom
 from roost.model.inventory import Inventory
-from roost.model.text import counted, plain_number, whole_number
+from roost.model.text import counted, plain_number, printable, whole_number
 
 _NAMES_MAX = 8
 """The names that one finding lists at most."""
@@ -50,6 +61,11 @@ class ProviderName(NamedTuple):
         """The provider as a word of a command."""
         return provider_argument(self._asdict())
 
+    def setting(self, *assignments: str) -> str:
+        """The command that sets fields of its inventories."""
+        options = " ".join(f"--inventory {one}" for one in assignments)
+        return f"roost provider set {self.argument} {options}"
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
@@ -72,15 +88,6 @@ class Diagnosis:
         }
 
 
-class _Correction(NamedTuple):
-    """The right value of a field, and what the wrong one means."""
-
-    check: str
-    field: str
-    value: float
-    consequence: str
-
-
 def inventory_findings(provider: GatheredProvider) -> Iterator[Diagnosis]:
     """What is wrong with the inventories of a provider."""
     subject = ProviderName(provider.uuid, provider.name)
@@ -91,15 +98,15 @@ def inventory_findings(provider: GatheredProvider) -> Iterator[Diagnosis]:
             yield _wrong_field(
                 subject,
                 inventory,
-                _Correction("no-ratio", "allocation_ratio", 1.0, "so it offers nothing"),
+                "allocation_ratio",
+                1,
+                check="no-ratio",
+                meaning="so it offers nothing",
             )
-        elif inventory.reserved > inventory.total:
-            total = inventory.total
-            consequence = f"and its total is {total}"
+        elif (total := inventory.total) < inventory.reserved:
+            meaning = f"and its total is {total}"
             yield _wrong_field(
-                subject,
-                inventory,
-                _Correction("reserved-above-total", "reserved", total, consequence),
+                subject, inventory, "reserved", total, check="reserved-above-total", meaning=meaning
             )
         elif used > inventory.capacity:
             yield _over_capacity(subject, inventory, used)
@@ -109,7 +116,7 @@ def inventory_findings(provider: GatheredProvider) -> Iterator[Diagnosis]:
             Grade.FAULT,
             "allocation-without-inventory",
             f"{subject.name}: consumers hold {amount} {name}, and it has no inventory of {name}.",
-            f"roost provider set {subject.argument} --inventory {name}={amount}",
+            subject.setting(f"{name}={amount}"),
             subject,
         )
 
@@ -118,31 +125,35 @@ def _over_capacity(subject: ProviderName, inventory: Inventory, used: int) -> Di
     """More is held than the capacity: less reserved may be enough, or consumers have to move."""
     name = inventory.resource_class
     most_reserved = inventory.total - math.ceil(used / inventory.allocation_ratio)
-    if 0 <= most_reserved < inventory.reserved:
-        command = (
-            f"roost provider set {subject.argument} --inventory {name}:reserved={most_reserved}"
-        )
-    else:
-        command = f"roost consumer list --provider {subject.argument}"
+    less_reserved = 0 <= most_reserved < inventory.reserved
     return Diagnosis(
         Grade.FAULT,
         "over-capacity",
         f"{subject.name}: consumers hold {used} {name}, and its capacity is "
         f"{whole_number(inventory.capacity)}.",
-        command,
+        subject.setting(f"{name}:reserved={most_reserved}")
+        if less_reserved
+        else f"roost consumer list --provider {subject.argument}",
         subject,
     )
 
 
-def _wrong_field(subject: ProviderName, inventory: Inventory, correction: _Correction) -> Diagnosis:
-    name, field = inventory.resource_class, correction.field
-    assignment = f"{name}:{field}={plain_number(correction.value)}"
+def _wrong_field(
+    subject: ProviderName,
+    inventory: Inventory,
+    field: str,
+    right: int,
+    *,
+    check: str,
+    meaning: str,
+) -> Diagnosis:
+    """A field has a wrong value. `right` mends it, and `meaning` says what the wrong one means."""
+    name, value = inventory.resource_class, plain_number(getattr(inventory, field))
     return Diagnosis(
         Grade.FAULT,
-        correction.check,
-        f"{subject.name}: {field} of {name} is {plain_number(getattr(inventory, field))}, "
-        f"{correction.consequence}.",
-        f"roost provider set {subject.argument} --inventory {assignment}",
+        check,
+        f"{subject.name}: {field} of {name} is {value}, {meaning}.",
+        subject.setting(f"{name}:{field}={right}"),
         subject,
     )
 
@@ -152,14 +163,13 @@ def _units(subject: ProviderName, inventory: Inventory) -> Iterator[Diagnosis]:
     name = inventory.resource_class
     smallest = _smallest_amount(inventory)
     if smallest is None or smallest > inventory.max_unit:
-        assignments = (("min_unit", 1), ("max_unit", max(1, inventory.total)), ("step_size", 1))
-        options = " ".join(f"--inventory {name}:{field}={value}" for field, value in assignments)
+        units = {"min_unit": 1, "max_unit": max(1, inventory.total), "step_size": 1}
         yield Diagnosis(
             Grade.FAULT,
             "no-amount-allowed",
             f"{subject.name}: no amount of {name} is allowed, with min_unit {inventory.min_unit}, "
             f"max_unit {inventory.max_unit} and step_size {inventory.step_size}.",
-            f"roost provider set {subject.argument} {options}",
+            subject.setting(*_assignments(name, units)),
             subject,
         )
     elif 0 < inventory.capacity < smallest:
@@ -168,27 +178,27 @@ def _units(subject: ProviderName, inventory: Inventory) -> Iterator[Diagnosis]:
             "smallest-amount-above-capacity",
             f"{subject.name}: the smallest amount of {name} is {smallest}, and its capacity is "
             f"{whole_number(inventory.capacity)}.",
-            f"roost provider set {subject.argument} {_room_for_one(inventory)}",
+            subject.setting(*_assignments(name, _room_for_one(inventory))),
             subject,
         )
 
 
-def _room_for_one(inventory: Inventory) -> str:
-    """The options that make a capacity hold the smallest amount.
+def _assignments(name: str, fields: Mapping[str, int]) -> list[str]:
+    return [f"{name}:{field}={value}" for field, value in fields.items()]
+
+
+def _room_for_one(inventory: Inventory) -> dict[str, int]:
+    """The fields that make a capacity hold the smallest amount.
 
     Smaller units are enough for a capacity of one or more; below that, the ratio is too small.
 
     >>> _room_for_one(Inventory("VCPU", 4, reserved=3, allocation_ratio=0.5))
-    '--inventory VCPU:allocation_ratio=1'
+    {'allocation_ratio': 1}
     """
-    assignments = {}
-    if inventory.capacity < 1:
-        # A capacity above zero has a total above what is reserved, so this ratio leaves one.
-        assignments["allocation_ratio"] = 1
-    if _smallest_amount(inventory) != 1:
-        assignments |= {"min_unit": 1, "step_size": 1}
-    name = inventory.resource_class
-    return " ".join(f"--inventory {name}:{field}={value}" for field, value in assignments.items())
+    # A capacity above zero has a total above what is reserved, so this ratio leaves one.
+    ratio = {"allocation_ratio": 1} if inventory.capacity < 1 else {}
+    units = {"min_unit": 1, "step_size": 1} if _smallest_amount(inventory) != 1 else {}
+    return ratio | units
 
 
 def _smallest_amount(inventory: Inventory) -> int | None:
@@ -253,9 +263,7 @@ def class_findings(
     server: Administration, providers: Iterable[GatheredProvider]
 ) -> Iterator[Diagnosis]:
     """Custom classes of which no provider has inventory."""
-    in_use: set[str] = set()
-    for provider in providers:
-        in_use |= provider.inventories.keys() | provider.used.keys()
+    in_use = {name for one in providers for name in (*one.inventories, *one.used)}
     unused = {name for name in server.known_resource_classes() - in_use if is_custom(name)}
     if unused:
         yield _unused(
@@ -287,14 +295,11 @@ def project_findings(server: Administration) -> Iterator[Diagnosis]:
 
 def tree_findings(providers: Sequence[GatheredProvider]) -> Iterator[Diagnosis]:
     """Trees without any inventory, and roots that look like one host with two names."""
-    offers: dict[str, bool] = {}
-    for provider in providers:
-        root = provider.body["root_provider_uuid"]
-        offers[root] = offers.get(root, False) or bool(provider.inventories)
-    roots = {one.uuid: one for one in providers if one.body["parent_provider_uuid"] is None}
-    for uuid, has_inventory in offers.items():
-        if not has_inventory and uuid in roots:
-            subject = ProviderName(uuid, roots[uuid].name)
+    offering = {one.body["root_provider_uuid"] for one in providers if one.inventories}
+    roots = [one for one in providers if one.body["parent_provider_uuid"] is None]
+    for root in roots:
+        if root.uuid not in offering:
+            subject = ProviderName(root.uuid, root.name)
             yield Diagnosis(
                 Grade.NOTE,
                 "tree-without-inventory",
@@ -302,7 +307,7 @@ def tree_findings(providers: Sequence[GatheredProvider]) -> Iterator[Diagnosis]:
                 f"roost agent --driver linux --once --name {subject.argument}",
                 subject,
             )
-    yield from _namesakes({one.name: one for one in roots.values()}, _consumers_by_tree(providers))
+    yield from _namesakes({one.name: one for one in roots}, _consumers_by_tree(providers))
 
 
 def _consumers_by_tree(providers: Sequence[GatheredProvider]) -> Mapping[str, set[str]]:
@@ -349,10 +354,6 @@ class ServerFacts:
     roost: str | None = None
     ready: bool | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """The facts as a JSON value."""
-        return asdict(self)
-
     def sentence(self) -> str:
         """The facts for a person."""
         if self.newest_version is None:
@@ -394,12 +395,8 @@ def examine_server(transport: RetryingTransport) -> tuple[ServerFacts, list[Diag
 def refused(error: PlacementError) -> Diagnosis:
     """The finding about a server that answers, but not this caller, or not now."""
     if error.status in (401, 403):
-        return Diagnosis(
-            Grade.FAULT,
-            "refused",
-            _in_one_line(error),
-            "roost doctor --token TOKEN_OF_AN_ADMINISTRATOR",
-        )
+        command = "roost doctor --token TOKEN_OF_AN_ADMINISTRATOR"
+        return Diagnosis(Grade.FAULT, "refused", _in_one_line(error), command)
     return Diagnosis(Grade.FAULT, "failed", _in_one_line(error), "roost doctor")
 
 
@@ -433,3 +430,169 @@ def _unready(readiness: dict[str, Any]) -> Iterator[Diagnosis]:
                 f"The server is not ready: {name}: {check.get('text')}",
                 "roost check-config --connect",
             )
+
+
+_SHOWN_OF_A_CHECK = 20
+_COLUMNS = columns_of("SEVERITY, CHECK, PROVIDER, TEXT, COMMAND")
+_STYLES = {Grade.FAULT: "bold red", Grade.WARNING: "bold yellow", Grade.NOTE: "bold blue"}
+
+
+class _CloudSize(NamedTuple):
+    """How much of a cloud the doctor has seen; `None` for what it did not see."""
+
+    providers: int | None = None
+    trees: int | None = None
+    consumers: int | None = None
+
+    def sentence(self) -> str:
+        """The numbers for a person."""
+        if self.providers is None or self.trees is None:
+            return "The number of providers is unknown."
+        size = f"{counted(self.providers, 'provider')} in {counted(self.trees, 'tree')}"
+        return size if self.consumers is None else f"{size}, {counted(self.consumers, 'consumer')}"
+
+
+_UNSEEN = _CloudSize()
+
+
+@dataclass(frozen=True, slots=True)
+class _Examination:
+    """The facts about a server and its cloud, and all findings."""
+
+    server: ServerFacts
+    findings: Sequence[Diagnosis]
+    size: _CloudSize = _UNSEEN
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is nothing worse than a note."""
+        return all(one.severity is Grade.NOTE for one in self.findings)
+
+
+@command()
+@click.argument("names", type=PROVIDER, nargs=-1)
+@click.option("--quick", is_flag=True, help="Do not ask every provider for its inventories.")
+@output_options
+@connection_options
+def doctor(
+    *, connection: ConnectionSettings, names: tuple[str, ...], quick: bool, output: OutputForm
+) -> None:
+    """Look for what is wrong with a server: is it reachable and ready, and is its cloud sound?
+
+    The doctor finds providers over capacity, allocations without inventory, inventories that
+    offer nothing, sharing providers that lend to no tree, and more. Each finding has the command
+    that mends it. With names, the doctor looks at the trees of these providers only. It asks each
+    provider, which takes a while on a large cloud.
+
+    \b
+    Examples:
+      roost doctor
+      roost doctor compute-1 --json
+      roost doctor --quick --url https://placement.example
+
+    \b
+    Exit status: 0 if nothing is worse than a note, 1 otherwise.
+    """
+    # A server that is not ready is a finding at once, and no reason to ask again.
+    with connection.open(repeats=0) as transport:
+        facts, findings = examine_server(transport)
+    examination = _Examination(facts, findings)
+    if facts.newest_version is not None:
+        try:
+            with connection.open() as transport:
+                server = Administration(transport)
+                examination = _examine_cloud(server, facts, findings, names, quick=quick)
+        except (NoSuchProvider, NotConfigured):
+            raise
+        except PlacementError as error:
+            examination = _Examination(facts, [*findings, refused(error)])
+    print_output(_output(examination), output)
+    sys.exit(0 if examination.is_healthy else 1)
+
+
+def _examine_cloud(
+    server: Administration,
+    facts: ServerFacts,
+    findings: Sequence[Diagnosis],
+    names: tuple[str, ...],
+    *,
+    quick: bool,
+) -> _Examination:
+    bodies = _trees(server, names) if names else server.providers()
+    found = [*findings, *sharing_findings(server, bodies)]
+    if not names:
+        found += [*trait_findings(server), *project_findings(server)]
+    consumers: set[str] = set()
+    if not quick:
+        with progress_bar("asking providers", transient=True) as advance:
+            providers = list(gather(server, bodies, advance))
+        for provider in providers:
+            consumers |= provider.allocations.keys()
+            found += inventory_findings(provider)
+        found += tree_findings(providers)
+        if not names:
+            found += class_findings(server, providers)
+    roots = {body["root_provider_uuid"] for body in bodies}
+    order = list(Grade)
+    found.sort(key=lambda one: order.index(one.severity))
+    size = _CloudSize(len(bodies), len(roots), None if quick else len(consumers))
+    return _Examination(facts, found, size)
+
+
+def _trees(server: Administration, names: tuple[str, ...]) -> list[ProviderBody]:
+    found: dict[str, ProviderBody] = {}
+    for name in names:
+        for body in server.tree(find_provider(server, name)["uuid"]):
+            found[body["uuid"]] = body
+    return list(found.values())
+
+
+def _output(examination: _Examination) -> Output:
+    rows = [
+        [
+            one.severity.value,
+            one.check,
+            one.provider.name if one.provider else None,
+            one.text,
+            one.command,
+        ]
+        for one in examination.findings
+    ]
+    value = {
+        "healthy": examination.is_healthy,
+        "server": asdict(examination.server),
+        **examination.size._asdict(),
+        "findings": [one.as_json() for one in examination.findings],
+    }
+    return Output(Table(_COLUMNS, rows), value, Group(*_lines(examination)))
+
+
+def _lines(examination: _Examination) -> Iterator[Text]:
+    yield plain(examination.server.sentence())
+    if examination.server.newest_version is not None:
+        yield plain(examination.size.sentence())
+    shown: Counter[str] = Counter()
+    for one in examination.findings:
+        shown[one.check] += 1
+        if shown[one.check] <= _SHOWN_OF_A_CHECK:
+            yield Text()
+            text = printable(one.text)
+            yield Text.assemble((f"{one.severity.value}: ", _STYLES[one.severity]), text)
+            yield unbroken(f"    {one.command}", "bold")
+    for check, count in shown.items():
+        if count > _SHOWN_OF_A_CHECK:
+            yield Text()
+            yield plain(
+                f"... and {count - _SHOWN_OF_A_CHECK} more of {check}: --output csv has all."
+            )
+    yield Text()
+    yield plain(_sum(examination.findings))
+
+
+def _sum(findings: Sequence[Diagnosis]) -> str:
+    counts = Counter(one.severity for one in findings)
+    if not counts:
+        return "Nothing is wrong."
+    return ", ".join(
+        counted(counts[severity], severity.value) for severity in Grade if counts[severity]
+    )
