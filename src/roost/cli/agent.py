@@ -31,10 +31,10 @@ from roost.cli.configured_command import (
     variable_of_server,
     without,
 )
-from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.driver import driver_options, owner_option
-from roost.cli.parameters import NumberRange, records_option
-from roost.cli.terminal import plain
+from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.parameters import NumberRange, records_option
+from roost.cli.shared.terminal import plain
 from roost.cli.tree.drawing import form_of, form_option, print_declaration
 from roost.client.agent.agent import Agent
 from roost.client.agent.host_report import HostReport, MeasuredReports, MetricsFile, ReportCounts

@@ -20,8 +20,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from roost.cli.connection import ConnectionSettings
-from roost.cli.parameters import ServiceCommand
+from roost.cli.shared.connection import ConnectionSettings
+from roost.cli.shared.parameters import ServiceCommand
 from roost.client.errors import NotConfigured
 from roost.client.transport.connecting import names_a_server
 from roost.client.tree_file.schema import JsonSchema, WordedSchema

@@ -16,27 +16,27 @@ import click.shell_completion
 
 import roost
 from roost.cli.completion import PROGRAM, VARIABLE, use_completion
-from roost.cli.terminal import EXIT_STATUS, Interrupted, complain, noticing_interruption
+from roost.cli.shared.terminal import EXIT_STATUS, Interrupted, complain, noticing_interruption
 from roost.model.errors import OperatorError
 from roost.model.text import printable
 
 _COMMANDS_OF_SERVER = {
     "serve": ("serve:serve", "Serve the Placement API."),
-    "db": ("db:db", "Look after the database: its schema and what is in it."),
+    "db": ("server.db:db", "Look after the database: its schema and what is in it."),
     "check-config": (
         "check_config:check_config",
         "Print the configuration in force, and what is wrong with it.",
     ),
-    "policy": ("policy:policy", "Show the rules of the policy."),
-    "import": ("moving:import_", "Copy a live placement server into a database."),
-    "token": ("token:token", "Manage the tokens of `auth_strategy = tokens`."),
+    "policy": ("server.policy:policy", "Show the rules of the policy."),
+    "import": ("server.moving:import_", "Copy a live placement server into a database."),
+    "token": ("server.token:token", "Manage the tokens of `auth_strategy = tokens`."),
 }
 _COMMANDS_OF_HOST = {
     "tree": ("tree:tree", "Look at trees of providers, and declare them in files."),
     "agent": ("agent:agent", "Describe this host to a placement server, and keep that true."),
     "driver": ("driver:driver", "List the drivers of this host, and their options."),
     "owner": ("owner:owner", "Show what the owners of this machine have written, and where."),
-    "top": ("top:top", "Show what a server does, live."),
+    "top": ("cloud.top:top", "Show what a server does, live."),
     "candidates": ("ask.candidates:candidates", "Show where a request fits."),
     "explain": ("ask.explain:explain", "Say why a request has candidates or none."),
     "why": ("ask.explain:why", "Say why a request fits on one host or not."),
@@ -47,12 +47,12 @@ _COMMANDS_OF_HOST = {
         "Compare what is free with what requests can use.",
     ),
     "resilience": ("ask.capacity:resilience", "Find roots whose loss the rest could not absorb."),
-    "provider": ("provider:provider", "List, show, change and delete providers."),
-    "consumer": ("consumer:consumer", "List and show consumers of resources."),
-    "usage": ("consumer:usage", "Show what is used of each resource class."),
-    "trait": ("vocabulary:trait", "List, show, create and delete traits."),
-    "class": ("vocabulary:resource_class", "List, show, create and delete resource classes."),
-    "doctor": ("doctor:doctor", "Look for what is wrong with a server."),
+    "provider": ("cloud.provider:provider", "List, show, change and delete providers."),
+    "consumer": ("cloud.consumer:consumer", "List and show consumers of resources."),
+    "usage": ("cloud.consumer:usage", "Show what is used of each resource class."),
+    "trait": ("cloud.vocabulary:trait", "List, show, create and delete traits."),
+    "class": ("cloud.vocabulary:resource_class", "List, show, create and delete resource classes."),
+    "doctor": ("cloud.doctor:doctor", "Look for what is wrong with a server."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
     "man": ("man:man", "Show or write manual pages."),
 }

@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 
 import roost
-from roost.cli.command import command
-from roost.cli.terminal import echo_line
+from roost.cli.shared.command import command
+from roost.cli.shared.terminal import echo_line
 from roost.model.errors import OperatorError
 from roost.model.text import counted, nearest_names, with_next
 

@@ -15,10 +15,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from roost.cli.command import command
-from roost.cli.completers import OWNER
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import (
+from roost.cli.shared.command import command
+from roost.cli.shared.completers import OWNER
+from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.output import (
     Facts,
     Output,
     OutputForm,
@@ -28,8 +28,8 @@ from roost.cli.output import (
     output_options,
     print_output,
 )
-from roost.cli.parameters import records_option
-from roost.cli.terminal import complain, echo_line
+from roost.cli.shared.parameters import records_option
+from roost.cli.shared.terminal import complain, echo_line
 from roost.client.errors import NotConfigured
 from roost.client.lookup import ProviderFinder
 from roost.client.ownership.known_server import KnownServer, records_of_server

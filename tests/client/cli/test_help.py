@@ -86,7 +86,7 @@ def test_the_help_and_the_version_import_no_command(option: str) -> None:
     assert not {"sqlalchemy", "oslo_config", "numpy", "yaml", "urllib3"} & imported
     rooms = {name.split(".")[1] for name in imported if name.startswith("roost.")}
     assert rooms == {"cli", "model"}
-    assert not {"roost.cli.serve", "roost.cli.tree", "roost.cli.connection"} & imported
+    assert not {"roost.cli.serve", "roost.cli.tree", "roost.cli.shared.connection"} & imported
 
 
 def test_the_help_has_a_line_for_each_command() -> None:

@@ -13,13 +13,13 @@ from rich.console import Console
 
 from roost.cli.ask.options import RequestCommand, typed_request
 from roost.cli.ask.words import QueryPairs, TypedRequest, plain_pairs, query_string
-from roost.cli.bars import is_watching
-from roost.cli.command import behind_own, command
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import OutputForm, output_options
-from roost.cli.parameters import CommandDecorator
-from roost.cli.terminal import echo_line, plain_line
-from roost.cli.watching import present, watch_option
+from roost.cli.shared.bars import is_watching
+from roost.cli.shared.command import behind_own, command
+from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.output import OutputForm, output_options
+from roost.cli.shared.parameters import CommandDecorator
+from roost.cli.shared.terminal import echo_line, plain_line
+from roost.cli.shared.watching import present, watch_option
 from roost.client.errors import NotOffered, PlacementError, QuestionRefused
 from roost.client.lookup import find_uuid
 from roost.client.placement.placement import Administration

@@ -13,8 +13,8 @@ import click
 from roost.cli.ask.asking import TypedQuestion, question_command
 from roost.cli.ask.options import EXIT_NONE, candidate_options
 from roost.cli.ask.words import QueryPairs, group_name, plain_pairs, query_string
-from roost.cli.output import Output, OutputForm, Table, columns_of
-from roost.cli.terminal import plain_line
+from roost.cli.shared.output import Output, OutputForm, Table, columns_of
+from roost.cli.shared.terminal import plain_line
 from roost.client.lookup import names_in_trees
 from roost.client.questions import Json, candidates_address, ranked_candidates_address
 

@@ -17,9 +17,9 @@ from roost.cli.ask.options import (
     request_options,
 )
 from roost.cli.ask.words import query_string
-from roost.cli.bars import Ink, ink_for, share_bar
-from roost.cli.output import Output, Table, TableColumn, columns_of
-from roost.cli.terminal import plain_line
+from roost.cli.shared.bars import Ink, ink_for, share_bar
+from roost.cli.shared.output import Output, Table, TableColumn, columns_of
+from roost.cli.shared.terminal import plain_line
 from roost.client.questions import (
     Json,
     capacity_address,

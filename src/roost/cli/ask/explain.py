@@ -21,10 +21,10 @@ from roost.cli.ask.asking import (
 )
 from roost.cli.ask.options import EXIT_NONE, request_options
 from roost.cli.ask.words import QueryPairs, group_name, query_string
-from roost.cli.bars import Ink, ink_for, share_bar
-from roost.cli.completers import PROVIDER
-from roost.cli.output import Output, Table, columns_of
-from roost.cli.terminal import plain_line, unbroken
+from roost.cli.shared.bars import Ink, ink_for, share_bar
+from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.output import Output, Table, columns_of
+from roost.cli.shared.terminal import plain_line, unbroken
 from roost.client.questions import Json, explain_address
 
 _NARROW = 100

@@ -22,8 +22,8 @@ from roost.cli.ask.words import (
     read_request,
     read_words,
 )
-from roost.cli.completers import PROVIDER, complete_classes, complete_traits
-from roost.cli.parameters import CommandDecorator, adding, usage_status
+from roost.cli.shared.completers import PROVIDER, complete_classes, complete_traits
+from roost.cli.shared.parameters import CommandDecorator, adding, usage_status
 from roost.model.text import with_next
 
 WORDS_KEY = "roost.request_words"

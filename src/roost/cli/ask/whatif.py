@@ -31,10 +31,10 @@ from roost.cli.ask.words import (
     query_string,
     read_request,
 )
-from roost.cli.completers import PROVIDER
-from roost.cli.output import Output, Table, columns_of
-from roost.cli.parameters import adding
-from roost.cli.terminal import plain_line
+from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.output import Output, Table, columns_of
+from roost.cli.shared.parameters import adding
+from roost.cli.shared.terminal import plain_line
 from roost.client.questions import Json
 from roost.model.identifiers import is_uuid
 

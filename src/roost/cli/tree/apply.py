@@ -15,13 +15,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from roost.cli.bars import progress_bar
-from roost.cli.command import command
-from roost.cli.completers import complete_owners
-from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.driver import driver_options
-from roost.cli.parameters import gathering, records_option, usage_status
-from roost.cli.terminal import Interrupted, echo_above_bar, echo_line, ending_after_steps
+from roost.cli.shared.bars import progress_bar
+from roost.cli.shared.command import command
+from roost.cli.shared.completers import complete_owners
+from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.parameters import gathering, records_option, usage_status
+from roost.cli.shared.terminal import Interrupted, echo_above_bar, echo_line, ending_after_steps
 from roost.cli.tree.drawing import form_of, form_option, print_declaration
 from roost.client.agent.host_report import HostReport
 from roost.client.drivers.driver import DeclaringDriver, declared_offline

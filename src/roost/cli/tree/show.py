@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 from rich.console import Group
 
-from roost.cli.bars import progress_bar
-from roost.cli.command import command, server_command
-from roost.cli.completers import PROVIDER
-from roost.cli.connection import server_options
-from roost.cli.output import Output, Table, columns_of
+from roost.cli.shared.bars import progress_bar
+from roost.cli.shared.command import command, server_command
+from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.connection import server_options
+from roost.cli.shared.output import Output, Table, columns_of
 from roost.cli.tree.drawing import TreeDrawing
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.inspection import InspectedTree, declarations_of, inspect_tree, owners_of

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import click
 
-from roost.cli.connection import server_options
-from roost.cli.output import OutputForm, output_options
-from roost.cli.parameters import CommandDecorator, adding
-from roost.cli.watching import present, watch_option
+from roost.cli.shared.connection import server_options
+from roost.cli.shared.output import OutputForm, output_options
+from roost.cli.shared.parameters import CommandDecorator, adding
+from roost.cli.shared.watching import present, watch_option
 
 _Declaration: TypeAlias = Callable[[Callable[..., Any]], click.Command]
 

@@ -10,9 +10,9 @@ import click
 from rich.console import Console
 from rich.table import Column, Table
 
-from roost.cli.moving import export_command, import_command
-from roost.cli.options import open_database, settings_options
-from roost.cli.terminal import echo, echo_line, plain
+from roost.cli.server.moving import export_command, import_command
+from roost.cli.server.settings import open_database, settings_options
+from roost.cli.shared.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings
 from roost.model.text import own_lines
 from roost.store.checks.checks import check_database, judge

@@ -18,8 +18,8 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from roost.cli.parameters import adding
-from roost.cli.terminal import echo_line, output_console, unbroken
+from roost.cli.shared.parameters import adding
+from roost.cli.shared.terminal import echo_line, output_console, unbroken
 from roost.client.errors import PlacementError
 from roost.client.outcome import Outcome, outcome_of
 from roost.model.errors import OperatorError

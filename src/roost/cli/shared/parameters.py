@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from roost.cli.terminal import complain
+from roost.cli.shared.terminal import complain
 from roost.client.errors import NotConfigured
 from roost.model.errors import ConfigurationError
 from roost.model.text import printable

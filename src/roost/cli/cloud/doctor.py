@@ -15,12 +15,19 @@ import click
 from rich.console import Group
 from rich.text import Text
 
-from roost.cli.bars import progress_bar
-from roost.cli.command import command
-from roost.cli.completers import PROVIDER
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
-from roost.cli.terminal import plain, unbroken
+from roost.cli.shared.bars import progress_bar
+from roost.cli.shared.command import command
+from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.output import (
+    Output,
+    OutputForm,
+    Table,
+    columns_of,
+    output_options,
+    print_output,
+)
+from roost.cli.shared.terminal import plain, unbroken
 from roost.client.errors import NotConfigured, PlacementError, TransportFailed, UnreadableAnswer
 from roost.client.gathering import NO_PROJECT, GatheredProvider, gather
 from roost.client.lookup import NoSuchProvider, find_provider, provider_argument

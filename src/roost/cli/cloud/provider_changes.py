@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from roost.cli.command import command
-from roost.cli.completers import PROVIDER, RESOURCE_CLASS, TRAIT
-from roost.cli.connection import server_options
-from roost.cli.output import (
+from roost.cli.shared.command import command
+from roost.cli.shared.completers import PROVIDER, RESOURCE_CLASS, TRAIT
+from roost.cli.shared.connection import server_options
+from roost.cli.shared.output import (
     OutputForm,
     PlannedChange,
     dry_run_option,
@@ -22,8 +22,8 @@ from roost.cli.output import (
     output_options,
     print_changes,
 )
-from roost.cli.parameters import WORD, CommandDecorator
-from roost.cli.terminal import echo_line
+from roost.cli.shared.parameters import WORD, CommandDecorator
+from roost.cli.shared.terminal import echo_line
 from roost.client.errors import NotConfigured, ResourceProviderInUse
 from roost.client.lookup import (
     demand_classes,

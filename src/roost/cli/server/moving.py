@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from roost.cli.bars import progress_bar
-from roost.cli.connection import ConnectionSettings, source_options
-from roost.cli.options import open_database, settings_options
-from roost.cli.terminal import continuing, echo_line
+from roost.cli.server.settings import open_database, settings_options
+from roost.cli.shared.bars import progress_bar
+from roost.cli.shared.connection import ConnectionSettings, source_options
+from roost.cli.shared.terminal import continuing, echo_line
 from roost.client.survey import Survey
 from roost.configuration.settings import Settings
 from roost.moving.copied_rows import write_copy

@@ -18,8 +18,8 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
-from roost.cli.output import Output, OutputForm, print_output
-from roost.cli.terminal import echo_line, plain_line
+from roost.cli.shared.output import Output, OutputForm, print_output
+from roost.cli.shared.terminal import echo_line, plain_line
 from roost.client.errors import PlacementError, TransportFailed
 from roost.client.transport.retrying import TOO_MANY_REQUESTS
 

@@ -17,8 +17,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from roost.cli.connection import ConnectionSettings
-from roost.cli.parameters import GivenWord
+from roost.cli.shared.connection import ConnectionSettings
+from roost.cli.shared.parameters import GivenWord
 from roost.client.errors import PlacementError
 from roost.client.ownership.store import default_directory, owners_in
 from roost.client.placement.placement import Administration

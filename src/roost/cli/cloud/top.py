@@ -18,11 +18,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from roost.cli.command import command
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.parameters import NumberRange
-from roost.cli.terminal import plain
-from roost.cli.watching import redraw, repeat
+from roost.cli.shared.command import command
+from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.parameters import NumberRange
+from roost.cli.shared.terminal import plain
+from roost.cli.shared.watching import redraw, repeat
 from roost.client.errors import PlacementError, UnreadableAnswer
 from roost.client.placement.answers import refusal
 from roost.client.transport import PlacementRequest, Transport

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from roost.cli.parameters import NumberRange, gathering
+from roost.cli.shared.parameters import NumberRange, gathering
 from roost.client.errors import (
     NotConfigured,
     PlacementAPIConnectFailure,

@@ -17,10 +17,17 @@ from roost.api.authentication.tokens_file import (
     read_tokens_file,
     remove_tokens,
 )
-from roost.cli.command import command
-from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
-from roost.cli.parameters import adding
-from roost.cli.terminal import echo_line
+from roost.cli.shared.command import command
+from roost.cli.shared.output import (
+    Output,
+    OutputForm,
+    Table,
+    columns_of,
+    output_options,
+    print_output,
+)
+from roost.cli.shared.parameters import adding
+from roost.cli.shared.terminal import echo_line
 from roost.configuration.settings import ConfigurationError, load_settings
 
 _COLUMNS = columns_of("ID, USER, PROJECT, ROLES, CREATED?, EXPIRES")

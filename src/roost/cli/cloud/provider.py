@@ -1,4 +1,4 @@
-"""The commands `roost provider list` and `roost provider show`."""
+"""The command `roost provider`, and those of its subcommands that only read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from roost.cli.bars import ink_for, usage_bar
-from roost.cli.command import server_command
-from roost.cli.completers import PROVIDER, RESOURCE_CLASS, TRAIT
-from roost.cli.output import Facts, Output, Table, columns_of
-from roost.cli.parameters import WORD, CommandDecorator, GivenWord, gathering
-from roost.cli.terminal import echo_line, output_console, plain
+from roost.cli.cloud.provider_changes import delete, set_provider
+from roost.cli.shared.bars import ink_for, usage_bar
+from roost.cli.shared.command import server_command
+from roost.cli.shared.completers import PROVIDER, RESOURCE_CLASS, TRAIT
+from roost.cli.shared.output import Facts, Output, Table, columns_of
+from roost.cli.shared.parameters import WORD, CommandDecorator, GivenWord, gathering
+from roost.cli.shared.terminal import echo_line, output_console, plain
+from roost.cli.tree.show import drawing_command
 from roost.client.errors import NotConfigured
 from roost.client.gathering import inventory_of
 from roost.client.lookup import demand_classes, demand_traits, find_provider, find_uuid
@@ -321,3 +323,19 @@ def _bars(shown: _Shown) -> list[Text]:
         line.append_text(usage_bar(used, capacity, ink))
         bars.append(line.append(f"  {used} of {whole_number(capacity)}"))
     return bars
+
+
+@click.group()
+def provider() -> None:
+    """List, show, change and delete resource providers, by name or uuid.
+
+    \b
+    Examples:
+      roost provider list --require HW_CPU_X86_AVX2 --resources VCPU=4
+      roost provider tree compute-1
+      roost provider set compute-1 --inventory VCPU:reserved=2 --dry-run
+    """
+
+
+for _command in (list_providers, show, drawing_command("provider tree"), set_provider, delete):
+    provider.add_command(_command)

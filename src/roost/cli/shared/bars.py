@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from roost.cli.terminal import plain_line
+from roost.cli.shared.terminal import plain_line
 
 BAR_WIDTH = 20
 

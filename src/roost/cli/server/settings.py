@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from roost.cli.parameters import adding
-from roost.cli.terminal import echo_line
+from roost.cli.shared.parameters import adding
+from roost.cli.shared.terminal import echo_line
 from roost.configuration.settings import Settings, load_settings
 from roost.configuration.unknown_names import unknown_names
 from roost.store.connections.driver_errors import explained

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import click
 
-from roost.cli.bars import progress_bar
-from roost.cli.command import command, server_command
-from roost.cli.completers import RESOURCE_CLASS, TRAIT, CompletedWord
-from roost.cli.connection import server_options
-from roost.cli.output import (
+from roost.cli.shared.bars import progress_bar
+from roost.cli.shared.command import command, server_command
+from roost.cli.shared.completers import RESOURCE_CLASS, TRAIT, CompletedWord
+from roost.cli.shared.connection import server_options
+from roost.cli.shared.output import (
     Output,
     OutputForm,
     PlannedChange,
@@ -22,7 +22,7 @@ from roost.cli.output import (
     make_changes,
     output_options,
 )
-from roost.cli.parameters import WORD
+from roost.cli.shared.parameters import WORD
 from roost.client.errors import NameInUse
 from roost.client.gathering import GatheredProvider, gather
 from roost.client.lookup import (

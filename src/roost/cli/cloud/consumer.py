@@ -11,12 +11,12 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from roost.cli.bars import ink_for, progress_bar, usage_bar
-from roost.cli.command import server_command
-from roost.cli.completers import PROVIDER
-from roost.cli.output import Facts, Output, Table, columns_of
-from roost.cli.parameters import WORD
-from roost.cli.terminal import echo_line, output_console
+from roost.cli.shared.bars import ink_for, progress_bar, usage_bar
+from roost.cli.shared.command import server_command
+from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.output import Facts, Output, Table, columns_of
+from roost.cli.shared.parameters import WORD
+from roost.cli.shared.terminal import echo_line, output_console
 from roost.client.errors import NotConfigured, PlacementError
 from roost.client.gathering import (
     Holder,
